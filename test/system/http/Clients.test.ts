@@ -31,7 +31,6 @@ const halfOfIt = "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{
 const refused = [
   ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request"],
   ["headers over 16 KiB", Raw.get("/", `X: ${"a".repeat(17_000)}\r\n`), "431 Request Header Fields Too Large"],
-  ["an unknown expectation", Raw.get("/", "Expect: tea\r\n"), "417 Expectation Failed"],
   ["half of a request line", "GET / HT", "408 Request Timeout"],
   ["half of its headers", "GET / HTTP/1.1\r\nHost: a\r\nX", "408 Request Timeout"],
   ["half of a search", Raw.unfinished, "408 Request Timeout"],
@@ -63,12 +62,8 @@ layer(Impatient.layer, { ...options, concurrent: true })("A client that sends", 
       const answer = yield* Raw.exchange((yield* Impatient).url, text)
       const [head = "", body] = answer.split("\r\n\r\n")
       assert.strictEqual(head.split("\r\n", 1)[0], `HTTP/1.1 ${status}`)
-      for (const header of [
-        /\r\ncontent-type: application\/json/i,
-        /\r\nconnection: close/i,
-        /\r\nx-request-id: [!-~]+/i
-      ])
-        assert.match(head, header)
+      for (const header of ["content-type: application/json", "connection: close", "x-request-id: "])
+        assert.include(head, `\r\n${header}`)
       assert.strictEqual(body, `{"detail":"${status.slice(4)}"}`)
     })
   )

@@ -36,9 +36,7 @@ const body = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n"
 const length = `Content-Length: ${body.length}\r\n`
 const chunked = "Transfer-Encoding: chunked\r\n"
 const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-const h2c = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
-const sized = body.length.toString(16)
-const chunks = `${sized}\r\n${body}\r\n0\r\n\r\n`
+const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
 interface Sent {
   readonly sent: string
@@ -53,11 +51,9 @@ interface Sent {
 /** Each is followed by another request on its connection. */
 const table: ReadonlyArray<Sent> = [
   { sent: "an upgrade", headers: upgrade, statuses: [200] },
-  { sent: "an upgrade to HTTP/2", headers: h2c, statuses: [200] },
   { sent: "an upgrade with a body", headers: upgrade + length, body, statuses: [200] },
   { sent: "an upgrade with chunks", headers: upgrade + chunked, body: chunks, statuses: [411] },
   { sent: "an upgrade with invalid chunks", headers: upgrade + chunked, body: "zz\r\n", statuses: [411] },
-  { sent: "an upgrade in HTTP/1.0", version: "1.0", headers: upgrade + length, body, statuses: [200] },
   { sent: "a protocol, and no upgrade to it", headers: "Upgrade: h2c\r\n", statuses: [200] },
   { sent: "a connection to another host", method: "CONNECT", statuses: [] },
   { sent: "an unknown expectation", headers: `Expect: tea\r\n${length}`, body, statuses: [417] },
@@ -65,9 +61,7 @@ const table: ReadonlyArray<Sent> = [
   { sent: "chunks in HTTP/1.0", version: "1.0", headers: chunked, body: chunks, statuses: [400] },
   { sent: "chunks and a length", headers: chunked + length, body: chunks, statuses: [400] },
   { sent: "two lengths", headers: length + length, body, statuses: [400] },
-  { sent: "a length with a sign", headers: "Content-Length: +0\r\n", statuses: [400] },
   { sent: "a folded header", headers: `X: a\r\n ${length}`, statuses: [400] },
-  { sent: "a space before a colon", headers: "Content-Length : 0\r\n", statuses: [400] },
   { sent: "a header ended by a line feed", headers: `X: a\n${length}`, statuses: [400] },
   { sent: "chunks of a coding", headers: "Transfer-Encoding: gzip, chunked\r\n", body: chunks, statuses: [400] },
   { sent: "a coding after chunks", headers: "Transfer-Encoding: chunked, gzip\r\n", body: chunks, statuses: [400] },
@@ -76,12 +70,6 @@ const table: ReadonlyArray<Sent> = [
   { sent: "a known expectation", headers: `Expect: 100-continue\r\n${length}`, body, statuses: [200] },
   { sent: "a length", headers: length, body, statuses: [200, 200] },
   { sent: "chunks", headers: chunked, body: chunks, statuses: [200, 200] },
-  {
-    sent: "a chunk with an extension",
-    headers: chunked,
-    body: `${sized};a=b\r\n${body}\r\n0\r\n\r\n`,
-    statuses: [200, 200]
-  },
   { sent: "an upgrade after the chunks", headers: chunked, body: `0\r\n${upgrade}\r\n`, statuses: [200, 200] }
 ]
 

@@ -5,8 +5,6 @@ import { faults } from "../../../src/api/Faults.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import { type Answer, expectAnswer, InProcess, invalid, paths, send } from "../../support/inProcess.ts"
 
-const get = "/api/v3/charges/get"
-
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
 const idsOf = Effect.fnUntraced(function* (raw: string) {
@@ -16,22 +14,17 @@ const idsOf = Effect.fnUntraced(function* (raw: string) {
 
 /** Values of a field, and the page that each asks for: how many of the 150 charges, from which position. */
 const pages = [
-  ["limit", "1", 1, 0],
   ["limit", "1000", 150, 0],
   ["limit", "2.0", 2, 0],
   ["limit", "1e1", 10, 0],
   ["offset", "-0", 100, 0],
   ["offset", "1", 100, 1],
-  ["offset", "150", 0, 150],
-  ["offset", "2147483647", 0, 150]
+  ["offset", "150", 0, 150]
 ] as const
 
 const digits = "9".repeat(400)
 const outOfRange = ["-1e400", "1e400", "9007199254740993", digits, `-${digits}`]
-const ranges = [
-  ["limit", "limit must be between 1 and 1000"],
-  ["offset", "offset must be between 0 and 2147483647"]
-] as const
+const detail = "limit must be between 1 and 1000"
 
 const kindOf = (filter: string) =>
   filter.startsWith("include_") ? faults.boolean : /_(since|before)$/.test(filter) ? faults.datetime : faults.string
@@ -64,8 +57,8 @@ layer(InProcess.layer())("a field", (it) => {
     })
   )
 
-  it.effect.each(ranges)("%s that no integer holds is 400: %s", ([field, detail]) =>
-    Effect.forEach(outOfRange, (raw) => expectAnswer({ raw: `{"${field}":${raw}}` }, 400, { detail }))
+  it.effect("that no integer holds is 400", () =>
+    Effect.forEach(outOfRange, (raw) => expectAnswer({ raw: `{"limit":${raw}}` }, 400, { detail }))
   )
 
   it.effect.each(otherTypes)("%s is 422 where its type is another: %j", ([field, values, fault]) =>
@@ -91,7 +84,16 @@ layer(InProcess.layer())("a field", (it) => {
     Effect.gen(function* () {
       for (const field of ["organization", "id", "clinic", "status"])
         yield* expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
-      yield* expectAnswer({ path: get, raw: `{"id":${raw}}` }, 422, invalid(["id", faults.stringUnicode]))
+      const path = "/api/v3/charges/get"
+      yield* expectAnswer({ path, raw: `{"id":${raw}}` }, 422, invalid(["id", faults.stringUnicode]))
+    })
+  )
+
+  it.effect("of any search that is a filter is 422 where its type is another", () =>
+    Effect.forEach(searchable, ({ filters, name }) => {
+      const wrong = Object.keys(filters).map((filter) => [filter, kindOf(filter)] as const)
+      const json = Object.fromEntries(wrong.map(([filter]) => [filter, 1]))
+      return expectAnswer({ path: `/api/v3/${name}/search`, json }, 422, invalid(...wrong))
     })
   )
 
@@ -102,21 +104,7 @@ layer(InProcess.layer())("a field", (it) => {
   )
 })
 
-layer(InProcess.layer())("a filter", (it) => {
-  it.effect.each(searchable)("of $name of another type is 422", ({ filters, name }) => {
-    const found = Object.keys(filters).map((filter) => [filter, kindOf(filter)] as const)
-    const json = Object.fromEntries(found.map(([filter]) => [filter, 1]))
-    return expectAnswer({ path: `/api/v3/${name}/search`, json }, 422, invalid(...found))
-  })
-})
-
 const path = "/api/v3/consumption-logs/search"
-
-/** The whole text of an answer, so that not even the order of members changes. */
-const texts = [
-  [{ pet: 1 }, `{"detail":[{"loc":["body","pet"],"msg":"Input should be a valid string","type":"string_type"}]}`],
-  [{ limit: "1" }, `{"detail":[{"loc":["body","limit"],"msg":"Input should be a valid integer","type":"int_type"}]}`]
-] as const
 
 /** The words that clients know: the type and message of each fault that a body of the data API can have. */
 const vocabulary = {
@@ -132,11 +120,6 @@ const vocabulary = {
   extra: ["extra_forbidden", "Extra inputs are not permitted"],
   contentType: ["content_type", "Content-Type should be application/json"]
 } as const
-
-const noDateTime = (reason: string) => ({
-  type: "datetime_from_date_parsing",
-  msg: `Input should be a valid datetime or date, ${reason}`
-})
 
 /** One fault in each field, none of the fields in its place. */
 const faulty = {
@@ -165,7 +148,13 @@ const found = [
   ["invoice_line_id", faults.string],
   ["include_deleted", faults.boolean],
   ["created_at_since", faults.datetime],
-  ["updated_at_since", noDateTime("input is not an ISO 8601 date and time")]
+  [
+    "updated_at_since",
+    {
+      type: "datetime_from_date_parsing",
+      msg: "Input should be a valid datetime or date, input is not an ISO 8601 date and time"
+    }
+  ]
 ] as const
 
 const extra = (names: ReadonlyArray<string>) => names.map((name) => [name, faults.extra] as const)
@@ -183,11 +172,10 @@ layer(InProcess.layer())("a 422", (it) => {
     Effect.gen(function* () {
       for (const [name, [type, msg]] of Object.entries(vocabulary))
         assert.deepInclude(faults, { [name]: { type, msg } })
-      for (const [json, text] of texts) assert.strictEqual((yield* send({ path, json })).text, text)
-      yield* expectAnswer(
-        { path, json: { modified_since: "today" } },
-        422,
-        invalid(["modified_since", noDateTime("input is too short")])
+      // Not even the order of members changes.
+      assert.strictEqual(
+        (yield* send({ path, json: { pet: 1 } })).text,
+        `{"detail":[{"loc":["body","pet"],"msg":"Input should be a valid string","type":"string_type"}]}`
       )
     })
   )
@@ -204,9 +192,9 @@ layer(InProcess.layer())("a 422", (it) => {
     })
   )
 
-  it.effect.each([101, 400, 20_000])("lists the first 100 of %d faults, those of known fields first", (count) =>
+  it.effect("lists the first 100 of its faults, those of known fields first", () =>
     Effect.gen(function* () {
-      const names = unknown(count)
+      const names = unknown(20_000)
       yield* expectAnswer({ path, json: each(names) }, 422, invalid(...extra(names.slice(0, 100))))
       const all = extra(["0", ...names, "zebra", "alpha"])
       yield* expectAnswer(
@@ -221,7 +209,6 @@ layer(InProcess.layer())("a 422", (it) => {
     ["is no text", "\ud800\0", "\ud800\0"],
     ["has 64 characters", long, long],
     ["has 65 characters", `${long}k`, `${long}\u2026`],
-    ["has a mebibyte", "k".repeat(1_000_000), `${long}\u2026`],
     ["would be cut within a character", `${"k".repeat(63)}\u{1f415}k`, `${"k".repeat(63)}\u2026`]
   ] as const)("shows 64 characters of a name at most: one that %s", ([, name, shown]) =>
     expectAnswer({ json: { [name]: 1 } }, 422, invalid([shown, faults.extra]))

@@ -1,6 +1,6 @@
 /** Around every request: its id, unknown paths and methods, headers, encodings, pages of other origins, and unexpected errors. */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
 import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
@@ -24,29 +24,22 @@ const documents = ["/api/v3/openapi.json", "/api/v3/docs", "/api/v3/docs?a=b"]
 const stranger = { authorization: undefined }
 
 const unknown = [
-  ["/api", "/api/v3", "/api/v3/", "/api/v2/charges/search", "/charges/search", "/api/v3/charges"],
-  ["/api/v3/charges/search/more", "/api/v3/charges/find", "/api/v3/charges%2Fsearch", "/api/v3/%zz"],
-  ["/api/v3/..%2f..%2fetc%2fpasswd", "/api/v3/organization/search"]
+  ["/api/v3", "/api/v2/charges/search", "/charges/search", "/api/v3/charges/search/more", "/api/v3/charges%2Fsearch"],
+  ["/api/v3/%zz", "/api/v3/..%2f..%2fetc%2fpasswd", "/api/v3/organization/search"]
 ].flat()
 
-const spellings = [
-  ["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3/charges/search/", "/API/v3/charges/get"],
-  "/api/v3/charges/search;a=b"
-].flat()
+const spellings = ["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3/charges/search/"]
 
 const queries = [
-  ["?limit=1&limit=x", ["limit"]],
   ["?status=paid&limit=1&__proto__=1", ["status", "limit", "__proto__"]],
   ["?limit", ["limit"]],
   ["?=1", [""]],
-  ["?%zz=%", ["%zz"]],
-  ["?a+b=%20", ["a b"]]
+  ["?%zz=%", ["%zz"]]
 ] as const
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 const ids = [
-  ["one character", "a", true],
   ["every visible ASCII character", String.fromCharCode(...Array.from({ length: 94 }, (_, i) => i + 33)), true],
   ["128 characters", "~".repeat(128), true],
   ["129 characters", "~".repeat(129), false],
@@ -77,15 +70,13 @@ layer(InProcess.layer())("a request", (it) => {
     )
   )
 
-  it.effect.each(["GET", "PUT", "DELETE", "OPTIONS"])(
-    "with the method %s is 405 with POST on each endpoint",
-    (method) =>
-      Effect.forEach([...endpoints, "/api/v3/charges/search?limit=1"], (path) =>
-        Effect.map(
-          expectAnswer({ path, method, headers: stranger }, 405, { detail: "Method Not Allowed" }),
-          ({ headers }) => assert.strictEqual(headers["allow"], "POST")
-        )
+  it.effect.each(["GET", "OPTIONS"])("with the method %s is 405 with POST on each endpoint", (method) =>
+    Effect.forEach([...endpoints, "/api/v3/charges/search?limit=1"], (path) =>
+      Effect.map(
+        expectAnswer({ path, method, headers: stranger }, 405, { detail: "Method Not Allowed" }),
+        ({ headers }) => assert.strictEqual(headers["allow"], "POST")
       )
+    )
   )
 
   it.effect.each(spellings)("to another spelling of a path is known for all methods or for none: %s", (path) =>
@@ -117,17 +108,15 @@ layer(InProcess.layer())("a request", (it) => {
     )
   )
 
-  it.effect.each(["gzip", "GZIP", "gzip, identity", "chunked", "x"])(
-    "with the Content-Encoding %s is 415",
-    (encoding) =>
-      Effect.forEach(endpoints, (path) =>
-        Effect.map(
-          expectAnswer({ path: `${path}?a=b`, headers: { "content-encoding": encoding } }, 415, {
-            detail: "Content-Encoding should be identity"
-          }),
-          ({ headers }) => assert.strictEqual(headers["accept-encoding"], "identity")
-        )
+  it.effect.each(["gzip", "gzip, identity"])("with the Content-Encoding %s is 415", (encoding) =>
+    Effect.forEach(endpoints, (path) =>
+      Effect.map(
+        expectAnswer({ path, headers: { "content-encoding": encoding } }, 415, {
+          detail: "Content-Encoding should be identity"
+        }),
+        ({ headers }) => assert.strictEqual(headers["accept-encoding"], "identity")
       )
+    )
   )
 
   it.effect("without an encoding, or with an empty query string, is answered", () =>
@@ -195,18 +184,14 @@ layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) =>
   )
 })
 
-const decoders = {
-  zstd: zstdDecompressSync,
-  br: brotliDecompressSync,
-  gzip: gunzipSync
-} as const
+const decoders = { zstd: zstdDecompressSync, br: brotliDecompressSync, gzip: gunzipSync } as const
 
 const isEncoding = Schema.is(Schema.Literals(["zstd", "br", "gzip"]))
 
 /** Requests a page: how it was encoded, and its bytes, decoded. */
-const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, { headers, json = {} }: Sent = {}) {
+const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, json: object = {}) {
   const handle = yield* InProcess
-  const sent = { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers }
+  const sent = { authorization: `Bearer ${key}`, "content-type": "application/json" }
   const accepting = acceptEncoding === undefined ? sent : { ...sent, "accept-encoding": acceptEncoding }
   const init = { method: "POST", headers: accepting, body: yield* compact(json) }
   const response = yield* Effect.promise(() => handle(new Request("http://localhost/api/v3/charges/search", init)))
@@ -219,17 +204,13 @@ const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, { h
 })
 
 const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | null]> = [
-  ["zstd", "zstd"],
-  ["br", "br"],
   ["GZIP", "gzip"],
   ["gzip, deflate, br, zstd", "zstd"],
   ["gzip, deflate, br", "br"],
   ["gzip;q=1.0, zstd;q=0.5", "gzip"],
-  ["*", "zstd"],
   ["zstd;q=0, *", "br"],
   ["", null],
   ["deflate", null],
-  ["gzip;q=0", null],
   ["identity, gzip;q=0.5", null]
 ]
 
@@ -245,13 +226,10 @@ layer(InProcess.layer())("an answer", (it) => {
     })
   )
 
-  it.effect.each<readonly [name: string, sent: Sent, status: number]>([
-    ["a short page", { json: { limit: 1 } }, 200],
-    ["an error", { headers: { authorization: "Bearer unknown" } }, 401]
-  ])("that is short is as it is: %s", ([, sent, status]) =>
+  it.effect("that is short is as it is", () =>
     Effect.gen(function* () {
-      const answer = yield* ask("gzip, br, zstd", sent)
-      assert.deepStrictEqual([answer.status, answer.encoding], [status, null])
+      const answer = yield* ask("gzip, br, zstd", { limit: 1 })
+      assert.deepStrictEqual([answer.status, answer.encoding], [200, null])
     })
   )
 })
@@ -273,77 +251,56 @@ const preflight = (path: string, from: string) =>
 const layerFor = (origins: ReadonlyArray<string>) =>
   InProcess.layer().pipe(Layer.provide(Layer.succeed(CrossOrigins, origins)))
 
-describe("with CORS_ORIGINS", () => {
-  layer(layerFor([origin, "https://admin.example"]))((it) => {
-    it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
-      Effect.gen(function* () {
-        const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
-        assert.strictEqual(status, 204)
-        assert.deepInclude(headers, {
-          "access-control-allow-origin": origin,
-          "access-control-allow-methods": "GET, POST",
-          "access-control-allow-headers": "authorization,content-type",
-          vary: "Origin, Access-Control-Request-Headers"
-        })
-        assert.isNotEmpty(headers["x-request-id"])
-      })
-    )
+const exposed = ["x-request-id", "retry-after", "x-changes-lag", "x-changes-complete", "x-changes-next"]
 
-    it.effect("every response to its page can be read, with the documented headers", () =>
-      Effect.gen(function* () {
-        for (const [sent, status] of [
-          [{}, 200],
-          [{ headers: { authorization: undefined } }, 401],
-          [{ json: { limit: 0 } }, 400],
-          [{ path: "/api/v3/charges/find" }, 404],
-          [{ method: "GET" }, 405]
-        ] as const) {
-          const response = yield* send({ ...sent, headers: { ...("headers" in sent && sent.headers), origin } })
-          assert.strictEqual(response.status, status)
-          assert.strictEqual(response.headers["access-control-allow-origin"], origin)
-          assert.match(response.headers["vary"] ?? "", /Origin/)
-          const exposed = response.headers["access-control-expose-headers"]?.split(",")
-          assert.includeMembers(exposed ?? [], [
-            "x-request-id",
-            "retry-after",
-            "x-changes-lag",
-            "x-changes-complete",
-            "x-changes-next"
-          ])
-        }
+layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => {
+  it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
+    Effect.gen(function* () {
+      const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
+      assert.strictEqual(status, 204)
+      assert.deepInclude(headers, {
+        "access-control-allow-origin": origin,
+        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-headers": "authorization,content-type",
+        vary: "Origin, Access-Control-Request-Headers"
       })
-    )
+      assert.isNotEmpty(headers["x-request-id"])
+    })
+  )
 
-    it.effect("no other origin is allowed, and no path beside the APIs", () =>
-      Effect.gen(function* () {
-        for (const other of ["https://app.example.org", "http://app.example", "null"]) {
-          const { headers } = yield* preflight("/api/v3/charges/search", other)
-          assert.notProperty(headers, "access-control-allow-origin")
-          assert.notProperty((yield* send({ headers: { origin: other } })).headers, "access-control-allow-origin")
-        }
-        assert.strictEqual((yield* preflight("/", origin)).status, 405)
-        assert.strictEqual((yield* preflight("/api/v3/nothing", origin)).status, 404)
-      })
-    )
+  it.effect("every response to its page can be read, with the documented headers", () =>
+    Effect.gen(function* () {
+      for (const [status, sent] of answers.filter(([, { path = "" }]) => path !== "/unknown")) {
+        const { headers, ...response } = yield* send({ ...sent, headers: { ...sent.headers, origin } })
+        assert.strictEqual(response.status, status)
+        assert.strictEqual(headers["access-control-allow-origin"], origin)
+        assert.match(headers["vary"] ?? "", /Origin/)
+        assert.includeMembers(headers["access-control-expose-headers"]?.split(",") ?? [], exposed)
+      }
+    })
+  )
 
-    it.effect("OPTIONS that is no preflight is 405", () =>
-      Effect.gen(function* () {
-        const { status } = yield* send({ method: "OPTIONS", headers: { origin } })
-        assert.strictEqual(status, 405)
-      })
-    )
-  })
+  it.effect("no other origin is allowed, and no path beside the APIs; OPTIONS that is no preflight is 405", () =>
+    Effect.gen(function* () {
+      for (const other of ["https://app.example.org", "http://app.example", "null"]) {
+        const { headers } = yield* preflight("/api/v3/charges/search", other)
+        assert.notProperty(headers, "access-control-allow-origin")
+        assert.notProperty((yield* send({ headers: { origin: other } })).headers, "access-control-allow-origin")
+      }
+      assert.strictEqual((yield* preflight("/", origin)).status, 405)
+      assert.strictEqual((yield* preflight("/api/v3/nothing", origin)).status, 404)
+      assert.strictEqual((yield* send({ method: "OPTIONS", headers: { origin } })).status, 405)
+    })
+  )
 })
 
-describe("by default", () => {
-  layer(layerFor([]))((it) => {
-    it.effect("no origin is allowed", () =>
-      Effect.gen(function* () {
-        const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
-        assert.strictEqual(status, 405)
-        assert.notProperty(headers, "access-control-allow-origin")
-        assert.notProperty((yield* send({ headers: { origin } })).headers, "vary")
-      })
-    )
-  })
+layer(layerFor([]))("by default", (it) => {
+  it.effect("no origin is allowed", () =>
+    Effect.gen(function* () {
+      const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
+      assert.strictEqual(status, 405)
+      assert.notProperty(headers, "access-control-allow-origin")
+      assert.notProperty((yield* send({ headers: { origin } })).headers, "vary")
+    })
+  )
 })
