@@ -48,17 +48,7 @@ const unavailable = (path: string) => {
   return path.startsWith("/invoice-deletions/") ? new Errors.TaskStoreDown() : new Errors.RecordStoreDown()
 }
 
-/** The description of a 200. */
-const successOf = (path: string) => {
-  if (path === "/changes") return "The next changes, in their order, and the cursor after them."
-  if (path.endsWith("/changes")) return "The next changed records and removed ids, and the cursor after them."
-  if (path.startsWith("/psp-")) return "A page of objects as the payment processor gives them, newest first."
-  if (path.endsWith("/search")) return "A page of records, in `body`. A page with fewer than `limit` is the last one."
-  return "The record."
-}
-
 const statuses = (path: string): Readonly<Record<string, Status>> => ({
-  200: { description: successOf(path) },
   400: errorStatus(
     "An invalid value: a number out of range, a missing or blank id, a cursor that is damaged or of another resource, or an organization other than the key's.",
     badRequest(path)

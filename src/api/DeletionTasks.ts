@@ -113,13 +113,12 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
       payload: SearchRequest,
       success: Schema.Struct({ body: Schema.Array(DeletionTask) }).annotate({
         identifier: "InvoiceDeletionsPage",
-        description: "A page of invoice deletions."
+        description: "A page of invoice deletions. One with fewer than `limit` is the last."
       }),
       error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.TaskStoreDown, Errors.ServiceBusy)
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "search"],
-        stability: "provisional",
         summary: "Search invoice deletions",
         description:
           "The outcomes of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To find items that were not deleted, look for `completed` tasks whose `outcome` counts anything but `deleted`.",
@@ -139,7 +138,6 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "get"],
-        stability: "provisional",
         summary: "Get one of the invoice deletions",
         description:
           "The outcome of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",

@@ -214,19 +214,6 @@ export const marked = { "x-service": "practice-data" } as const
 
 const marks = { "x-service": Schema.Literal("practice-data") }
 
-const retryAfterHeader = Schema.Int.annotate({ description: "The seconds after which to try again." })
-
-/** The error of a response: the one that has its text, else one that may have any, else the first. */
-const decodeAs =
-  <E extends DetailError>(classes: Array.NonEmptyReadonlyArray<DetailClass<E>>) =>
-  (given: DetailProps) => {
-    const found =
-      classes.find((one) => textsOf(one)?.includes(given.detail)) ??
-      classes.find((one) => textsOf(one) === undefined) ??
-      classes[0]
-    return new found(given)
-  }
-
 /** A response of errors with a `detail`, with headers that are always the same. */
 const fixedResponse = <E extends { readonly detail: Detail }, Detail>(
   errors: Schema.ConstraintCodec<E, unknown>,
@@ -244,18 +231,22 @@ const fixedResponse = <E extends { readonly detail: Detail }, Detail>(
     )
   )
 
-/** The response of errors of one status. */
+/** The response of errors of one status. A client gets the one that has its text, else one that may have any. */
 const response = <E extends DetailError>(
-  status: number,
   classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
 ): Schema.Codec<E, unknown> => {
+  const status = statusOf(classes[0])
   const body = ErrorDetail.pipe(HttpApiSchema.status(status))
   const errors = Schema.Union(classes)
-  const decode = decodeAs(classes)
+  const decode = (given: DetailProps) => {
+    const known = classes.find((one) => textsOf(one)?.includes(given.detail))
+    const found = known ?? classes.find((one) => textsOf(one) === undefined) ?? classes[0]
+    return new found(given)
+  }
   if (status !== 429 && status !== 503) return fixedResponse(errors, body, decode)
   return Schema.toType(errors).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { ...marks, "retry-after": retryAfterHeader } },
+      { body, headers: { ...marks, "retry-after": Schema.Int } },
       {
         decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
         encode: ({ detail, retryAfter = 1 }) => ({
@@ -271,9 +262,7 @@ const response = <E extends DetailError>(
 export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   ...classes: Classes
 ): ReadonlyArray<Schema.Codec<Classes[number]["Type"], unknown>> =>
-  Object.values(Array.groupBy(classes, (one) => String(statusOf(one)))).map((group) =>
-    response(statusOf(group[0]), group)
-  )
+  Object.values(Array.groupBy(classes, (one) => String(statusOf(one)))).map((group) => response(group))
 
 /** The response of an error, with a header that is always the same. */
 export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, name: string, value: string) =>

@@ -156,7 +156,7 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "schedule"],
-        stability: "contract",
+        isContract: true,
         summary: "Schedule a deletion",
         description:
           "Schedules the deletion of invoices, with all their lines, and of single invoice lines. Retries with the same Idempotency-Key and payload are idempotent: the deletion is scheduled once. The same key with another payload is refused with 422, and nothing is stored.",
@@ -191,7 +191,7 @@ export type Health = typeof Health.Type
 export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
 
 const provisional = (verb: string, summary: string, description: string) =>
-  annotations({ operation: ["health", verb], stability: "provisional", summary, description })
+  annotations({ operation: ["health", verb], summary, description })
 
 export class HealthApi extends HttpApiGroup.make("health")
   .annotateMerge(OpenApi.annotations({ description: "The health and the readiness of the service." }))

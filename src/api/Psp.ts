@@ -4,7 +4,7 @@
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
-import { annotations, type Stability, typeName } from "./openapi/Endpoint.ts"
+import { annotations, typeName } from "./openapi/Endpoint.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
 import { faults, refuse } from "./Faults.ts"
@@ -114,7 +114,7 @@ const errors = Errors.responses(
 const group = <const Kind extends string>(
   kind: Kind,
   example: { readonly id: string; readonly object: string },
-  stability: Stability = "provisional"
+  isContract = false
 ) =>
   HttpApiGroup.make(`psp-${kind}` as const)
     .annotateMerge(
@@ -128,7 +128,7 @@ const group = <const Kind extends string>(
       }).annotateMerge(
         annotations({
           operation: [`psp-${kind}`, "search"],
-          stability,
+          isContract,
           summary: `Read ${title(kind)}`,
           description:
             "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. The response is 503, with a `Retry-After` of 1 to 60 seconds, when the processor does not answer within 8 seconds, has failed several times in a row, or 20 reads of the organization are in flight.",
@@ -148,7 +148,7 @@ export const pspGroups = {
   "balance-transactions": group(
     "balance-transactions",
     { id: "txn_oakridge_0001", object: "balance_transaction" },
-    "contract"
+    true
   )
 }
 export type PspKind = keyof typeof pspGroups

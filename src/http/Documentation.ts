@@ -1,9 +1,8 @@
 /** The documentation of an API as a page, made of its OpenAPI document. */
-import { Array, Record } from "effect"
+import { Array, Predicate, Record, String as Text } from "effect"
 import { bodyOf, type Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, type Content, document as page, h, Html } from "./Html.ts"
 import { inline, markdown } from "./Markdown.ts"
-import { clientExample, curlExample } from "./Examples.ts"
 
 const style = `${baseStyle}
 .skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }
@@ -63,6 +62,48 @@ const provisional = (isProvisional = false) => isProvisional && h("small")(" pro
 
 const section = (id: string, title: string, ...content: ReadonlyArray<Content>) =>
   h("section", { id })(h("h2")(title), content)
+
+/** A value as it stands in TypeScript. */
+const source = (value: unknown) =>
+  JSON.stringify(value, null, 1)
+    .replaceAll(/\n\s*/g, " ")
+    .replaceAll(/"(\w+)":/g, "$1:")
+    .replaceAll("[ ", "[")
+    .replaceAll(" ]", "]")
+
+/** A request with curl. Its variables are those of the quick start. */
+const curlExample = (method: string, path: string, operation: Operation, body: unknown): string => {
+  const lines = [
+    `curl -s "$PRACTICE_DATA_URL${path}"`,
+    ...(operation.security.length > 0 ? ['-H "Authorization: Bearer $PRACTICE_DATA_API_KEY"'] : []),
+    ...operation.parameters.flatMap(({ examples, name }) =>
+      examples ? [`-H '${name}: ${String(examples.demo.value)}'`] : []
+    ),
+    ...(method === "POST" ? ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`] : [])
+  ]
+  return lines.join(" \\\n  ")
+}
+
+/** The same with our client, where it has a method for it. */
+const clientExample = ({ operationId }: Operation, body: unknown): string | undefined => {
+  const [name = "", verb] = operationId.split(".")
+  const resource = name.startsWith("psp") ? `psp.${Text.uncapitalize(name.slice(3))}` : name
+  if (resource === "changes") return `for await (const page of client.changes(cursor)) console.log(page)`
+  switch (verb) {
+    case "schedule":
+      return `await sender.send(${source(body)}, { idempotencyKey: "delivery-1" })`
+    case "changes":
+      return `for await (const page of client.${resource}.changes(cursor)) console.log(page)`
+    case "search":
+      return `await client.${resource}.search(${source(body)})`
+    case "get": {
+      const isById = Predicate.hasProperty(body, "id")
+      return `await client.${resource}.get(${isById ? source(body.id) : resource === "organization" ? "" : source(body)})`
+    }
+    default:
+      return undefined
+  }
+}
 
 const operationArticle = (document: Document, method: "GET" | "POST", path: string, operation: Operation): Html => {
   const { description = "", operationId, parameters, responses, summary = operationId } = operation

@@ -2,9 +2,6 @@
 import { Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 
-/** `contract` if the contract shows the endpoint, `provisional` if its shape is our decision. */
-export type Stability = "contract" | "provisional"
-
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
 
@@ -13,7 +10,8 @@ interface Documentation {
   readonly operation: readonly [resource: string, verb: string]
   readonly summary: string
   readonly description: string
-  readonly stability: Stability
+  /** True if the contract shows the endpoint; by default, its shape is provisional. */
+  readonly isContract?: boolean
   /** A body that gets a 200 on the demo data, for its first organization. */
   readonly request?: object
   /** The body of such a 200; by default, made of the examples of its schema. */
@@ -26,12 +24,11 @@ export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the 
 const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>
   Record.map(content, (media) => ({ ...media, ...extension }))
 
-export const annotations = ({ description, operation, request, response, stability, summary }: Documentation) =>
+export const annotations = ({ isContract = false, operation, request, response, ...texts }: Documentation) =>
   OpenApi.annotations({
     identifier: `${Text.uncapitalize(typeName(operation[0]))}.${operation[1]}`,
-    summary,
-    description,
-    override: stability === "provisional" ? { "x-provisional": true } : undefined,
+    ...texts,
+    override: isContract ? undefined : { "x-provisional": true },
     transform: ({ requestBody, responses, ...documented }) => {
       const { 200: success, ...others } = responses
       return {

@@ -104,7 +104,6 @@ const changes = HttpApiEndpoint.post("changes", "/changes", {
   .annotateMerge(
     annotations({
       operation: ["changes", "all"],
-      stability: "provisional",
       summary: "Changes of all resources",
       description,
       request: { resources: ["invoices", "invoice-lines"], limit: 10 }

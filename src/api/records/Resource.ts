@@ -109,10 +109,7 @@ export const documented = (
   { contract = [], name }: Pick<Resource, "name"> & Shown,
   verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
-) => {
-  const stability = contract.includes(verb) ? "contract" : "provisional"
-  return annotations({ operation: [name, verb], stability, ...texts })
-}
+) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
 
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F> & Shown
@@ -124,7 +121,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
     }).annotate({ identifier: typeOf(resource, "SearchRequest") }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }).annotate({
       identifier: typeOf(resource, "Page"),
-      description: `A page of ${title(resource)}.`
+      description: `A page of ${title(resource)}. One with fewer than \`limit\` is the last.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
   }).annotateMerge(
