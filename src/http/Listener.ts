@@ -56,8 +56,8 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
 
 const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
 
-/** Passes the requests that the server refuses itself to observers. */
-const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
+/** Measures a listener until the scope closes, and passes the requests that the server refuses itself to observers. */
+const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const observers = yield* RequestFacts.RequestObservers
   server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
     const facts = new RequestFacts.Account({
@@ -73,10 +73,6 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
     facts.refusal = refusals[status] ?? "protocol"
     for (const observer of observers) observer(facts)
   })
-})
-
-/** Measures a listener until the scope closes. */
-const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const { counter, gauge, read } = yield* Series.current
   const refused = counter("practice_data_http_connections_refused_total")
   server.on("drop", () => refused.add())
@@ -97,10 +93,7 @@ export class Listener extends Context.Service<
       const fork = Effect.runForkWith(yield* Effect.context())
       const warn = Throttle.make("Connections are refused")
       server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
-      if (options.isMeasured === true) {
-        yield* observeRefusals(server)
-        yield* measure(server, options.maxConnections)
-      }
+      if (options.isMeasured === true) yield* measure(server, options.maxConnections)
       yield* Effect.sync(() => server.sweep()).pipe(
         Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
         Effect.forkScoped

@@ -2,7 +2,6 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
-import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
 import { CrossOrigins } from "../../../src/http/CrossOrigin.ts"
 import {
@@ -159,7 +158,7 @@ layer(InProcess.layer())("x-request-id", (it) => {
 const lines: Array<string> = []
 const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])
 const bug = Effect.die(new Error("password=hunter2 at /srv/secret.ts"))
-const broken = layerDemoBut(["charges"], { search: () => bug, get: () => Effect.fail(new RecordStoreDown()) })
+const broken = layerDemoBut(["charges"], { search: () => bug, get: () => bug })
 
 layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) => {
   it.effect("that dies is a 500 without the cause, which is logged with the request's id", () =>
@@ -171,15 +170,6 @@ layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) =>
       const logged = lines.filter((line) => line.includes("hunter2"))
       assert.strictEqual(logged.length, 1)
       assert.match(logged.join(), /"level":"ERROR".*"request_id":"mine"|"request_id":"mine".*"level":"ERROR"/)
-    })
-  )
-
-  it.effect("whose store is down is a 503 with Retry-After, while others answer", () =>
-    Effect.gen(function* () {
-      const json = { detail: new RecordStoreDown().detail }
-      const { headers } = yield* expectAnswer({ path: "/api/v3/charges/get", json: { id: "any" } }, 503, json)
-      assert.match(headers["retry-after"] ?? "", /^[1-9]\d*$/)
-      assert.strictEqual((yield* send({ path: "/api/v3/clinics/search" })).status, 200)
     })
   )
 })
