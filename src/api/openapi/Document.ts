@@ -68,27 +68,6 @@ interface Response {
   readonly headers?: Readonly<Record<string, unknown>>
 }
 
-const responseOf = (
-  given: Response,
-  status: Status | undefined,
-  isProvisional: boolean,
-  schemas: JsonSchema.Definitions
-) => {
-  const content =
-    status?.body === undefined ? given.content : { "application/json": { schema: reference("schemas", status.body) } }
-  return {
-    description: status?.description ?? given.description,
-    headers: Record.map({ "x-request-id": {}, ...given.headers }, (_, name) => reference("headers", name)),
-    ...(content && {
-      content: Record.map(content, (media) => {
-        const schema = simplify(media.schema, true)
-        return { example: status?.example ?? exampleOf(schema, schemas), ...media, schema }
-      })
-    }),
-    ...(isProvisional && { "x-provisional": true })
-  }
-}
-
 /** A parameter with its description and its example beside its schema. */
 const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)
@@ -152,9 +131,22 @@ export const documentation = ({ contract = [], requests, statuses, url, ...about
       ...given,
       parameters: given.parameters.map(parameterOf),
       ...(requestBody && requests && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
-      responses: Record.map(responses, (response, status) =>
-        responseOf(response, statuses(path)[status], !contract.includes(status), schemas)
-      )
+      responses: Record.map(responses, (response, code) => {
+        const { body, description, example }: Partial<Status> = statuses(path)[code] ?? {}
+        const content =
+          body === undefined ? response.content : { "application/json": { schema: reference("schemas", body) } }
+        return {
+          description: description ?? response.description,
+          headers: Record.map({ "x-request-id": {}, ...response.headers }, (_, name) => reference("headers", name)),
+          ...(content && {
+            content: Record.map(content, (media) => {
+              const schema = simplify(media.schema, true)
+              return { example: example ?? exampleOf(schema, schemas), ...media, schema }
+            })
+          }),
+          ...(!contract.includes(code) && { "x-provisional": true })
+        }
+      })
     }
   }
 
