@@ -4,12 +4,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
-import {
-  type CredentialDatabase,
-  EmbeddedDatabaseError,
-  type RecordDatabase,
-  type TaskDatabase
-} from "../database/Database.ts"
+import { EmbeddedDatabaseError } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
@@ -41,7 +36,7 @@ import * as Processes from "../process/Processes.ts"
 import { Children } from "../process/Children.ts"
 import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
-import { LogWriter } from "../observability/LogWriter.ts"
+import type { LogWriter } from "../observability/LogWriter.ts"
 import * as Recent from "../observability/Recent.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
@@ -144,12 +139,9 @@ const observing = (settings: Settings) =>
 const draining = ({ drain }: Settings) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const health = yield* HealthChecks
-      const listener = yield* Listener
-      const changes = yield* ChangeClock
-      yield* Effect.addFinalizer(() =>
-        Effect.all([health.stop, changes.stopWaiting, listener.drain(drain)], { discard: true })
-      )
+      const [health, changes, listener] = [yield* HealthChecks, yield* ChangeClock, yield* Listener]
+      const stops = [health.stop, changes.stopWaiting, listener.drain(drain)]
+      yield* Effect.addFinalizer(() => Effect.all(stops, { discard: true }))
     })
   )
 
@@ -161,25 +153,13 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   })
 
 /** The operators' listener. The embedded database always has one. */
-const operators = (
-  settings: Settings
-): Layer.Layer<
-  never,
-  OperationsListener.CannotListen,
-  Figures | CredentialDatabase | RecordDatabase | TaskDatabase
-> => {
-  const { databaseUrl, operationsHost: host, operationsPort, operationsToken: token } = settings
-  const embedded = Option.isNone(databaseUrl) ? Option.some(0) : Option.none()
-  return Option.match(
-    Option.orElse(operationsPort, () => embedded),
-    {
-      onNone: () => Layer.empty,
-      onSome: (port) => OperationsListener.layer({ host, port, token }).pipe(Layer.provide(OperatorStore.layer))
-    }
-  )
+const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token }: Settings) => {
+  const port = Option.getOrElse(operationsPort, () => (Option.isNone(databaseUrl) ? 0 : undefined))
+  return port === undefined
+    ? Layer.empty
+    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide(OperatorStore.layer))
 }
 
-/** The routes that the roles serve. */
 const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settings) => {
   const [servesData, takesDeliveries] = [roles.includes("data-api"), roles.includes("intake")]
   return Layer.mergeAll(
@@ -195,7 +175,6 @@ const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settin
   )
 }
 
-/** The services behind the routes. */
 const serving = (settings: Settings) =>
   Layer.mergeAll(
     HealthChecks.layer,
@@ -220,15 +199,6 @@ const background = (settings: Settings) => {
   )
 }
 
-/** The metrics of the process, for its parent or for an operators' listener of its own. */
-const figures = (settings: Settings) =>
-  Layer.merge(
-    Processes.isChild
-      ? Figures.layerOfChild(settings.roles)
-      : Layer.provide(operators(settings), Figures.layer(settings.roles)),
-    Probes.layer(settings.roles)
-  )
-
 /** One process with all its roles. Each layer uses those below it: it starts after them, and stops before them. */
 const single = (settings: Settings, references: Context.Context<never>) =>
   Layer.effectDiscard(Notices.announce(settings)).pipe(
@@ -243,18 +213,18 @@ const single = (settings: Settings, references: Context.Context<never>) =>
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
     ),
     // The operators' listener opens before the service listens, and closes after it.
-    Layer.provideMerge(figures(settings)),
+    Layer.provideMerge(
+      Processes.isChild
+        ? Figures.layerOfChild(settings.roles)
+        : Layer.provide(operators(settings), Figures.layer(settings.roles))
+    ),
+    Layer.provideMerge(Probes.layer(settings.roles)),
     Layer.provideMerge(serving(settings)),
     Layer.provide(Databases.layer(settings, { fill: loadDemoData })),
     Layer.provide(observers(settings)),
     Layer.provide([Recent.Recent.layer, ProcessRuntime.layer(settings.roles)]),
     Layer.provide(NodeServices.layer)
   )
-
-const needsPostgres = (processes: number) =>
-  new EmbeddedDatabaseError({
-    message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
-  })
 
 /** Several processes behind one port: this one starts them, and has the operators' listener. */
 const several = (settings: Settings) =>
@@ -288,7 +258,10 @@ const served = Effect.fnUntraced(function* (
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
   yield* Memory.assertFits(processes)
-  return Option.isNone(databaseUrl) ? yield* needsPostgres(processes) : several(settings)
+  if (Option.isSome(databaseUrl)) return several(settings)
+  return yield* new EmbeddedDatabaseError({
+    message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
+  })
 })
 
 /** Everything, from the configuration to the open socket. */

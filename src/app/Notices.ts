@@ -28,12 +28,8 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
   for (const subject of subjects) {
     yield* Effect.retry(subject.sql.run(request, sessionSettingsLost(subject)), Schedule.spaced("1 second")).pipe(
-      Effect.flatMap((found) =>
-        Effect.forEach(
-          found.filter(({ status }) => status !== "ok"),
-          log
-        )
-      ),
+      Effect.map((found) => found.filter(({ status }) => status !== "ok")),
+      Effect.flatMap(Effect.forEach(log)),
       Effect.forkScoped
     )
   }
@@ -41,17 +37,18 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
 
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
+/** The line about the operators' page, if it is served here. */
 const operatorsPage = Effect.map(
   Effect.serviceOption(OperatorsPage),
-  Option.map(({ url }) => reachable(url))
+  Option.match({ onNone: (): ReadonlyArray<string> => [], onSome: ({ url }) => [`Operators' page: ${reachable(url)}`] })
 )
 
 const logOperatorsPage = Effect.flatMap(
   operatorsPage,
-  Option.match({ onNone: () => Effect.void, onSome: (url) => Effect.log(`Operators' page: ${url}`) })
+  Effect.forEach((line) => Effect.log(line))
 )
 
-const demoNotice = (address: string, page: Option.Option<string>) => `
+const demoNotice = (address: string, page: ReadonlyArray<string>) => `
   This is the embedded database with demo data. Its API keys:
 ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
@@ -59,7 +56,7 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
     curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
 
   Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
-${Option.match(page, { onNone: () => "", onSome: (url) => `  Operators' page: ${url}\n` })}
+${page.map((line) => `  ${line}\n`).join("")}
 `
 
 /** The log of a process with children, which log nothing at their start. It has logged its address. */
@@ -72,12 +69,12 @@ export const announce = Effect.fnUntraced(function* (settings: Settings) {
   if (Processes.isChild) return yield* Processes.announce(address)
   yield* Effect.log(`Listening on ${address}`)
   yield* logFindings(settings)
-  if (Option.isSome(settings.databaseUrl)) return yield* logOperatorsPage
-  // The keys of the demo data are no secret, and the log has none.
-  if (settings.logFormat === "pretty") {
-    const notice = demoNotice(reachable(address), yield* operatorsPage)
-    return (yield* LogWriter).write(notice, true)
+  if (Option.isNone(settings.databaseUrl)) {
+    // The keys of the demo data are no secret, and the log has none.
+    if (settings.logFormat === "pretty") {
+      return (yield* LogWriter).write(demoNotice(reachable(address), yield* operatorsPage), true)
+    }
+    yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
   }
-  yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
   yield* logOperatorsPage
 })

@@ -73,13 +73,11 @@ export const intakeRoutes = (delay: Duration.Duration) =>
     ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
   )
 
-/** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
   Layer.provide(healthHandlers),
   Layer.provide(prefixed(operationsPrefix))
 )
 
-/** The path of the intake. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
 const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
@@ -100,7 +98,6 @@ const around = Effect.gen(function* () {
   return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
 })
 
-/** The middleware around every request. */
 export const middleware = HttpRouter.middleware(
   Effect.map(around, (each) => (handled: Handled) => each(handled)),
   { global: true }

@@ -8,7 +8,6 @@ export const organizations = [
   { slug: "harbor", name: "Harbor Pet Partners", key: "pda_demo_harbor", firstInvoice: 200_000 }
 ] as const
 
-/** The demo keys, each with the id of its organization. */
 export const demoKeys = organizations.map(({ key, slug }) => ({ organization: `org_${slug}`, key }))
 
 type Organization = (typeof organizations)[number]
@@ -46,7 +45,6 @@ const speciesOf = (number: number) => pick(["Canine", "Feline"], number)
 const planOf = (number: number) => pick(["Gold", "Silver", "Puppy"], number)
 const wellnessPlanOf = (number: number) => `${planOf(number)} ${speciesOf(number)} Wellness`
 
-/** The price of a plan, by the number of its subscription. */
 const priceOf = (number: number) => cents(24.5 + number * 1.25)
 
 /** Each twentieth invoice is deleted, with its lines. */
@@ -64,14 +62,12 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   const pet = (number: number) => id("pet", within(24, number))
   const subscription = (number: number) => id("subscription", within(24, number))
   const line = (number: number, part: number) => `line_${slug}_${pad(number)}_${part}`
-  /** Records with an id, the owner and times. */
   const records = <A extends object>(prefix: string, count: number, make: (number: number) => A) =>
     many(count, (number) => ({ organization_id, id: id(prefix, number), ...times(number), ...make(number) }))
   const clinics = (number: number) => ({
     home_clinic: clinic(number),
     servicing_clinic: clinic(Math.floor(number / 7))
   })
-  /** The fields of both kinds of payment intents. */
   const intent = (number: number, subscriptionNumber: number) => ({
     clinic_name: clinicName(number),
     clinic_id: clinic(number),

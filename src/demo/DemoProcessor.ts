@@ -3,7 +3,6 @@ import { Array } from "effect"
 import type { Accounts, PspObject } from "../psp/PspClient.ts"
 import { organizations } from "./DemoData.ts"
 
-/** The processor account of an organization's first clinic. */
 export const accountOf = (slug: string) => `acct_demo_${slug}`
 
 const start = 1_767_600_000
@@ -68,7 +67,6 @@ const objectsOf = (slug: string) => {
   }
 }
 
-/** The accounts of the demo organizations. */
 export const accounts: Accounts = Object.fromEntries(
   organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
 )

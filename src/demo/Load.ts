@@ -12,7 +12,6 @@ import { organizations, recordsOf } from "./DemoData.ts"
 
 type Organization = (typeof organizations)[number]
 
-/** The delivery that deleted an invoice of the demo data. */
 const deliveryTo = ({ slug }: Pick<Organization, "slug">) =>
   deliveryOf(
     { "idempotency-key": "demo-delivery-1", "x-organization-id": `org_${slug}` },
@@ -21,7 +20,6 @@ const deliveryTo = ({ slug }: Pick<Organization, "slug">) =>
 
 const deletedAt = DateTime.makeUnsafe("2026-01-09T22:00:00.000Z")
 
-/** The completed deletion task of an organization. */
 export const taskOf = (owner: Pick<Organization, "slug">): OwnedTask => {
   const { idempotencyKey, invoiceLinesCount, invoicesCount, organization, taskId } = deliveryTo(owner)
   return {

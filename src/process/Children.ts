@@ -27,14 +27,15 @@ export const answering = Effect.fnUntraced(function* (others: Readonly<Record<st
 
 /** The place of a child, and of each that replaces it. */
 export class Place {
+  /** The number of children that were replaced. */
+  restarts = 0
   #child: ChildProcess | undefined
   #starts = 0
   readonly #asked = new Map<string, Deferred.Deferred<unknown>>()
 
-  /** Takes a child in that has started. */
   enter(child: ChildProcess) {
     this.#child = child
-    this.#starts += 1
+    this.restarts = this.#starts++
     child.on("message", (message) => {
       if (isAnswer(message)) this.#settle(message.question, message.answer)
     })
@@ -46,11 +47,6 @@ export class Place {
 
   get pid(): number | undefined {
     return this.#child?.pid
-  }
-
-  /** The number of children that were replaced. */
-  get restarts(): number {
-    return Math.max(0, this.#starts - 1)
   }
 
   /** The answer of the child; undefined where none runs. A question without an answer so far is not sent again. */
@@ -89,9 +85,10 @@ export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>
   let missed = 0
   while (missed < maximumMissed) {
     const [took, answered] = yield* Effect.timed(Effect.timeoutOption(answer, heartbeat))
-    if (Option.isSome(answered)) yield* Effect.sleep(heartbeat)
-    if (Option.isSome(answered)) missed = 0
-    else if (Duration.isLessThan(took, Duration.times(heartbeat, 2))) missed += 1
+    if (Option.isSome(answered)) {
+      missed = 0
+      yield* Effect.sleep(heartbeat)
+    } else if (Duration.isLessThan(took, Duration.times(heartbeat, 2))) missed += 1
   }
 })
 

@@ -20,6 +20,7 @@ const configuration = ({ cause }: ConfigError) =>
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
 const notAllowed = "this user may not use it. Check that its folder exists, and who may write there"
+const notFolder = "a file is in the place of a folder"
 
 /** The errors of files that a user can do something about, by their codes. */
 const fileErrors: Readonly<Record<string, string>> = {
@@ -27,8 +28,8 @@ const fileErrors: Readonly<Record<string, string>> = {
   EPERM: notAllowed,
   EROFS: notAllowed,
   ENOENT: "there is no such file or folder, or it cannot be made",
-  EEXIST: "a file is in the place of a folder",
-  ENOTDIR: "a file is in the place of a folder",
+  EEXIST: notFolder,
+  ENOTDIR: notFolder,
   EISDIR: "it is a folder",
   ENOSPC: "the disk is full. Free some space",
   EDQUOT: "the disk quota of this user is used up. Free some space",
@@ -55,23 +56,16 @@ interface Explained {
   readonly message: string
 }
 
-/** A reason why a process cannot start, or a command fails. */
 export type Failure = ConfigError | Explained | MigrationError | ServeError | SqlError
 
 const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
 const diskFull = "53100"
 
-/** The message of the database or its driver. */
 export const sqlReason = ({ reason: { cause } }: SqlError) =>
   Predicate.hasProperty(cause, "code") && cause.code === diskFull
     ? `${reasonOf(cause)}. Free space on the disk of the database`
     : reasonOf(cause)
-
-const sqlFailure = (error: SqlError) =>
-  error.reason._tag === "ConnectionError"
-    ? `${database} does not answer: ${sqlReason(error)}`
-    : `${database} refuses: ${sqlReason(error)}`
 
 /** Explains a failure in one line, without a secret. */
 export const explain = (failure: Failure): string => {
@@ -84,8 +78,10 @@ export const explain = (failure: Failure): string => {
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
         return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
       return explainListen("The server", failure.cause)
-    case "SqlError":
-      return sqlFailure(failure)
+    case "SqlError": {
+      const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"
+      return `${database} ${answer}: ${sqlReason(failure)}`
+    }
     default:
       return failure.message
   }

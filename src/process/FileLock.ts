@@ -1,5 +1,5 @@
 /** A lock on a file, which the system frees however the process ends: that of an empty SQLite database. */
-import { Cause, Effect, Predicate, type Scope } from "effect"
+import { Effect, Predicate } from "effect"
 
 /** SQLite of Node. Node 22 warns that it is experimental, which no user of a command can act on. */
 export const sqlite = Effect.sync(() => {
@@ -15,9 +15,7 @@ export const isLocked = (cause: unknown) =>
   Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) && [5, 6].includes(cause.errcode & 0xff)
 
 /** Locks a file until the scope closes. False if another process has the lock. */
-export const take = Effect.fnUntraced(function* (
-  file: string
-): Effect.fn.Return<boolean, Cause.UnknownError, Scope.Scope> {
+export const take = Effect.fnUntraced(function* (file: string) {
   const { DatabaseSync } = yield* sqlite
   const database = yield* Effect.acquireRelease(
     Effect.try(() => new DatabaseSync(file, { timeout: 0 })),

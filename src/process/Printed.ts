@@ -16,7 +16,6 @@ export const print = (text: string | ReadonlyArray<string>) => Console.log([text
 /** Prints a line, or several, to standard error. */
 export const note = (text: string | ReadonlyArray<string>) => Console.error([text].flat().map(printable).join("\n"))
 
-/** Logs to standard error. */
 export const layerLogger = Logger.layer([
   Logger.make((options) => options.fiber.getRef(Console.Console).error(printable(Logger.formatLogFmt.log(options))))
 ])

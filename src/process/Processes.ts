@@ -5,16 +5,15 @@
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { createServer } from "node:net"
-import { extname, join } from "node:path"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { Children, hangs, type Place, probe } from "./Children.ts"
 import { argumentsOfEach } from "./Memory.ts"
+import { moduleBeside } from "./Package.ts"
 
 const [, , role, sharedPort] = process.argv
 
-// Beside this module, compiled or not.
-const main = join(import.meta.dirname, `../main${extname(import.meta.filename)}`)
+const main = moduleBeside(import.meta.url, "../main")
 
 /** True if another process started this one, to share its port. */
 export const isChild = role === "child" && process.connected

@@ -34,7 +34,6 @@ export const variable = <A>(
       : Result.succeed(value)
   })
 
-/** A text without white space around it. */
 export const text = (name: string, expected: string, longest: number) =>
   variable(name, expected, (given) => (given.trim() === given && given.length <= longest ? given : undefined))
 
@@ -102,15 +101,14 @@ export const boolean = (name: string) =>
 /** True if so many letters, at most, to add, drop, replace or swap with the next one make one word of another. */
 const isNear = (one: string, other: string, most: number): boolean => {
   if (one === other || most === 0) return one === other
-  let same = 0
-  while (one[same] === other[same]) same++
-  const [left, right] = [one.slice(same), other.slice(same)]
-  const isSwapped = left[0] === right[1] && left[1] === right[0]
+  const [left, right] = [one.slice(1), other.slice(1)]
+  if (one[0] === other[0]) return isNear(left, right, most)
+  const isSwapped = one[0] === other[1] && one[1] === other[0]
   return (
-    isNear(left.slice(1), right, most - 1) ||
-    isNear(left, right.slice(1), most - 1) ||
-    isNear(left.slice(1), right.slice(1), most - 1) ||
-    (isSwapped && isNear(left.slice(2), right.slice(2), most - 1))
+    isNear(left, other, most - 1) ||
+    isNear(one, right, most - 1) ||
+    isNear(left, right, most - 1) ||
+    (isSwapped && isNear(one.slice(2), other.slice(2), most - 1))
   )
 }
 

@@ -11,8 +11,13 @@ export const root = join(import.meta.dirname, "../..")
 /** The Node that the package brings. */
 export const node = join(root, "node_modules/.bin/node")
 
-// Shared by all programs: the temporary folder of each one is removed.
-const compileCache = join(tmpdir(), "node-compile-cache")
+const defaults = {
+  // Shared by all programs: the temporary folder of each one is removed.
+  NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+  HOST: "127.0.0.1",
+  PORT: "0",
+  DRAIN: "0s"
+}
 
 /** The variables that the program reads. Others are unset. */
 export type Environment = Readonly<Record<string, string>>
@@ -38,8 +43,6 @@ export interface Process {
   readonly stdout: () => string
   readonly ended: Effect.Effect<End>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** Stops or resumes the reading of its standard output. */
-  readonly read: (isRead: boolean) => Effect.Effect<void>
   /** The address of its log line, reachable from here. */
   readonly address: Effect.Effect<string, NotListening>
 }
@@ -86,14 +89,7 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
       const spawned = spawn(file, args, {
         cwd,
         ...user,
-        env: {
-          TMPDIR: scratch,
-          NODE_COMPILE_CACHE: compileCache,
-          HOST: "127.0.0.1",
-          PORT: "0",
-          DRAIN: "0s",
-          ...environment
-        },
+        env: { ...defaults, TMPDIR: scratch, ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })
       killAtExit(spawned)
@@ -124,7 +120,6 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
     stdout: () => stdout,
     ended: Deferred.await(ended),
     kill: (signal) => Effect.sync(() => void child.kill(signal)),
-    read: (isRead) => Effect.sync(() => void (isRead ? child.stdout.resume() : child.stdout.pause())),
     address: Deferred.await(address).pipe(
       Effect.raceFirst(Effect.flatMap(Deferred.await(ended), notListening)),
       Effect.timeoutOrElse({ duration: "100 seconds", orElse: () => notListening() })
@@ -134,14 +129,11 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
 })
 
 /** Starts the program where it must not run. Returns its end. */
-export const startToEnd = (environment: Environment) =>
-  Effect.gen(function* () {
-    const { address, ended, output } = yield* start(environment)
-    const end = yield* Effect.as(address, { code: null, signal: null }).pipe(
-      Effect.catchTag("NotListening", () => ended)
-    )
-    return { ...end, output: output() }
-  }).pipe(Effect.scoped)
+export const startToEnd = Effect.fnUntraced(function* (environment: Environment) {
+  const { address, ended, output } = yield* start(environment)
+  const end = yield* Effect.as(address, { code: null, signal: null }).pipe(Effect.catchTag("NotListening", () => ended))
+  return { ...end, output: output() }
+}, Effect.scoped)
 
 /** The processes that a process has started. */
 export const childrenOf = (pid: number) =>

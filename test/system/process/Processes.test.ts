@@ -92,22 +92,6 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
     })
   )
 
-  it.effect("no process is killed that stands still for a moment, nor because its parent did for long", () =>
-    Effect.gen(function* () {
-      const { children, isAnswered, kill, output } = yield* started(2)
-      const before = children()
-      process.kill(before[0] ?? 0, "SIGSTOP")
-      yield* Effect.sleep("1 second")
-      process.kill(before[0] ?? 0, "SIGCONT")
-      yield* kill("SIGSTOP")
-      yield* Effect.sleep("5 seconds")
-      yield* kill("SIGCONT")
-      yield* Effect.sleep("4 seconds")
-      yield* isAnswered
-      assert.deepStrictEqual(children(), before, output())
-    })
-  )
-
   it.effect("SIGTERM stops all of them, with code 0, and kill -9 leaves none behind", () =>
     Effect.gen(function* () {
       const [stopped, killed] = yield* Effect.all([started(2), started(2)], { concurrency: 2 })

@@ -7,6 +7,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Config, Effect, Exit, Fiber, Layer, Schedule, Schema } from "effect"
+import { assertIsFree } from "../../../src/process/Processes.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import * as Process from "../../support/Process.ts"
@@ -277,12 +278,7 @@ describe.concurrent("While it drains, a program", long, () => {
   )
 })
 
-const isFree = (port: number) =>
-  Effect.callback<boolean>((resume) => {
-    const probe = createServer()
-      .once("error", () => resume(Effect.succeed(false)))
-      .listen(port, "127.0.0.1", () => probe.close(() => resume(Effect.succeed(true))))
-  })
+const isFree = (port: number) => Effect.isSuccess(assertIsFree({ host: "127.0.0.1", port }))
 
 describe("npm start", long, () => {
   it.live.each([
