@@ -13,23 +13,18 @@ import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-const letters = (count: number, next: () => number) =>
-  Array.from({ length: count }, () => alphabet.charAt(next())).join("")
+const randomText = (length: number) =>
+  Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join("")
 
 /** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
 export const checksumOf = (text: string): string => {
-  let rest = crc32(text)
-  const backwards = letters(6, () => {
-    const digit = rest % alphabet.length
-    rest = Math.floor(rest / alphabet.length)
-    return digit
-  })
-  return backwards.split("").toReversed().join("")
+  const sum = crc32(text)
+  const powers = [5, 4, 3, 2, 1, 0].map((exponent) => alphabet.length ** exponent)
+  return powers.map((power) => alphabet.charAt(Math.floor(sum / power) % alphabet.length)).join("")
 }
 
-/** A new key. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
-  const text = kind + letters(32, () => randomInt(alphabet.length))
+  const text = kind + randomText(32)
   return Redacted.make(text + checksumOf(text))
 })
 
@@ -52,7 +47,7 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
 }) {
   const sql = yield* CredentialDatabase
   const key = yield* generate
-  const id = `key_${letters(12, () => randomInt(alphabet.length))}`
+  const id = `key_${randomText(12)}`
   yield* sql`insert into api_keys ${sql.insert({
     organization_id: options.organization,
     id,

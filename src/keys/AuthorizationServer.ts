@@ -12,7 +12,6 @@ import { hashOf, isLikely, likely, prefixOf, unauthorized } from "./KeyLookup.ts
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 
-/** The response to a stranger, encoded once. */
 const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
   { detail: unauthorized.detail },
   { status: 401, headers: { ...marked, "www-authenticate": "Bearer" } }
@@ -25,7 +24,6 @@ const is401 = Schema.is(Unauthorized)
 /** HttpApi wraps the error of a handler. */
 const isUnauthorized = (error: unknown) => is401(error) || (Predicate.hasProperty(error, "error") && is401(error.error))
 
-/** Responds to a key that is not valid. */
 const answerRefusal = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.catchIf(handled, isUnauthorized, () => refused)
 

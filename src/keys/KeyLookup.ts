@@ -15,7 +15,6 @@ export const hashOf = (key: Redacted.Redacted): Uint8Array =>
 
 const ours = "pda_"
 
-/** The prefix of the keys that `ApiKeys` makes. */
 export const kind = `${ours}live_`
 
 const demoKind = `${ours}demo_`
@@ -44,7 +43,6 @@ export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql`
     || organization_id as key
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
 
-/** The fairness key of a statement that looks up a key. */
 export const shareOf = (keyHash: Uint8Array): string =>
   `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
 

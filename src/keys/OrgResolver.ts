@@ -30,13 +30,11 @@ export class OrgResolver extends Context.Service<
     OrgResolver,
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
-      const records = yield* Effect.serviceOption(RecordDatabase)
-      const beside = Option.filter(records, (client) => isSameDatabase(client, sql))
-      const { distribution } = Option.getOrElse(beside, () => sql)
-      const readsByKey = () => distribution.isDistributed() === false
+      const records = Option.getOrUndefined(yield* Effect.serviceOption(RecordDatabase))
+      const beside = records !== undefined && isSameDatabase(records, sql) ? records.distribution : undefined
       // In the background: until it is known, keys are looked up first.
-      const learn = Effect.forkDetach(distribution.refresh)
-      if (Option.isSome(beside)) yield* learn
+      const learn = beside === undefined ? Effect.void : Effect.forkDetach(beside.refresh)
+      yield* learn
       const [text] = keyRow(sql, new Uint8Array()).compile()
       const traced = Tracing.spanned("OrgResolver.resolve", {})
       const look = (keyHash: Uint8Array) => {
@@ -46,12 +44,12 @@ export class OrgResolver extends Context.Service<
         return Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row))
       }
       const resolveHash = (keyHash: Uint8Array) => {
-        const isLearnt = Option.isNone(beside) || distribution.isDistributed() !== undefined
+        const isLearnt = beside === undefined || beside.isDistributed() !== undefined
         return traced(isLearnt ? look(keyHash) : Effect.andThen(learn, look(keyHash)))
       }
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
-        ...(Option.isSome(beside) ? { resolveHash, readsByKey } : {})
+        ...(beside !== undefined && { resolveHash, readsByKey: () => beside.isDistributed() === false })
       })
     })
   )

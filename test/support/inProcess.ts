@@ -29,9 +29,6 @@ export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo
 /** What the routes need. */
 export type ServiceLayer = Layer.Layer<Layer.Success<typeof App.servicesMemory>>
 
-/** The resources that can be searched, and that the demo data has records of. */
-export const withDemoRecords = searchable.filter(({ name }) => name in demo)
-
 /** Which processor account each demo clinic has. */
 export const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
   organization: clinic.organization_id,
@@ -122,15 +119,6 @@ export interface Sent {
   readonly raw?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
 }
 
-/** What came back. */
-export interface Answer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-  /** The body as a value, where it is JSON. */
-  readonly json: unknown
-}
-
 const Json = Schema.fromJsonString(Schema.Unknown)
 const parse = Schema.decodeEffect(Json)
 const encode = Schema.encodeEffect(Json)
@@ -160,15 +148,12 @@ export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
   const response = yield* Effect.promise(() => handle(request))
   const headers = Object.fromEntries(response.headers)
   const text = yield* Effect.promise(() => response.text())
-  const isJson = headers["content-type"]?.startsWith("application/json") ?? false
-  const answer: Answer = {
-    status: response.status,
-    headers,
-    text,
-    json: isJson && text !== "" ? yield* Effect.orDie(parse(text)) : undefined
-  }
-  return answer
+  const isJson = headers["content-type"]?.startsWith("application/json") === true && text !== ""
+  const json = isJson ? yield* Effect.orDie(parse(text)) : undefined
+  return { status: response.status, headers, text, json }
 })
+
+export type Answer = Effect.Success<ReturnType<typeof send>>
 
 /** Asserts the status of an answer and its JSON. */
 export const expectAnswer = Effect.fnUntraced(function* (sent: Sent, status: number, json: unknown) {

@@ -2,7 +2,6 @@
  * Where the keys are in the database of the records, the statement that reads looks the key up on its way: it costs no
  * round trip of its own, and changes nothing for the caller. The reads of one key leave connections for those of others.
  */
-import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer } from "effect"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
@@ -10,6 +9,7 @@ import { eventually } from "../../support/eventually.ts"
 import * as Http from "../../support/inProcess.ts"
 import { services, Statements, store } from "../../support/inProcessPostgres.ts"
 import { inTime } from "../../support/inTime.ts"
+import { insertKey, usedToday } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const server = Layer.unwrap(
@@ -32,28 +32,6 @@ const statementsOf = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
     return { answer, records: records - before.records, credentials: credentials - before.credentials }
   })
 
-const insertKey = Effect.fnUntraced(function* (key: string, columns: Readonly<Record<string, unknown>> = {}) {
-  const { sql } = yield* TestDatabase
-  const key_hash = hash("sha256", key, "buffer")
-  yield* sql`insert into api_keys ${sql.insert({
-    organization_id: Http.organization,
-    id: key,
-    name: "Test",
-    prefix: "test",
-    key_hash,
-    ...columns
-  })}`
-  return { authorization: `Bearer ${key}` }
-})
-
-const isUsedToday = Effect.fnUntraced(function* (key: string) {
-  const { sql } = yield* TestDatabase
-  const key_hash = hash("sha256", key, "buffer")
-  const used = sql<{ is_today: boolean | null }>`
-    select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where key_hash = ${key_hash}`
-  yield* eventually("a use today", used, ([row]) => row?.is_today === true)
-})
-
 /** A body that nobody may read. */
 const unread = () =>
   new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
@@ -73,7 +51,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
       ([, sent, status]) =>
         Effect.gen(function* () {
           yield* Http.send()
-          yield* isUsedToday(Http.key)
+          yield* usedToday(Http.key)
           const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
           assert.strictEqual(answer.status, status)
           assert.deepStrictEqual({ records, credentials }, { records: 1, credentials: 0 })
@@ -102,24 +80,13 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         const foreign = { authorization: "Bearer sk_of_another_service" }
         const refused = yield* statementsOf(Http.send({ headers: foreign, raw: "{" }))
         assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials], [401, 0, 1])
-        yield* insertKey("sk_of_another_service")
+        yield* insertKey("sk_of_another_service", Http.organization)
         yield* Http.send({ headers: foreign })
-        yield* isUsedToday("sk_of_another_service")
+        yield* usedToday("sk_of_another_service")
         const read = yield* statementsOf(Http.send({ headers: foreign, json: { limit: 2 } }))
         assert.strictEqual(read.answer.status, 200)
         assert.strictEqual(read.answer.text, (yield* Http.send({ json: { limit: 2 } })).text)
         assert.deepStrictEqual([read.records, read.credentials], [1, 1])
-      })
-    )
-
-    it.effect("stops working when it is revoked", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const headers = yield* insertKey("pda_to_revoke")
-        assert.strictEqual((yield* Http.send({ headers })).status, 200)
-        yield* sql`update api_keys set revoked_at = now() where id = 'pda_to_revoke'`
-        assert.strictEqual((yield* Http.send({ headers })).status, 401)
-        assert.strictEqual((yield* Http.send({ headers, raw: "{" })).status, 401)
       })
     )
 

@@ -1,5 +1,4 @@
 /** Records of a resource in both stores: what the suites run over. */
-import { hash } from "node:crypto"
 import { Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
@@ -9,6 +8,7 @@ import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
 import * as Memory from "../../../src/records/Memory.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
+import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */
@@ -26,19 +26,9 @@ export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<
   records
 })
 
-const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
-
 /** Keys of organizations, for `asHolderOfKey`. */
 export const insertKeys = (...organizations: ReadonlyArray<string>) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      for (const organization_id of organizations) {
-        const key = { organization_id, id: "key", name: "Test", prefix: "test", key_hash: keyHashOf(organization_id) }
-        yield* sql`insert into api_keys ${sql.insert(key)}`
-      }
-    })
-  )
+  Layer.effectDiscard(Effect.forEach(organizations, (organization) => insertKey(organization, organization)))
 
 /** A request of an organization that is known. */
 export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))

@@ -26,18 +26,14 @@ import { Recorded, textOf } from "../../support/Recorded.ts"
 
 const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
   ["no Authorization header", undefined],
-  ["an empty Authorization header", ""],
   ["a scheme without a key", "Bearer"],
   ["a key without a scheme", key],
   ["a scheme that runs into the key", `Bearer${key}`],
-  ["a tab behind the scheme", `Bearer\t${key}`],
   ["another scheme with a valid key", `Basic ${key}`],
   ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"],
   ["a known key in other case", `Bearer ${key.toUpperCase()}`],
   ["a known key with something behind it", `Bearer ${key} ${key}`],
-  ["a known key in quotes", `Bearer "${key}"`],
   ["a key of characters that no key has", "Bearer \u00e9\u00ff"],
-  ["a key of 100,000 characters", `Bearer ${"k".repeat(100_000)}`],
   ["the name of a property that every object has", "Bearer constructor"],
   ["the hash of a known key", `Bearer ${hash("sha256", key)}`]
 ]
@@ -59,12 +55,10 @@ layer(InProcess.layer())("the API key of a request", (it) => {
     })
   )
 
-  it.effect.each(["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])(
-    "follows a scheme whose case does not matter: '%s'",
-    (scheme) =>
-      Effect.gen(function* () {
-        assert.strictEqual((yield* send({ headers: { authorization: `${scheme} ${key}` } })).status, 200)
-      })
+  it.effect.each(["bearer", "BEARER", "Bearer  "])("follows a scheme whose case does not matter: '%s'", (scheme) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ headers: { authorization: `${scheme} ${key}` } })).status, 200)
+    })
   )
 
   it.effect.each([
@@ -83,21 +77,13 @@ layer(InProcess.layer())("the API key of a request", (it) => {
 })
 
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
-  it.effect.each([key, "pda_live_unknown", "\u00e9", "k".repeat(10_000)])(
-    "is 503, never 401, for the key %s",
-    (given) =>
-      Effect.gen(function* () {
-        const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
-        assert.strictEqual(answer.status, 503)
-        assert.deepStrictEqual(answer.json, { detail: new CredentialStoreDown().detail })
-        assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
-        assert.isUndefined(answer.headers["www-authenticate"])
-      })
-  )
-
-  it.effect("is not asked about a request without a key, which is 401", () =>
+  it.effect.each([key, "pda_live_unknown", "\u00e9"])("is 503, never 401, for the key %s", (given) =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* send({ headers: { authorization: undefined } })).status, 401)
+      const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
+      assert.strictEqual(answer.status, 503)
+      assert.deepStrictEqual(answer.json, { detail: new CredentialStoreDown().detail })
+      assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
+      assert.isUndefined(answer.headers["www-authenticate"])
     })
   )
 })
@@ -154,29 +140,26 @@ class PingApi extends HttpApi.make("ping").add(
     .middleware(Authorization)
 ) {}
 
-const pingsOver = (resolver: Layer.Layer<OrgResolver>) =>
-  HttpApiBuilder.group(PingApi, "ping", (handlers) =>
-    handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
-  ).pipe(Layer.provideMerge(AuthorizationServer.layer), Layer.provide(resolver))
+const clientOf = (resolver: Layer.Layer<OrgResolver>, ofKey: string) =>
+  Effect.provide(HttpApiTest.groups(PingApi, ["ping"]), [
+    HttpApiBuilder.group(PingApi, "ping", (handlers) =>
+      handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
+    ).pipe(Layer.provideMerge(AuthorizationServer.layer), Layer.provide(resolver)),
+    layerKey(Redacted.make(ofKey)),
+    HttpServer.layerServices
+  ])
 
-const pings = pingsOver(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger })))
-
-test.effect(
-  "a request without a key is refused by an endpoint of a server of one's own, also while the store is down",
-  () =>
-    Effect.gen(function* () {
-      const client = yield* HttpApiTest.groups(PingApi, ["ping"]).pipe(
-        Effect.provide([pingsOver(OrgResolver.layerDown), layerKey(Redacted.make("")), HttpServer.layerServices])
-      )
-      assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
-    })
+test.effect("a request without a key is refused by an endpoint of another server, also while the store is down", () =>
+  Effect.gen(function* () {
+    const client = yield* clientOf(OrgResolver.layerDown, "")
+    assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
+  })
 )
 
 test.effect("a key that is not valid is refused by an endpoint that reads nothing, and by one whose read fails", () =>
   Effect.gen(function* () {
-    const client = yield* HttpApiTest.groups(PingApi, ["ping"]).pipe(
-      Effect.provide([pings, layerKey(Redacted.make("unknown")), HttpServer.layerServices])
-    )
+    const resolver = OrgResolver.of({ resolve: stranger, resolveHash: stranger })
+    const client = yield* clientOf(Layer.succeed(OrgResolver, resolver), "unknown")
     assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
     assert.deepStrictEqual(yield* Effect.flip(client.ping.read()), new Unauthorized())
   })
@@ -231,15 +214,6 @@ for (const [where, services] of whereKeysAre) {
   })
 }
 
-layer(InProcess.layer(layerDemo))("without a limit", (it) => {
-  it.effect("no number of requests is too many", () =>
-    Effect.gen(function* () {
-      assert.isUndefined(yield* AuthorizationServer.RequestLimit)
-      for (let request = 0; request < 20; request++) assert.strictEqual(yield* statusOf(), 200)
-    })
-  )
-})
-
 const dying = layerDemoBut(["charges"], {
   search: () => Effect.die(new Error("a bug")),
   get: () => Effect.die("a bug")
@@ -247,37 +221,31 @@ const dying = layerDemoBut(["charges"], {
 
 const dyingResolver = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: () => Effect.die(new Error("a bug")) }))
 
-const requests: ReadonlyArray<readonly [name: string, status: number, sent: Sent]> = [
-  ["is answered", 200, {}],
-  ["has an unknown key", 401, { headers: { authorization: `Bearer ${key}_unknown` } }],
-  ["has the key under another scheme", 401, { headers: { authorization: `Token ${key}` } }],
-  ["has a body that is not JSON", 422, { raw: "{" }],
-  ["names another organization", 400, { json: { organization: "org_other" } }],
-  ["goes to an unknown path", 404, { path: "/api/v3/unknown" }],
-  ["has a wrong method", 405, { method: "PUT" }]
+const requests: ReadonlyArray<readonly [status: number, sent: Sent]> = [
+  [200, {}],
+  [401, { headers: { authorization: `Token ${key}` } }],
+  [422, { raw: "{" }],
+  [404, { path: "/api/v3/unknown" }]
 ]
 
-const suites: ReadonlyArray<readonly [name: string, services: ServiceLayer, requests: typeof requests]> = [
-  ["an API key of a request that", layerDemo, requests],
-  ["an API key, when its store is down,", Layer.merge(layerDemo, OrgResolver.layerDown), [["cannot be told", 503, {}]]],
-  ["an API key, when a handler dies,", dying, [["is answered with 500", 500, {}]]],
-  ["an API key, when the resolver dies,", Layer.merge(layerDemo, dyingResolver), [["is answered with 500", 500, {}]]]
+const suites: ReadonlyArray<readonly [when: string, services: ServiceLayer, requests: typeof requests]> = [
+  ["by requests", layerDemo, requests],
+  ["when its store is down", Layer.merge(layerDemo, OrgResolver.layerDown), [[503, {}]]],
+  ["when a handler dies", dying, [[500, {}]]],
+  ["when the resolver dies", Layer.merge(layerDemo, dyingResolver), [[500, {}]]]
 ]
 
-for (const [name, services, cases] of suites) {
-  layer(InProcess.layer(services).pipe(Layer.provide(Recorded.recording), Layer.provideMerge(Recorded.layer)))(
-    name,
-    (it) => {
-      it.effect.each(cases)("%s reaches no log line and no span", ([, status, sent]) =>
-        Effect.gen(function* () {
-          const { logs, spans } = yield* Recorded
-          assert.strictEqual((yield* send(sent)).status, status)
-          assert.isNotEmpty(spans)
-          assert.isTrue(status !== 500 || logs.length > 0)
-          assert.notInclude(logs.join(), key)
-          assert.notInclude(spans.map(textOf).join(), key)
-        })
-      )
-    }
+test.effect.each(suites)("an API key reaches no log line and no span: %s", ([, services, sent]) =>
+  Effect.gen(function* () {
+    const { logs, spans } = yield* Recorded
+    for (const [status, request] of sent) assert.strictEqual((yield* send(request)).status, status)
+    assert.isNotEmpty(spans)
+    assert.isTrue(logs.length > 0 || sent.every(([status]) => status !== 500))
+    assert.notInclude(logs.join(), key)
+    assert.notInclude(spans.map(textOf).join(), key)
+  }).pipe(
+    Effect.provide(
+      InProcess.layer(services).pipe(Layer.provide(Recorded.recording), Layer.provideMerge(Recorded.layer))
+    )
   )
-}
+)
