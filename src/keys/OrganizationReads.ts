@@ -3,12 +3,12 @@
  * for which a single record costs 25 to 35 % less CPU time. Readers write a query for an owner, the SQL of an
  * organization's id, and do not know which way it is found.
  */
-import { Array, Context, type Duration, Effect } from "effect"
+import { Array, Context, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor, Fragment, Statement } from "effect/sql/Statement"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
-import type { Share } from "../database/Admission.ts"
+import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
@@ -29,7 +29,6 @@ export class UnresolvedKey {
     this.#lookUp = lookUp
   }
 
-  /** Looks the key up in a statement of its own. */
   get resolve() {
     this.isUsed = true
     return this.#lookUp(this.keyHash)
@@ -39,7 +38,6 @@ export class UnresolvedKey {
 /** A statement that reads records. */
 export interface Query<Row> {
   readonly statement: Statement<Row>
-  /** The columns of its rows. */
   readonly columns: ReadonlyArray<string & keyof Row>
   /** True if the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
@@ -51,16 +49,20 @@ export interface Shaped {
   readonly values: ReadonlyArray<string>
 }
 
-/** A read, and how it shares the connections with others. */
-export interface Read<Row> {
+/** A read of up to `limit` rows. */
+interface Read<Row> extends Shaped {
+  readonly limit: number
   readonly queryOf: (owner: Fragment, values: ReadonlyArray<string>) => Query<Row>
-  /** Present where the text of the statement is kept. */
-  readonly shaped?: Shaped | undefined
-  readonly share: Share
-  readonly within: Duration.Duration
-  /** True if the result is small: then it may run on a shared connection. */
-  readonly isShort: boolean
 }
+
+/**
+ * Large pages keep this process busy, not the database: in parallel they are no faster, and delay the reads of other
+ * organizations. So each organization has one at a time, and none on a shared connection.
+ */
+export const largePage = 250
+
+const one = atMost(1)
+const within = Duration.seconds(8)
 
 /** The owner of a query that is run `withKey`. */
 export const ownerOfKey = "k.organization_id"
@@ -85,26 +87,22 @@ export const withKey = <Row extends object>(
 }
 
 /** A statement with its values, as it is sent. */
-interface Made {
+interface Made extends Pick<Query<unknown>, "isPlannedOnce"> {
   readonly query: Store.Query
-  /** True if the plan does not depend on the values, so that it is made once. */
-  readonly isPlannedOnce: boolean
 }
 
 /** Makes a statement from its values, which it leaves as they are. */
 export type Make = (values: ReadonlyArray<string>) => Made
 
-type Template = (values: ReadonlyArray<unknown>) => Made
-
 /** Limits and offsets are in the texts, so there can be any number of them. */
 const maximumTexts = 500
 
-const templateOf = (count: number, make: Make): Template => {
+const templateOf = (count: number, make: Make) => {
   const placeholders = Array.makeBy(count, (index) => `\0${index}`)
   const { isPlannedOnce, query } = make(placeholders)
   const [text, made] = query
   const places = made.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
-  return (values) => ({
+  return (values: ReadonlyArray<unknown>): Made => ({
     isPlannedOnce,
     // A value that has no place is the statement's own.
     query: [text, made.map((own, index) => values[places[index] ?? -1] ?? own)]
@@ -116,9 +114,8 @@ const templateOf = (count: number, make: Make): Template => {
  * as much as sending it.
  */
 export const makeTemplates = () => {
-  const templates = new Map<string, Template>()
-  return (shape: string | undefined, values: ReadonlyArray<unknown>, make: Make): Made => {
-    if (shape === undefined) return templateOf(values.length, make)(values)
+  const templates = new Map<string, ReturnType<typeof templateOf>>()
+  return (shape: string, values: ReadonlyArray<unknown>, make: Make): Made => {
     const known = templates.get(shape)
     if (known !== undefined) return known(values)
     if (templates.size >= maximumTexts) templates.clear()
@@ -134,15 +131,15 @@ export const make = (sql: Database) => {
   const templates = makeTemplates()
 
   const run = <Row extends object, E>(
-    { isShort, share, shaped, within }: Omit<Read<Row>, "queryOf">,
+    read: Read<Row>,
     key: string,
     owner: string | Uint8Array,
     statementOf: Make,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
-    const shape = shaped && `${typeof owner} ${shaped.shape}`
-    const { isPlannedOnce, query } = templates(shape, [owner, ...(shaped?.values ?? [])], statementOf)
-    const request = { key, share, within, unavailable: RecordStoreDown.from }
+    const { isPlannedOnce, query } = templates(`${typeof owner} ${read.shape}`, [owner, ...read.values], statementOf)
+    const isShort = read.limit <= largePage
+    const request = { key, share: isShort ? fair : one, within, unavailable: RecordStoreDown.from }
     const alone = () => {
       const statement = sql.unsafe<Row>(...query)
       return Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
@@ -167,7 +164,6 @@ export const make = (sql: Database) => {
         )
       : Effect.void
 
-  /** The rows behind the key's own. */
   const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey) => {
     const { keyHash } = key
     key.isUsed = true

@@ -1,9 +1,8 @@
 /** Reads records from Postgres. */
-import { Duration, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { ChangesNotServed, RecordNotFound, RecordStoreDown } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -17,30 +16,9 @@ import { searchPage } from "./Pages.ts"
 import type { AllChanges, Repository } from "./Repository.ts"
 import { askedOf, getQuery, searchQuery } from "./SearchQuery.ts"
 
-/**
- * Large pages keep this process busy, not the database: in parallel they are no faster, and delay the reads of other
- * organizations.
- */
-const largePage = 250
-
 // Made once: a stack trace costs more than the rest of the response.
 const notFound = new RecordNotFound()
 const notServed = new ChangesNotServed()
-
-const within = Duration.seconds(8)
-
-/** Reads up to `limit` rows. */
-const reader = (sql: Database) => {
-  const readAs = OrganizationReads.make(sql)
-  return <Row extends object>(
-    limit: number,
-    queryOf: OrganizationReads.Read<Row>["queryOf"],
-    shaped?: OrganizationReads.Shaped
-  ) => {
-    const isShort = limit <= largePage
-    return readAs({ queryOf, shaped, share: isShort ? fair : atMost(1), within, isShort })
-  }
-}
 
 const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
 
@@ -53,7 +31,7 @@ const decodeState = decode(Cursor.FeedState)
 
 /** Reads the changes of a feed. */
 export const makeChanges = (sql: Database, kind: Kind, clock: ChangeClock.ChangeClock["Service"]): AllChanges => {
-  const read = reader(sql)
+  const read = OrganizationReads.make(sql)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
   const requireSingle = Effect.gen(function* () {
@@ -65,20 +43,26 @@ export const makeChanges = (sql: Database, kind: Kind, clock: ChangeClock.Change
 
   const changes = Feed.make(kind, {
     clock,
-    largePage,
+    largePage: OrganizationReads.largePage,
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
     read: (walks, limit) =>
-      read<ChangeRow>(
+      read<ChangeRow>({
         limit,
-        (owner, [ranges = ""]) =>
-          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind), ranges),
-        { shape: `${kind.name} changes ${limit}`, values: [FeedQuery.rangesText(kind, walks)] }
-      ).pipe(
+        shape: `${kind.name} changes ${limit}`,
+        values: [FeedQuery.rangesText(kind, walks)],
+        queryOf: (owner, [ranges = ""]) =>
+          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind), ranges)
+      }).pipe(
         Effect.flatMap((rows) => Effect.map(decodeSnapshot(rows), (snapshot) => ({ snapshot, rows: rows.slice(1) })))
       ),
     state: (mark) =>
       Effect.flatMap(
-        read<ChangeRow>(1, (owner) => FeedQuery.stateQuery(sql, owner, kind, mark)),
+        read<ChangeRow>({
+          limit: 1,
+          shape: "state",
+          values: [mark],
+          queryOf: (owner, [given = ""]) => FeedQuery.stateQuery(sql, owner, kind, given)
+        }),
         decodeState
       )
   })
@@ -99,18 +83,23 @@ export const make = <R extends Resource>(
   resource: R,
   { clock = ChangeClock.make(sql, sql), deep }: Options = {}
 ): Repository<R> => {
-  const read = reader(sql)
+  const read = OrganizationReads.make(sql)
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
   return {
     resource,
     search: (criteria, page) => {
-      const { conditions, ...shaped } = askedOf(resource, criteria, page)
-      const queryOf = (owner: Fragment, values: ReadonlyArray<string>) =>
-        searchQuery(sql, owner, resource, { conditions, values }, page, deep)
-      return asSearch(Effect.flatMap(read(page.limit, queryOf, shaped), searchPage))
+      const { conditions, shape, values } = askedOf(resource, criteria, page)
+      const queryOf = (owner: Fragment, of: ReadonlyArray<string>) =>
+        searchQuery(sql, owner, resource, { conditions, values: of }, page, deep)
+      return asSearch(Effect.flatMap(read({ limit: page.limit, shape, values, queryOf }), searchPage))
     },
     get: (id) =>
-      read(1, (owner, [given = ""]) => getQuery(sql, owner, resource, given), { shape: "get", values: [id] }).pipe(
+      read({
+        limit: 1,
+        shape: "get",
+        values: [id],
+        queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
+      }).pipe(
         Effect.flatMap(([row]) =>
           row?.record == null ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
         ),
