@@ -32,26 +32,16 @@ export interface Seen {
   readonly snapshot: Snapshot
 }
 
-/** The number of readers that may wait at once: of the process, and of one organization. */
-export interface Limits {
-  readonly all: number
-  readonly perOrganization: number
-}
-
-/** The limits of a process that accepts so many connections: half of them, and an eighth for one organization. */
-export const limitsFor = (connections: number): Limits => ({
+/** The number of readers that may wait at once: half of the connections, and an eighth for one organization. */
+export const limitsFor = (connections: number) => ({
   all: Math.ceil(connections / 2),
   perOrganization: Math.ceil(connections / 8)
 })
 
+/** The number of connections that the process accepts. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
-
-export interface Gauges {
-  readonly lag: Series.Gauge
-  readonly waiting: Series.Gauge
-}
 
 export class ChangeClock extends Context.Service<
   ChangeClock,
@@ -60,7 +50,6 @@ export class ChangeClock extends Context.Service<
     readonly keep: Effect.Effect<void>
     /** The seconds for which changes are held back: of a standby, by its horizon. */
     readonly lag: (progress: Progress) => Effect.Effect<number>
-    /** The lag when the clock last ticked. */
     readonly lastLag: Effect.Effect<number>
     /** True if the primary has a mark, or there is no primary now. */
     readonly hasMark: (token: string) => Effect.Effect<boolean>
@@ -112,10 +101,7 @@ interface Waiter extends Seen {
 const wake = (woken: Iterable<Waiter>) =>
   Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, undefined), { discard: true })
 
-const WaiterIndex = Schema.Struct({ index: Schema.Int })
-
-/** The readers that wait for changes of a database. */
-const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => {
+const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<typeof limitsFor>) => {
   const waiters = new Set<Waiter>()
   let isStopped = false
   count.set(() => waiters.size)
@@ -161,7 +147,8 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
     if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
-    const found = behind.length === 0 ? [] : yield* query(records, WaiterIndex, findWoken(behind, now))
+    const found =
+      behind.length === 0 ? [] : yield* query(records, Schema.Struct({ index: Schema.Int }), findWoken(behind, now))
     if (found === undefined) return
     for (const waiter of behind) waiter.snapshot = now
     yield* wake(found.flatMap(({ index }) => behind[index] ?? []))
@@ -177,17 +164,10 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
 const ServerProgress = Schema.Struct({
   progress: Progress,
   system: Schema.String,
-  /** The tokens of the feeds. */
   tokens: Schema.String,
   /** False where the order of a feed is not what it was, such as after a restore. */
   isSettled: Schema.Boolean
 })
-
-/** The next transaction id of the primary, at a time. */
-interface Sample {
-  readonly next: number
-  readonly at: number
-}
 
 const maxSamples = 1000
 
@@ -202,27 +182,25 @@ const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFligh
 export const make = (
   tasks: Database,
   records: Database,
-  gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen },
+  gauges: Readonly<Record<"lag" | "waiting", Series.Gauge>> = { lag: Series.unseen, waiting: Series.unseen },
   limits = limitsFor(2000)
 ): ChangeClock["Service"] => {
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
   const waiters = makeWaiters(records, gauges.waiting, limits)
-  let samples: ReadonlyArray<Sample> = []
+  /** The next transaction id of the primary, at some times. */
+  let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
   let last = 0
   let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
-    const { isStandby } = progress
     const horizon = horizonOf(progress)
-    const newest = samples.at(-1)
-    const next = Math.max(nextOf(progress), isStandby ? (newest?.next ?? Infinity) : 0)
+    const next = Math.max(nextOf(progress), progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
     const now = yield* Clock.currentTimeMillis
     // The transaction at the horizon began after the newest sample in which its id was not given.
     const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
     const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
     // A standby that has all that its primary had, a second ago.
-    if (horizon >= next) return Math.max(0, seconds - 1)
-    return Math.max(1, seconds)
+    return horizon >= next ? Math.max(0, seconds - 1) : Math.max(1, seconds)
   })
 
   const lag = (progress: Progress) => (isHeldBack(progress) ? heldFor(progress) : Effect.succeed(0))
@@ -233,7 +211,6 @@ export const make = (
     samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
   })
 
-  /** Writes a mark, and reads the progress. */
   const mark = (database: Database) =>
     query(
       database,

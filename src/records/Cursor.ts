@@ -16,7 +16,6 @@ export interface Cursor {
   readonly walks: ReadonlyArray<Walk.Walk>
 }
 
-/** The owner of a cursor. */
 export interface Owner {
   readonly organization: string
   /** The resource; `*` for the feed of all. */
@@ -24,7 +23,6 @@ export interface Owner {
 }
 
 const radix = 36
-
 const checksumLength = 8
 
 /** A text with a checksum, which binds it to its owner. */
@@ -41,11 +39,9 @@ export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cur
 /** Begins the text of walks where a cursor that is a place alone has an id: the release before takes all of it for an id. */
 const walksBegin = "~\u0001"
 
-const Position = Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER - 1 }))
+// Before all changes, it is -1. A bound of a load is the maximum until its first page.
+const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
 const isPosition = Schema.is(Position)
-
-/** A bound of a load, which is the maximum until its first page. */
-const Bound = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 
 // Postgres has no text with U+0000.
 const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
@@ -63,14 +59,13 @@ const Walks = Schema.fromJsonString(
       /** Each as the difference to the one before. */
       running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
       partial: Schema.optional(Place),
-      floor: Schema.optional(Bound),
-      target: Schema.optional(Bound)
+      floor: Schema.optional(Position),
+      target: Schema.optional(Position)
     })
   ).check(Schema.isMaxLength(20))
 )
 const decodeWalks = Schema.decodeOption(Walks)
 
-/** A walk with each running transaction as the difference to the one before. */
 const differences = (walk: Walk.Walk): Walk.Walk => ({
   ...walk,
   running: walk.running.map((position, index, all) => position - (all[index - 1] ?? 0))
@@ -99,7 +94,6 @@ export const encode = ({ ceiling, mark, order, wal, walks }: Cursor, owner: Owne
 const longest = 128 * 1024
 
 const tokenForm = /^[0-9a-f]{8}$/
-
 const digits = /^(?:-1|[0-9a-z]{1,11})$/
 
 /**
@@ -133,7 +127,6 @@ export const decode = (cursor: string, resource: string): Cursor | undefined => 
   }
 }
 
-/** The progress of the transactions of a server. */
 export const Progress = Schema.Struct({
   /** The position of the transaction id 0. */
   base: Schema.Int,
@@ -145,6 +138,18 @@ export const Progress = Schema.Struct({
   isStandby: Schema.Boolean
 })
 export type Progress = typeof Progress.Type
+
+/** The state of the feeds, as far as it decides about a cursor. */
+const FeedState = Schema.Struct({
+  /** True if the tables are those for which the order began. */
+  isInPlace: Schema.Boolean,
+  /** True if the newest mark is of this run of the server; on a standby, if there is one. */
+  isMarked: Schema.Boolean,
+  /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
+  proven: Schema.NullOr(Schema.Int),
+  /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
+  durableUntil: Schema.NullOr(Schema.Int)
+})
 
 /** The feeds in the snapshot of the statement that reads them. */
 export const FeedSnapshot = Schema.Struct({
@@ -159,23 +164,11 @@ export const FeedSnapshot = Schema.Struct({
   /** Identifies the tables and the run of the server. */
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
-  wal: Schema.Int
+  wal: Schema.Int,
+  /** Where it was asked for. */
+  state: Schema.optional(FeedState)
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
-
-/** The state of the feeds, as far as it decides about a cursor. */
-export const FeedState = Schema.Struct({
-  snapshot: FeedSnapshot,
-  /** True if the tables are those for which the order began. */
-  isInPlace: Schema.Boolean,
-  /** True if the newest mark is of this run of the server; on a standby, if there is one. */
-  isMarked: Schema.Boolean,
-  /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
-  proven: Schema.NullOr(Schema.Int),
-  /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
-  durableUntil: Schema.NullOr(Schema.Int)
-})
-export type FeedState = typeof FeedState.Type
 
 /** The transactions that a server shows, in positions. */
 export const shownBy = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): Walk.Snapshot => {
@@ -231,17 +224,14 @@ export const isUnchanged = (
  */
 export type Verdict = "Readable" | "Behind" | "Expired" | "Unsettled"
 
-export const verdictOf = (
-  { durableUntil, isInPlace, isMarked, proven, snapshot }: FeedState,
-  order: string | undefined,
-  cursor: Cursor | undefined
-): Verdict => {
-  if (!isInPlace || !isMarked) return "Unsettled"
+export const verdictOf = (snapshot: FeedSnapshot, order: string | undefined, cursor: Cursor | undefined): Verdict => {
+  const { isStandby, mark, state } = snapshot
+  if (state?.isInPlace !== true || !state.isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
   if (cursor.order !== order) return "Expired"
-  const { isStandby, mark } = snapshot
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
   if (cursor.mark === mark) return isStandby || isBelow(cursor, shownBy(snapshot).next) ? "Readable" : "Expired"
+  const { durableUntil, proven } = state
   if (proven === null) return isStandby ? "Behind" : "Expired"
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"

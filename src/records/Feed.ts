@@ -5,11 +5,10 @@ import { type ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } 
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
-import { type ChangeRow, type Kind, placeOf, tableOf } from "./FeedPages.ts"
+import { type ChangeRow, type Kind, type Page, placeOf, tableOf } from "./FeedPages.ts"
 import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
 import * as Walk from "./Walk.ts"
 
-/** Changes, and the snapshot of the statement that read them. */
 export interface Found {
   readonly snapshot: Cursor.FeedSnapshot
   /** One more than the limit if there are more. */
@@ -20,13 +19,12 @@ export interface Found {
 export interface Store {
   /** Fails where the store has no order of changes. */
   readonly check: Effect.Effect<void, ChangesNotServed | RecordStoreDown>
-  /** Reads up to `limit` changes of walks, and one more. */
+  /** Reads up to `limit` changes of walks, and one more; with the mark of a cursor, also the state of the feed. */
   readonly read: (
     walks: ReadonlyArray<Walk.Walk>,
-    limit: number
+    limit: number,
+    mark?: string
   ) => Effect.Effect<Found, ReadError, CurrentOrganization>
-  /** Reads the state of the feed, for a cursor with a mark. */
-  readonly state: (mark: string) => Effect.Effect<Cursor.FeedState, ReadError, CurrentOrganization>
   readonly clock: Pick<ChangeClock["Service"], "hasMark" | "isOfRun" | "keep" | "lag" | "wait">
   /** The number of records above which a page is large. */
   readonly largePage: number
@@ -70,10 +68,9 @@ const askedOf = (
   return { cursor, given, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
 }
 
-const isComplete = (walks: ReadonlyArray<Walk.Walk> | undefined) => walks?.every(({ target }) => target === undefined)
+const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
 
-/** A feed over a store. */
-export const make = (kind: Kind, { check, clock, largePage, read, state }: Store) => {
+export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
   const { lengthOf, name, ordered, render, resources } = kind
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const byTable = new Map(resources.map((resource) => [resource.table, resource.name]))
@@ -88,7 +85,7 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
    * page.
    */
   const readChanges = ({ limit, walks }: Asked) =>
-    isComplete(walks) !== true || limit <= largePage
+    !isComplete(walks) || limit <= largePage
       ? read(walks, limit)
       : Effect.filterOrElse(
           read(walks, 0),
@@ -101,7 +98,6 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
       ? Effect.void
       : Effect.fail(cursorInvalid)
 
-  /** The rows of a page, and the walks after it. */
   const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
     const hasMore = found.length > limit
     const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
@@ -122,73 +118,65 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
     return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
   }
 
-  /** A page, and what its reader has seen. */
-  const outcome = (page: Changes, snapshot: Cursor.FeedSnapshot, names: ReadonlyArray<string>) => {
-    const seen: Seen = {
-      organization: snapshot.organization,
-      tables: names.flatMap((resource) => tables.get(resource) ?? []),
-      snapshot: Cursor.readableIn(snapshot)
+  /** A page with the cursor behind it, and what its reader has seen. */
+  const outcome = Effect.fnUntraced(function* (
+    { names }: Asked,
+    snapshot: Cursor.FeedSnapshot,
+    next: Cursor.Cursor,
+    page: Omit<Page, "cursor">,
+    isEmpty: boolean
+  ) {
+    const { organization } = snapshot
+    const cursor = Cursor.encode(next, { organization, resource: name })
+    const changes: Changes = {
+      json: render({ ...page, cursor }),
+      cursor,
+      hasMore: page.hasMore,
+      lag: yield* clock.lag(snapshot),
+      isComplete: isComplete(next.walks),
+      rows: page.rows.length,
+      isEmpty
     }
-    return { page, seen }
-  }
+    const followed = names.flatMap((resource) => tables.get(resource) ?? [])
+    const seen: Seen = { organization, tables: followed, snapshot: Cursor.readableIn(snapshot) }
+    return { page: changes, seen }
+  })
 
-  const respond = Effect.fnUntraced(function* (asked: Asked, found: Found) {
-    const { cursor, names, resets } = asked
+  const respond = (asked: Asked, found: Found) => {
+    const { cursor, resets } = asked
     const { snapshot } = found
     const { hasMore, rows, walks } = advance(asked, found)
-    const { next: ceiling } = Cursor.shownBy(snapshot)
     const isHeldBack = Cursor.isHeldBack(snapshot)
     const had = cursor ?? { ceiling: 0, wal: 0 }
-    const { mark, organization } = snapshot
-    const order = snapshot.tokens[ordered] ?? ""
+    const { mark, tokens } = snapshot
     const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
     const isEmpty = rows.length + resets.length === 0 && !hasMore && isSameLoad
     // The reader of an empty page has seen nothing more that may not survive a failover, unless newer changes are held
     // back: where those are lost, the states before them are there again. So its walk stays as it is. A page of a load
     // leaves removals out, so it says something where it is empty: a removal that is lost brings its record back.
     const reached =
-      rows.length === 0 && !isHeldBack && isComplete(asked.walks) === true
+      rows.length === 0 && !isHeldBack && isComplete(asked.walks)
         ? { ceiling: had.ceiling, wal: had.wal }
-        : { ceiling: Math.max(ceiling, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
+        : { ceiling: Math.max(Cursor.shownBy(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
     const next =
       isEmpty && isHeldBack && cursor !== undefined
         ? { ...cursor, walks: asked.walks }
-        : { ...reached, mark, order, walks }
-    const text = Cursor.encode(next, { organization, resource: name })
+        : { ...reached, mark, order: tokens[ordered] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.
     const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= reached.ceiling)
-    const page: Changes = {
-      json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
-      cursor: text,
-      hasMore,
-      lag: yield* clock.lag(snapshot),
-      isComplete: isComplete(walks) === true,
-      rows: rows.length,
-      isEmpty
-    }
-    return outcome(page, snapshot, names)
-  })
+    return outcome(asked, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
+  }
 
   /** The response of a standby that is behind the cursor: nothing yet. */
-  const respondBehind = Effect.fnUntraced(function* (
-    { cursor, names, resets, walks }: Asked,
-    snapshot: Cursor.FeedSnapshot
-  ) {
+  const respondBehind = Effect.fnUntraced(function* (asked: Asked, snapshot: Cursor.FeedSnapshot) {
+    const { cursor, resets, walks } = asked
     // A mark of a server that was promoted and is gone never arrives.
     if (cursor === undefined || !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
     // A resource that has left begins anew when it joins again.
     const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
-    const text = Cursor.encode({ ...cursor, walks: kept }, { organization: snapshot.organization, resource: name })
-    const page: Changes = {
-      json: render({ rows: [], resets: [], cursor: text, hasMore: false, isConsistent: false }),
-      cursor: text,
-      hasMore: false,
-      lag: Math.max(yield* clock.lag(snapshot), 1),
-      isComplete: isComplete(cursor.walks) === true,
-      rows: 0,
-      isEmpty: true
-    }
-    return outcome(page, snapshot, names)
+    const nothing = { rows: [], resets: [], hasMore: false, isConsistent: false }
+    const { page, seen } = yield* outcome(asked, snapshot, { ...cursor, walks: kept }, nothing, true)
+    return { page: { ...page, lag: Math.max(page.lag, 1) }, seen }
   })
 
   /** The resources whose feed has ended since the cursor was given out: their tables were truncated. */
@@ -209,24 +197,19 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
   const next = Effect.fnUntraced(function* (given: Asked) {
     let asked = given
     for (let attempt = 0; attempt < attempts; attempt++) {
+      const { cursor } = asked
       const found = settled === undefined ? undefined : yield* readChanges(asked)
       const order = found?.snapshot.tokens[ordered]
-      if (
-        settled !== undefined &&
-        found !== undefined &&
-        Cursor.isUnchanged(settled, found.snapshot, order, asked.cursor)
-      ) {
+      if (settled !== undefined && found !== undefined && Cursor.isUnchanged(settled, found.snapshot, order, cursor)) {
         yield* requireOwn(asked, found.snapshot)
         const ended = endedIn(asked, found.snapshot)
         if (ended.length === 0) return yield* respond(asked, found)
         asked = askedOf(asked, ended)
         continue
       }
-      const { cursor } = asked
-      const whole = yield* state(cursor?.mark ?? "")
-      const { proven, snapshot } = whole
+      const { snapshot } = yield* read([], 0, cursor?.mark ?? "")
       yield* requireOwn(asked, snapshot)
-      const verdict = Cursor.verdictOf(whole, snapshot.tokens[ordered], cursor)
+      const verdict = Cursor.verdictOf(snapshot, snapshot.tokens[ordered], cursor)
       switch (verdict === "Readable" && (yield* isMarkDue(snapshot, attempt)) ? "Unsettled" : verdict) {
         case "Unsettled":
           yield* Effect.timeoutOption(clock.keep, "3 seconds")
@@ -239,7 +222,8 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
         case "Readable":
           settled = snapshot
           // Ids above those that the mark proves may have been given out again.
-          if (cursor !== undefined && cursor.mark !== snapshot.mark && proven !== null) {
+          if (cursor !== undefined && cursor.mark !== snapshot.mark) {
+            const proven = snapshot.state?.proven ?? 0
             const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven))
             asked = askedOf({ ...asked, cursor: { ...cursor, mark: snapshot.mark, walks } })
           }

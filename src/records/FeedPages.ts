@@ -16,7 +16,6 @@ export interface ChangeRow {
    */
   readonly removal: string | null
   readonly position: number | null
-  /** The branch of its place, in a feed of several resources. */
   readonly branch?: string | null
 }
 
@@ -37,10 +36,8 @@ export const placeOf = (row: ChangeRow): Walk.Place => ({
 /** Ends the branch of a table's removals. */
 export const removalMark = "-"
 
-/** The table of a branch. */
 export const tableOf = (branch: string) => (branch.endsWith(removalMark) ? branch.slice(0, -1) : branch)
 
-/** A page, and the state of its reader. */
 export interface Page {
   readonly rows: ReadonlyArray<ChangeRow>
   /** The resources that begin anew with this page. */
@@ -54,7 +51,6 @@ export interface Page {
 const isSamePlace = (one: ChangeRow | undefined, another: ChangeRow | undefined) =>
   one !== undefined && one.position === another?.position && idOf(one) === idOf(another)
 
-/** A feed of changes. */
 export interface Kind {
   /** The resource, or `*` for all. */
   readonly name: string

@@ -16,60 +16,40 @@ export const progressMembers = `'base', change_base(), 'snapshot', pg_current_sn
 
 const tablesOf = ({ ordered, resources }: Kind) => [...new Set([ordered, ...resources.map(({ table }) => table)])]
 
-const quoted = (text: string) => `'${text}'`
-
-const snapshotJson = (sql: Constructor, owner: Fragment, kind: Kind) => sql`
-  json_build_object(${sql.literal(progressMembers)}, 'tokens', coalesce(f.tokens, '{}'),
-    'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0),
-    'run', concat_ws('|', pg_postmaster_start_time(),
-      -- Of a standby, also the connection to its primary, which may be started again.
-      case when pg_is_in_recovery() then (select pid from pg_stat_get_wal_receiver()) end, ${sql.literal(
-        tablesOf(kind)
-          .map((table) => `pg_relation_filepath('${table}')`)
-          .join(", ")
-      )}),
-    'wal', change_wal(case
-      when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
-      when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
-      -- From an archive. What a record did is seen before it counts as replayed.
-      else pg_last_wal_replay_lsn() + 16777216 end),
-    'organization', ${owner}::text)`
-
-/** The feeds of the tables of a kind, and the newest mark. */
-const feeds = (sql: Constructor, kind: Kind) => sql`
-  (
-    select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
-    from change_feeds where table_name in (${sql.literal(tablesOf(kind).map(quoted).join(", "))})
-  ) f left join lateral (
-    select token, proven, timeline, started_at from change_marks order by timeline desc limit 1
-  ) n on true`
-
-/** The SQL of the snapshot of a feed, for an owner: one row, JSON. */
-export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind) =>
-  sql`select ${snapshotJson(sql, owner, kind)}::text from ${feeds(sql, kind)}`
-
-/** A query of one row, which has a text as its `removal`. */
-const textRow = (sql: Constructor, text: Fragment, others: Fragment = sql``) =>
-  sql<ChangeRow>`select null::bpchar as record, s.text as removal, null::float8 as position${others} from (${text}) s (text)`
-
-/** The query of the state of a feed, for an owner: one row, which has it as its `removal`. */
-export const stateQuery = (sql: Constructor, owner: Fragment, kind: Kind, mark: string): Query<ChangeRow> => ({
-  isPlannedOnce: false,
-  columns: ["record", "removal", "position"],
-  statement: textRow(
-    sql,
-    sql`
-      select json_build_object(
-        'snapshot', ${snapshotJson(sql, owner, kind)}, 'isInPlace', coalesce(f.is_in_place, false),
-        'isMarked', coalesce(
-          pg_is_in_recovery() and n.token is not null
-            or (n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time()),
-          false),
-        'proven', m.proven, 'durableUntil', change_wal(m.durable_until)
-      )::text
-      from ${feeds(sql, kind)} left join change_marks m on m.token = ${mark}`
-  )
-})
+/**
+ * The SQL of the snapshot of a feed, for an owner: one row, JSON.
+ *
+ * @param mark the mark of a cursor; with one, the state of the feed is in the snapshot
+ */
+export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind, mark?: string) => {
+  const listed = (textOf: (table: string) => string) => sql.literal(tablesOf(kind).map(textOf).join(", "))
+  const state = sql`, 'state', json_build_object(
+    'isInPlace', coalesce(f.is_in_place, false),
+    'isMarked', coalesce(
+      pg_is_in_recovery() and n.token is not null
+        or (n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time()),
+      false),
+    'proven', m.proven, 'durableUntil', change_wal(m.durable_until))`
+  return sql`
+    select json_build_object(${sql.literal(progressMembers)}, 'tokens', coalesce(f.tokens, '{}'),
+      'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0),
+      'run', concat_ws('|', pg_postmaster_start_time(),
+        -- Of a standby, also the connection to its primary, which may be started again.
+        case when pg_is_in_recovery() then (select pid from pg_stat_get_wal_receiver()) end,
+        ${listed((table) => `pg_relation_filepath('${table}')`)}),
+      'wal', change_wal(case
+        when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
+        when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
+        -- From an archive. What a record did is seen before it counts as replayed.
+        else pg_last_wal_replay_lsn() + 16777216 end),
+      'organization', ${owner}::text${mark === undefined ? sql`` : state})::text
+    from (
+      select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
+      from change_feeds where table_name in (${listed((table) => `'${table}'`)})
+    ) f left join lateral (
+      select token, proven, timeline, started_at from change_marks order by timeline desc limit 1
+    ) n on true${mark === undefined ? sql`` : sql` left join change_marks m on m.token = ${mark}`}`
+}
 
 /** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
 export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): string =>
@@ -140,7 +120,8 @@ export const changesQuery = (
     isPlannedOnce: true,
     columns: ["record", "removal", "position", ...(only === undefined ? ["branch" as const] : [])],
     statement: sql<ChangeRow>`
-      ${textRow(sql, first, also("null::text as branch"))}
+      select null::bpchar as record, s.text as removal, null::float8 as position${also("null::text as branch")}
+      from (${first}) s (text)
       union all
       select ${sql.literal(bytesOf("c.record"))}, case when c.record is null then coalesce(${existing}, '-') || c.id end,
         c.change_position::float8${also("c.branch")}

@@ -11,22 +11,15 @@ import * as Pages from "./Pages.ts"
 import type { AllChanges, Repository } from "./Repository.ts"
 import type { Row } from "./Rows.ts"
 import { conditionsOf, instantOf } from "./SearchQuery.ts"
-import { type Place, rangesOf } from "./Walk.ts"
+import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
-const byBytes = Order.make<string>((left, right) => Buffer.compare(Buffer.from(left), Buffer.from(right)))
-const byId = Order.mapInput(byBytes, (row: Row) => row.id)
+const byId = Order.make<Row>((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
 
 const inOrder = (column: string) =>
   Order.combine(
     Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
     byId
   )
-
-const byPlace = Order.combineAll([
-  Order.mapInput(Order.Number, ({ position }: Place) => position),
-  Order.mapInput(byBytes, ({ id }: Place) => id),
-  Order.mapInput(Order.String, ({ branch }: Place) => branch)
-])
 
 /** All records were written by one transaction, and nothing has changed since. */
 const position = 0
@@ -36,55 +29,45 @@ const token = "00000000"
 /** The changes of rows, by the name of their resource. */
 export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): AllChanges => {
   const changes = Array.sort(
-    kind.resources.flatMap(({ name, table }) =>
+    kind.resources.flatMap(({ name, table: branch }) =>
       (rows.get(name) ?? []).map(({ id, json, organization }) => {
-        const place: Place = { position, id, branch: table }
-        return { ...place, name, place, organization, record: Pages.fromText(json), removal: null }
+        const record = Pages.fromText(json)
+        return { position, id, branch, name, organization, record, removal: null }
       })
     ),
-    Order.mapInput(byPlace, (change: { readonly place: Place }) => change.place)
+    byPlace
   )
-  const tokens = Object.fromEntries(
-    [kind.ordered, ...kind.resources.map(({ table }) => table)].map((table) => [table, token])
-  )
-  const snapshot = Effect.map(CurrentOrganization.id, (organization): FeedSnapshot => ({
+  const tables = [kind.ordered, ...kind.resources.map(({ table }) => table)]
+  const snapshot: Omit<FeedSnapshot, "organization"> = {
     base: 0,
     snapshot: "1:1:",
     inFlight: 0,
     isStandby: false,
-    organization,
-    tokens,
+    tokens: Object.fromEntries(tables.map((table) => [table, token])),
     mark: token,
     marked: 0,
     run: "",
-    wal: 0
-  }))
+    wal: 0,
+    state: { isInPlace: true, isMarked: true, proven: null, durableUntil: null }
+  }
   return Feed.make(kind, {
     check: Effect.void,
     largePage: Infinity,
     read: (walks, limit) =>
-      Effect.map(snapshot, (now) => {
+      Effect.map(CurrentOrganization.id, (organization) => {
         const found = walks.flatMap((walk) =>
           rangesOf(walk).flatMap((range) =>
             changes.filter(
-              ({ name, organization, place }) =>
-                organization === now.organization &&
-                name in walk.feeds &&
+              (change) =>
+                change.organization === organization &&
+                change.name in walk.feeds &&
                 position < range.high &&
-                Order.isGreaterThan(byPlace)(place, range)
+                isAfter(change, range)
             )
           )
         )
-        return { snapshot: now, rows: found.slice(0, limit + 1) }
+        return { snapshot: { ...snapshot, organization }, rows: found.slice(0, limit + 1) }
       }),
-    state: () =>
-      Effect.map(snapshot, (now) => ({
-        snapshot: now,
-        isInPlace: true,
-        isMarked: true,
-        proven: null,
-        durableUntil: null
-      })),
     clock: {
       hasMark: () => Effect.succeed(true),
       isOfRun: () => Effect.succeed(true),
@@ -95,7 +78,6 @@ export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<
   })
 }
 
-/** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
   const ordered = Array.sort(rows, inOrder(resource.orderedBy))
   const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((row) => row.organization === id))

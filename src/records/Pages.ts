@@ -3,7 +3,6 @@ import { Buffer } from "node:buffer"
 import { Effect } from "effect"
 import { note } from "../observability/RequestFacts.ts"
 
-/** JSON in UTF-8. */
 export type Json = Uint8Array
 
 const comma = ",".charCodeAt(0)

@@ -22,14 +22,8 @@ const notServed = new ChangesNotServed()
 
 const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
 
-const decode = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
-  const decodeText = Schema.decodeEffect(Schema.fromJsonString(schema))
-  return ([first]: ReadonlyArray<ChangeRow>) => Effect.orDie(decodeText(first?.removal ?? ""))
-}
-const decodeSnapshot = decode(Cursor.FeedSnapshot)
-const decodeState = decode(Cursor.FeedState)
+const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
 
-/** Reads the changes of a feed. */
 export const makeChanges = (sql: Database, kind: Kind, clock: ChangeClock.ChangeClock["Service"]): AllChanges => {
   const read = OrganizationReads.make(sql)
 
@@ -45,26 +39,19 @@ export const makeChanges = (sql: Database, kind: Kind, clock: ChangeClock.Change
     clock,
     largePage: OrganizationReads.largePage,
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
-    read: (walks, limit) =>
-      read<ChangeRow>({
+    read: (walks, limit, mark) => {
+      const isMarked = mark !== undefined
+      const found = read<ChangeRow>({
         limit,
-        shape: `${kind.name} changes ${limit}`,
-        values: [FeedQuery.rangesText(kind, walks)],
-        queryOf: (owner, [ranges = ""]) =>
-          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind), ranges)
-      }).pipe(
-        Effect.flatMap((rows) => Effect.map(decodeSnapshot(rows), (snapshot) => ({ snapshot, rows: rows.slice(1) })))
-      ),
-    state: (mark) =>
-      Effect.flatMap(
-        read<ChangeRow>({
-          limit: 1,
-          shape: "state",
-          values: [mark],
-          queryOf: (owner, [given = ""]) => FeedQuery.stateQuery(sql, owner, kind, given)
-        }),
-        decodeState
+        shape: `${kind.name} changes ${limit} ${isMarked}`,
+        values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
+        queryOf: (owner, [ranges = "", of]) =>
+          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind, of), ranges)
+      })
+      return Effect.flatMap(found, ([first, ...rows]) =>
+        Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))
       )
+    }
   })
   const span = spanned("Records.changes", kind.name)
   return (request, names) => span(changes(request, names))
@@ -77,7 +64,6 @@ export interface Options {
   readonly deep?: number
 }
 
-/** A repository over the table of a resource. */
 export const make = <R extends Resource>(
   sql: Database,
   resource: R,

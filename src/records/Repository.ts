@@ -27,7 +27,6 @@ export type Criteria<R extends Resource = Resource> = {
 export interface ChangesRequest {
   readonly cursor?: string | undefined
   readonly limit: number
-  /** The time to wait where there is no change yet. */
   readonly wait?: Duration.Duration
 }
 
@@ -47,7 +46,6 @@ export interface Changes {
 /** The failures of a read. The statement that reads may look up the key as well. */
 export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
 
-/** The failures of a read of changes. */
 export type ChangesError = Errors.CursorInvalid | Errors.CursorExpired | Errors.ChangesNotServed | ReadError
 
 /**

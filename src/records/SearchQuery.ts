@@ -12,7 +12,6 @@ import type { Json } from "./Pages.ts"
 import type { Criteria, Page } from "./Repository.ts"
 import type { Columns } from "./Rows.ts"
 
-/** A row of a record: its JSON, as bytes. */
 export interface Found {
   readonly record: Json | null
 }
@@ -70,11 +69,9 @@ const decimal = (text: string): string | undefined => {
   return isStorable ? `${sign}${digits}e${power}` : undefined
 }
 
-/** The instant of a time in a row. */
 export const instantOf = (value: unknown) =>
   Predicate.isString(value) ? Instant.fromMillis(Date.parse(value)) : undefined
 
-/** A condition on a time. */
 const onTime = (given: string, onSuccess: (instant: Instant.Instant) => Condition): Condition =>
   Result.match(Instant.parse(given), { onFailure: () => never, onSuccess })
 
@@ -144,7 +141,6 @@ const comparisons: Readonly<
   })
 }
 
-/** The conditions of a search. */
 export const conditionsOf = ({ filters, orderedBy }: Resource, criteria: Criteria): ReadonlyArray<Condition> => {
   const found: Array<Condition> = []
   const given: Readonly<Record<string, unknown>> = criteria
@@ -235,7 +231,6 @@ export const searchQuery = (
   }
 }
 
-/** The query of a record. */
 export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query<Found> => ({
   statement: sql`select ${sql.literal(bytesOf("t.record"))} from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
   columns: ["record"],

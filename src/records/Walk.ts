@@ -18,10 +18,8 @@ export interface Place {
 /** The place before all changes of a position. */
 export const before = (position: number): Place => ({ position, id: "", branch: "" })
 
-/** The place before all changes. */
 export const start = before(-1)
 
-/** Greater than each branch. */
 export const lastBranch = "~"
 
 /** The place after all changes below a position. One whose id is not ASCII may come once more. */
@@ -87,15 +85,13 @@ export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArra
     : [rest(place, floor, true), rest(before(floor), maximumPosition)])
 ]
 
-const isAfter = Order.isGreaterThan(
-  Order.combineAll([
-    Order.mapInput(Order.Number, ({ position }: Place) => position),
-    Order.mapInput(Order.String, ({ id }: Place) => id),
-    Order.mapInput(Order.String, ({ branch }: Place) => branch)
-  ])
-)
+export const byPlace = Order.combineAll([
+  Order.mapInput(Order.Number, ({ position }: Place) => position),
+  Order.mapInput(Order.String, ({ id }: Place) => id),
+  Order.mapInput(Order.String, ({ branch }: Place) => branch)
+])
+export const isAfter = Order.isGreaterThan(byPlace)
 
-/** The place that is further in the order. */
 const furthest = (one: Place, another: Place): Place => (isAfter(one, another) ? one : another)
 
 const unseen = (seen: Snapshot, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>

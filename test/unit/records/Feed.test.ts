@@ -15,6 +15,8 @@ const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id
 
 const cursor: Cursor.Cursor = { order: "feed0000", mark: "mark0001", ceiling: 100, wal: 5000, walks: [walk] }
 
+const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
+
 const here: Cursor.FeedSnapshot = {
   base: 0,
   snapshot: "120:120:",
@@ -28,10 +30,8 @@ const here: Cursor.FeedSnapshot = {
   wal: 6000
 }
 
-const state: Cursor.FeedState = { snapshot: here, isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
-
 /** The difference to a primary that gave the cursor out. */
-type But = Partial<Omit<Cursor.FeedState, "snapshot">> & Partial<Cursor.FeedSnapshot>
+type But = Partial<NonNullable<Cursor.FeedSnapshot["state"]> & Cursor.FeedSnapshot>
 
 const standby: But = { isStandby: true }
 const promoted: But = { mark: "mark0002" }
@@ -56,9 +56,9 @@ const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Curs
 
 const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
 
-it.for(verdicts)("a cursor %s", ([, verdict, { snapshot: text = here.snapshot, ...but }, given]) => {
-  const snapshot = { ...here, ...but, snapshot: text }
-  assert.strictEqual(Cursor.verdictOf({ ...state, ...but, snapshot }, orderOf(snapshot), given), verdict)
+it.for(verdicts)("a cursor %s", ([, verdict, but, given]) => {
+  const snapshot = { ...here, ...but, state: { ...state, ...but } }
+  assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
 })
 
 const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]> = [
@@ -98,15 +98,11 @@ const lines: Walk.Walk = { ...walk, partial, floor: 5, target: 7 }
 it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["a place", [walk]],
   ["an id with dots", [{ ...walk, place: { ...walk.place, id: "a.b" } }]],
-  ["an empty id", [{ ...walk, place: { ...walk.place, id: "" } }]],
-  ["the start", [{ ...walk, place: { ...walk.place, position: -1 } }]],
+  ["the start", [{ ...walk, place: { position: -1, id: "", branch: "~" } }]],
   ["a load", [{ ...walk, floor: 95, target: 97 }]],
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
-  [
-    "a transaction that is read in part",
-    [{ ...walk, running: [8], partial: { position: 7, id: "\u0001", branch: "~" } }]
-  ],
-  ["several walks", [walk, lines]]
+  ["several walks, one of them with a transaction that is read in part", [walk, lines]],
+  ["walks that have read nothing yet", [Walk.opened({}), walk, Walk.opened({})]]
 ])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
   const owner = { organization: "org", resource: "pets" }
   const given = { ...cursor, order: "feed0000", mark: "89abcdef", walks }
@@ -128,18 +124,6 @@ it("the release before finds a place before every change that the reader has not
     [0, 100, 5000, 39]
   )
   assert.isTrue(numbers[4]?.startsWith("~"))
-})
-
-it("a cursor has walks that have read nothing yet, in any order", () => {
-  const begun: Walk.Walk = { feeds: { charges: "0a0a0a0a" }, place: Walk.before(7), running: [] }
-  const opened = Walk.opened({ products: "0b0b0b0b" })
-  for (const walks of [
-    [begun, opened],
-    [opened, begun]
-  ]) {
-    const text = Cursor.encode({ ...cursor, walks, mark: "00000002" }, { organization: "org_a", resource: "*" })
-    assert.deepStrictEqual(Cursor.decode(text, "*")?.walks, walks)
-  }
 })
 
 it("a first load is complete once all that its first page could see is read", () => {
@@ -185,19 +169,15 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
   const left = [...marks]
   let mark = ""
   const places: Array<number | undefined> = []
-  const current = () => ({ ...here, ...but, mark, tokens: { pets: order } })
+  const current = () => ({ ...here, ...but, mark, tokens: { pets: order }, state: { ...state, proven: 50 } })
   const changes = Feed.make(ofResource(pets), {
     check: Effect.void,
     largePage: 1000,
-    read: (read) => {
-      places.push(read[0]?.place.position)
+    read: (read, _, of) => {
+      if (of === undefined) places.push(read[0]?.place.position)
+      else mark = left.shift() ?? mark
       return Effect.succeed({ snapshot: current(), rows: [] })
     },
-    state: () =>
-      Effect.sync(() => {
-        mark = left.shift() ?? mark
-        return { snapshot: current(), isInPlace: true, isMarked: true, proven: 50, durableUntil: null }
-      }),
     clock: {
       hasMark: () => Effect.succeed(true),
       isOfRun: (token) => Effect.succeed(token === "89abcdef"),
@@ -234,17 +214,17 @@ it.effect("a standby that follows another run of its primary is read once it has
   })
 )
 
-const written = (id: string, position: number, branch?: string): ChangeRow => ({
+const written = (id: string, position: number, branch: string | null = null): ChangeRow => ({
   removal: null,
   position,
   record: Pages.fromText(`{"id":"${id}"}`),
-  ...(branch !== undefined && { branch })
+  branch
 })
-const deleted = (id: string, position: number, branch?: string): ChangeRow => ({
+const deleted = (id: string, position: number, branch: string | null = null): ChangeRow => ({
   removal: `-${id}`,
   position,
   record: null,
-  ...(branch !== undefined && { branch })
+  branch
 })
 /** The removal of a record that exists again. */
 const replaced = (id: string, position: number): ChangeRow => ({ removal: `+${id}`, position, record: null })

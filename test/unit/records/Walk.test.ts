@@ -6,7 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Record, Schema } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import * as Pages from "../../../src/records/Pages.ts"
-import { long, tries } from "../../support/tries.ts"
+import { tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 
 interface Reader {
@@ -70,45 +70,31 @@ const readPage = Effect.fnUntraced(function* (
 
 const { end, write } = Model
 
-/** Three transactions, each of two writes. */
+/** Three transactions, one of them with two writes. */
 const plans: ReadonlyArray<ReadonlyArray<(server: Model.Server) => Model.Server>> = [
-  [(s) => write(s, 0, "invoices a", false), (s) => write(s, 0, "invoice_lines a", false), (s) => end(s, 0, true)],
+  [(s) => write(s, 0, "invoice_lines a", false), (s) => end(s, 0, true)],
   [(s) => write(s, 1, "invoices b", true), (s) => write(s, 1, "invoices b", false), (s) => end(s, 1, true)],
-  [(s) => write(s, 2, "invoice_lines c", true), (s) => write(s, 2, "invoices a", false), (s) => end(s, 2, true)]
+  [(s) => write(s, 2, "invoice_lines c", true), (s) => end(s, 2, true)]
 ]
 
-/** Plays every interleaving of transactions, with a page anywhere. */
-const interleave = (limit: number, transactions = plans) =>
+it.effect("every interleaving of three transactions, with a page anywhere", () =>
   Effect.gen(function* () {
     const model: Model.Model = { primary: Model.initial, standby: Model.initial }
     const feed = Model.feedOf(model, "primary")
     const known = new Set<string>()
-    const left = [{ server: Model.initial, reader: nobody, plans: transactions }]
+    const left = [{ server: Model.initial, reader: nobody, plans }]
     for (let state = left.pop(); state !== undefined; state = left.pop()) {
       const { plans: rest, reader, server } = state
       const key = yield* json([server, reader, rest.map(({ length }) => length)])
       if (known.has(key)) continue
       known.add(key)
       model.primary = server
-      left.push({ ...state, reader: yield* readPage(reader, feed, server, limit) })
+      left.push({ ...state, reader: yield* readPage(reader, feed, server, 2) })
       for (const [writer, [move, ...after]] of rest.entries()) {
         if (move !== undefined) left.push({ server: move(server), reader, plans: rest.with(writer, after) })
       }
     }
   })
-
-it.effect("every interleaving of three short transactions, with a page of 2 anywhere", () =>
-  interleave(
-    2,
-    // One write of the first and of the last of them.
-    plans.map((moves, index) => moves.toSpliced(index / 2, 1 - (index % 2)))
-  )
-)
-
-it.effect.each([1, 2])(
-  "every interleaving of three transactions, with a page of %d anywhere",
-  (limit) => interleave(limit),
-  long
 )
 
 const kinds = "write write write delete commit commit rollback page page page".split(" ")

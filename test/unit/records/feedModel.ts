@@ -6,7 +6,7 @@ import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { type ChangeRow, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/FeedPages.ts"
 import * as Pages from "../../../src/records/Pages.ts"
-import { type Place, rangesOf, type Walk } from "../../../src/records/Walk.ts"
+import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
 
 const kind = ofAll([invoices, invoiceLines])
 /** The resources of the model. */
@@ -136,28 +136,27 @@ export const initial = mark({
   marks: []
 })
 
-const snapshotOf = (server: Server, isStandby: boolean): Cursor.FeedSnapshot => {
-  const {
-    marks: [newest],
-    next,
-    run,
-    tokens,
-    wal
-  } = server
+const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined): Cursor.FeedSnapshot => {
+  const { marks, next, run, tokens, wal } = server
   const running = runningIn(server)
-  const snapshot = `${running[0] ?? next}:${next}:${running.join(",")}`
-  const { proven: marked = 0, token: named = "" } = newest ?? {}
+  const known = marks.find((one) => one.token === of)
   return {
     base: 0,
-    snapshot,
+    snapshot: `${running[0] ?? next}:${next}:${running.join(",")}`,
     inFlight: 0,
     isStandby,
     organization: "",
     tokens,
-    mark: named,
-    marked,
+    mark: marks[0]?.token ?? "",
+    marked: marks[0]?.proven ?? 0,
     run: `${run}`,
-    wal
+    wal,
+    state: {
+      isInPlace: true,
+      isMarked: isStandby || marks[0]?.run === run,
+      proven: known?.proven ?? null,
+      durableUntil: known?.durableUntil ?? null
+    }
   }
 }
 
@@ -170,16 +169,8 @@ const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
     const [table = "", id = ""] = key.split(" ")
     return { record: null, removal: `${key in rows ? "+" : "-"}${id}`, position, branch: `${table}${removalMark}` }
   })
-  return [...written, ...removed].toSorted((one, other) => (isAfter(placeOf(one), placeOf(other)) ? 1 : -1))
+  return Array.sort([...written, ...removed], Order.mapInput(byPlace, placeOf))
 }
-
-const isAfter = Order.isGreaterThan(
-  Order.combineAll([
-    Order.mapInput(Order.Number, ({ position }: Place) => position),
-    Order.mapInput(Order.String, ({ id }: Place) => id),
-    Order.mapInput(Order.String, ({ branch }: Place) => branch)
-  ])
-)
 
 /** Servers that change between the pages of a reader. */
 export interface Model {
@@ -190,8 +181,8 @@ export interface Model {
 /** The feed of a server of a model, as the service serves it. */
 export const feedOf = (model: Model, role: "primary" | "standby") => {
   const isStandby = role === "standby"
-  const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number) => {
-    const snapshot = snapshotOf(server, isStandby)
+  const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number, of: string | undefined) => {
+    const snapshot = snapshotOf(server, isStandby, of)
     const horizon = Cursor.isHeldBack(snapshot) ? Cursor.horizonOf(snapshot) : Infinity
     const changes = changesOf(server)
     const rows = walks.flatMap((walk) =>
@@ -208,15 +199,7 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
   return Feed.make(kind, {
     check: Effect.void,
     largePage: 250,
-    read: (walks, limit) => Effect.sync(() => foundIn(model[role], walks, limit)),
-    state: (of) =>
-      Effect.sync(() => {
-        const { marks, run } = model[role]
-        const found = marks.find((one) => one.token === of)
-        const isMarked = isStandby || marks[0]?.run === run
-        const { durableUntil = null, proven = null } = found ?? {}
-        return { snapshot: snapshotOf(model[role], isStandby), isInPlace: true, isMarked, proven, durableUntil }
-      }),
+    read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
     clock: {
       hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
       isOfRun: () => Effect.succeed(true),
