@@ -17,7 +17,7 @@ export const integer = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
 /** One of several arbitraries, each as likely as the others. */
-const oneOf = <A>(first: Arbitrary.Arbitrary<A>, ...others: ReadonlyArray<Arbitrary.Arbitrary<A>>) =>
+export const oneOf = <A>(first: Arbitrary.Arbitrary<A>, ...others: ReadonlyArray<Arbitrary.Arbitrary<A>>) =>
   Arbitrary.flatMap(
     Arbitrary.schema(Schema.Literals(others.map((_, index) => index + 1).concat(0))),
     (index) => others[index - 1] ?? first

@@ -155,7 +155,7 @@ export const taskFields = {
 } as const
 
 /** Every endpoint. */
-export const endpoints: ReadonlyArray<Endpoint> = [
+export const endpoints: readonly [Endpoint, ...ReadonlyArray<Endpoint>] = [
   feedEndpoint,
   ...recordEndpoints,
   ...processorEndpoints,

@@ -90,8 +90,6 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
 
 for (const [how, isStopped, isServed] of [
   ["A copy of a stopped server", true, true],
-  ["A copy of a stopped server, and it is served again only later,", true, false],
-  ["A volume's snapshot of a running server", false, true],
   ["A volume's snapshot of a running server, and it is served again only later,", false, false]
 ] as const) {
   it.live(`${how} is put back: readers of what is lost get 410, and the others go on`, () =>
