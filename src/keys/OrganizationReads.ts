@@ -130,31 +130,6 @@ export const make = (sql: Database) => {
   const keyOwner = sql.literal(ownerOfKey)
   const templates = makeTemplates()
 
-  const run = <Row extends object, E>(
-    read: Read<Row>,
-    key: string,
-    owner: string | Uint8Array,
-    statementOf: Make,
-    onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
-  ) => {
-    const { isPlannedOnce, query } = templates(`${typeof owner} ${read.shape}`, [owner, ...read.values], statementOf)
-    const isShort = read.limit <= largePage
-    const request = { key, share: isShort ? fair : one, within, unavailable: RecordStoreDown.from }
-    const alone = () => {
-      const statement = sql.unsafe<Row>(...query)
-      return Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
-    }
-    return isPlannedOnce && isShort ? sql.runShort(request, query, alone) : sql.run(request, alone())
-  }
-
-  const readKnown = <Row extends object>(read: Read<Row>, id: string) => {
-    const statementOf: Make = ([owner = "", ...values]) => {
-      const { isPlannedOnce, statement } = read.queryOf(sql`${owner}`, values)
-      return { query: statement.compile(), isPlannedOnce }
-    }
-    return run<Row, never>(read, `organization ${id}`, id, statementOf, () => Effect.void)
-  }
-
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
   const lookUpAlone = (keyHash: Uint8Array) => (error: SqlError) =>
     error.reason._tag === "LockTimeoutError"
@@ -164,24 +139,34 @@ export const make = (sql: Database) => {
         )
       : Effect.void
 
+  /** Reads for the id of an organization, or for the hash of a key, whose own row comes first. */
+  const run = <Row extends object>(read: Read<Row>, key: string, owner: string | Uint8Array) => {
+    const isKnown = typeof owner === "string"
+    const statementOf: Make = ([given = "", ...values]) => {
+      const query = read.queryOf(isKnown ? sql`${given}` : keyOwner, values)
+      const statement = isKnown ? query.statement : withKey(sql, given, query)
+      return { query: statement.compile(), isPlannedOnce: query.isPlannedOnce }
+    }
+    const { isPlannedOnce, query } = templates(`${isKnown} ${read.shape}`, [owner, ...read.values], statementOf)
+    const isShort = read.limit <= largePage
+    const request = { key, share: isShort ? fair : one, within, unavailable: RecordStoreDown.from }
+    const alone = () => {
+      const statement = sql.unsafe<Row>(...query)
+      const rows = retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
+      return typeof owner === "string" ? rows : Effect.tapErrorTag(rows, "SqlError", lookUpAlone(owner))
+    }
+    return isPlannedOnce && isShort ? sql.runShort(request, query, alone) : sql.run(request, alone())
+  }
+
   const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey) => {
     const { keyHash } = key
     key.isUsed = true
-    const statementOf: Make = ([hash = "", ...values]) => {
-      const query = read.queryOf(keyOwner, values)
-      return { query: withKey(sql, hash, query).compile(), isPlannedOnce: query.isPlannedOnce }
-    }
-    const keyed = run<Row, Unauthorized | CredentialStoreDown>(
-      read,
-      shareOf(keyHash),
-      keyHash,
-      statementOf,
-      lookUpAlone(keyHash)
-    )
-    return Effect.flatMap(keyed, ([row, ...rows]) =>
+    return Effect.flatMap(run(read, shareOf(keyHash), keyHash), ([row, ...rows]) =>
       Effect.flatMapEager(organizationOf(sql, keyHash, row), (organization) => Effect.as(note({ organization }), rows))
     )
   }
+
+  const readKnown = <Row extends object>(read: Read<Row>, id: string) => run(read, `organization ${id}`, id)
 
   return <Row extends object>(read: Read<Row>) =>
     Effect.contextWith(

@@ -173,12 +173,7 @@ const maxSamples = 1000
 
 const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
 
-/**
- * A clock over databases.
- *
- * @param tasks the primary of the records
- * @param records the database that the records are read from
- */
+/** A clock over the primary of the records, and the database that they are read from. */
 export const make = (
   tasks: Database,
   records: Database,

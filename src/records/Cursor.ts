@@ -96,11 +96,7 @@ const longest = 128 * 1024
 const tokenForm = /^[0-9a-f]{8}$/
 const digits = /^(?:-1|[0-9a-z]{1,11})$/
 
-/**
- * The cursor of a text; undefined if it is none.
- *
- * @param resource the resource of the feed
- */
+/** The cursor of a text, for the feed of a resource; undefined if it is none. */
 export const decode = (cursor: string, resource: string): Cursor | undefined => {
   if (cursor.length > longest) return undefined
   const [version = "", order = "", mark = "", ...rest] = textOf(cursor).split(".")
@@ -195,12 +191,7 @@ export const readableIn = (progress: Progress): Walk.Snapshot =>
 
 const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)
 
-/**
- * True if the snapshot alone shows that a cursor can be resumed: nothing has changed since the feeds were settled, and the
- * cursor is of this order and mark.
- *
- * @param order the token of the order
- */
+/** True if the snapshot alone shows that a cursor of an order can be resumed: since the feeds were settled, all is as it was. */
 export const isUnchanged = (
   settled: FeedSnapshot,
   now: FeedSnapshot,

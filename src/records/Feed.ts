@@ -80,10 +80,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
 
   const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  /**
-   * Reads changes. After their load, most readers have seen all: a short statement shows it at half the cost of a large
-   * page.
-   */
+  /** After their load, most readers have seen all: a short statement shows it at half the cost of a large page. */
   const readChanges = ({ limit, walks }: Asked) =>
     !isComplete(walks) || limit <= largePage
       ? read(walks, limit)

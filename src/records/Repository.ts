@@ -1,7 +1,4 @@
-/**
- * The repositories of records. A page or a record is the JSON that goes to the client: nothing between the store and the
- * socket parses a record.
- */
+/** The repositories of records. Between the store and the socket, nothing parses their JSON. */
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type * as Errors from "../api/Errors.ts"

@@ -1,6 +1,4 @@
-/**
- * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
- */
+/** The statements that read records, for an owner: the SQL of an organization's id. */
 import { Predicate, Result } from "effect"
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Filter } from "../api/records/Filter.ts"
