@@ -26,6 +26,15 @@ const position = 0
 
 const token = "00000000"
 
+/** The clock of a store in which nothing changes. */
+export const still: Feed.Store["clock"] = {
+  hasMark: () => Effect.succeed(true),
+  isOfRun: () => Effect.succeed(true),
+  keep: Effect.void,
+  lag: () => Effect.succeed(0),
+  wait: (_, timeout) => Effect.as(Effect.sleep(timeout), false)
+}
+
 /** The changes of rows, by the name of their resource. */
 export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): AllChanges => {
   const changes = Array.sort(
@@ -68,13 +77,7 @@ export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<
         )
         return { snapshot: { ...snapshot, organization }, rows: found.slice(0, limit + 1) }
       }),
-    clock: {
-      hasMark: () => Effect.succeed(true),
-      isOfRun: () => Effect.succeed(true),
-      keep: Effect.void,
-      lag: () => Effect.succeed(0),
-      wait: (_, timeout) => Effect.as(Effect.sleep(timeout), false)
-    }
+    clock: still
   })
 }
 

@@ -17,7 +17,6 @@ import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { handlersOf } from "../../../src/records/Handlers.ts"
-import * as Memory from "../../../src/records/Memory.ts"
 import { ChangeClock } from "../../../src/records/ChangeClock.ts"
 import { Repositories } from "../../../src/records/Repository.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
@@ -62,34 +61,28 @@ const codeOf = (file: string) => {
 
 layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDatabases), { excludeTestServices: true })(
   (it) => {
-    it.effect("a new resource is served from both stores by what follows from its file and its migration", () =>
+    it.effect("a new resource is served by what follows from its file and its migration", () =>
       Effect.gen(function* () {
         const [records = []] = yield* Arbitrary.sampleEffect(
           Arbitraries.recordsOf(vaccinations, { minLength: 24, maxLength: 24 }),
           { count: 1, size: 24, seed: "vaccinations" }
         )
         const rows = yield* fill({ resource: vaccinations, records })
-        const { changes } = Memory.make(vaccinations, rows)
-        const memory = Layer.succeed(
-          Repositories,
-          Repositories.of({ of: (resource) => Memory.make(resource, rows), changes })
-        )
+        const repositories = Layer.provide(Repositories.layer, ChangeClock.layer)
+        const api = yield* Effect.provide(client, Layer.provide(handlers, repositories))
+        const { body } = yield* api.vaccinations.search({ payload: { include_boosters: true } })
+        const own = rows.filter((row) => row.organization === "org_a")
+        assert.isNotEmpty(own)
         const decode = Schema.decodeEffect(Schema.fromJsonString(Vaccination))
-        for (const repositories of [memory, Layer.provide(Repositories.layer, ChangeClock.layer)]) {
-          const api = yield* Effect.provide(client, Layer.provide(handlers, repositories))
-          const { body } = yield* api.vaccinations.search({ payload: { include_boosters: true } })
-          const own = rows.filter((row) => row.organization === "org_a")
-          assert.isNotEmpty(own)
-          assert.sameDeepMembers([...body], yield* Effect.forEach(own, ({ json }) => decode(json)))
-          for (const record of body) {
-            assert.deepStrictEqual(yield* api.vaccinations.get({ payload: { id: record.id } }), record)
-          }
-          const first = yield* api.vaccinations.search({ payload: {} })
-          assert.deepStrictEqual(
-            first.body,
-            body.filter(({ isBooster }) => !isBooster)
-          )
+        assert.sameDeepMembers([...body], yield* Effect.forEach(own, ({ json }) => decode(json)))
+        for (const record of body) {
+          assert.deepStrictEqual(yield* api.vaccinations.get({ payload: { id: record.id } }), record)
         }
+        const first = yield* api.vaccinations.search({ payload: {} })
+        assert.deepStrictEqual(
+          first.body,
+          body.filter(({ isBooster }) => !isBooster)
+        )
       })
     )
 

@@ -8,6 +8,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { type ChangeRow, ofAll, ofResource, placeOf } from "../../../src/records/FeedPages.ts"
+import { still } from "../../../src/records/Memory.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 
@@ -178,13 +179,7 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
       else mark = left.shift() ?? mark
       return Effect.succeed({ snapshot: current(), rows: [] })
     },
-    clock: {
-      hasMark: () => Effect.succeed(true),
-      isOfRun: (token) => Effect.succeed(token === "89abcdef"),
-      keep: Effect.void,
-      lag: () => Effect.succeed(0),
-      wait: () => Effect.succeed(false)
-    }
+    clock: { ...still, isOfRun: (token) => Effect.succeed(token === "89abcdef") }
   })
   const text = Cursor.encode(given, { organization: here.organization, resource: "pets" })
   const reading = yield* changes({ cursor: text, limit: 10 }).pipe(

@@ -5,6 +5,7 @@ import { invoices } from "../../../src/api/records/Invoices.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { type ChangeRow, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/FeedPages.ts"
+import { still } from "../../../src/records/Memory.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
 
@@ -201,11 +202,9 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     largePage: 250,
     read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
     clock: {
+      ...still,
       hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
-      isOfRun: () => Effect.succeed(true),
-      keep: Effect.sync(() => (model.primary = mark(model.primary))),
-      lag: () => Effect.succeed(0),
-      wait: () => Effect.succeed(false)
+      keep: Effect.sync(() => (model.primary = mark(model.primary)))
     }
   })
 }
