@@ -91,7 +91,7 @@ interface Made extends Pick<Query<unknown>, "isPlannedOnce"> {
   readonly query: Store.Query
 }
 
-/** Makes a statement from its values, which it leaves as they are. */
+/** Makes a statement from its values. It has no others, and leaves these as they are. */
 export type Make = (values: ReadonlyArray<string>) => Made
 
 /** Limits and offsets are in the texts, so there can be any number of them. */
@@ -101,11 +101,10 @@ const templateOf = (count: number, make: Make) => {
   const placeholders = Array.makeBy(count, (index) => `\0${index}`)
   const { isPlannedOnce, query } = make(placeholders)
   const [text, made] = query
-  const places = made.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
+  const places = made.map((placeholder) => placeholders.indexOf(String(placeholder)))
   return (values: ReadonlyArray<unknown>): Made => ({
     isPlannedOnce,
-    // A value that has no place is the statement's own.
-    query: [text, made.map((own, index) => values[places[index] ?? -1] ?? own)]
+    query: [text, places.map((place) => values[place])]
   })
 }
 

@@ -9,7 +9,7 @@ import { eventually } from "../../support/eventually.ts"
 import * as Http from "../../support/inProcess.ts"
 import { services, Statements, store } from "../../support/inProcessPostgres.ts"
 import { inTime } from "../../support/inTime.ts"
-import { insertKey, usedToday } from "../../support/keys.ts"
+import { usedToday } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const server = Layer.unwrap(
@@ -72,21 +72,6 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         )
         assert.strictEqual(answer.status, 200)
         assert.deepStrictEqual([records, credentials], [1, 1])
-      })
-    )
-
-    it.effect("of another form than ours is looked up alone, and read with where it is known", () =>
-      Effect.gen(function* () {
-        const foreign = { authorization: "Bearer sk_of_another_service" }
-        const refused = yield* statementsOf(Http.send({ headers: foreign, raw: "{" }))
-        assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials], [401, 0, 1])
-        yield* insertKey("sk_of_another_service", Http.organization)
-        yield* Http.send({ headers: foreign })
-        yield* usedToday("sk_of_another_service")
-        const read = yield* statementsOf(Http.send({ headers: foreign, json: { limit: 2 } }))
-        assert.strictEqual(read.answer.status, 200)
-        assert.strictEqual(read.answer.text, (yield* Http.send({ json: { limit: 2 } })).text)
-        assert.deepStrictEqual([read.records, read.credentials], [1, 1])
       })
     )
 

@@ -4,8 +4,6 @@ import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, Option, Redacted, References } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
-import { organizations } from "../../../src/demo/DemoData.ts"
-import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import { hashOf } from "../../../src/keys/KeyLookup.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
@@ -81,21 +79,6 @@ layer(store, { excludeTestServices: true })("an API key", (it) => {
       yield* eventually("a log line", () => lines.join().includes("The use of an API key was not recorded"))
       assert.notInclude(lines.join(), "unwritten")
       yield* sql`alter function untouchable rename to touch_api_key`
-    })
-  )
-
-  it.effect("is no text that is stored, and only its SHA-256 is, of demo keys too", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const key_hash = new TextEncoder().encode("stored as it is")
-      const row = { organization_id: "org_a", id: "plain", name: "Plain", prefix: "t", key_hash }
-      yield* sql`insert into api_keys ${sql.insert(row)}`
-      yield* isUnknown("stored as it is")
-      yield* loadDemoData(sql)
-      for (const { key, slug } of organizations) {
-        assert.strictEqual(yield* resolve(key), `org_${slug}`)
-        assert.isEmpty(yield* sql`select id from api_keys k where to_jsonb(k)::text like ${`%${key}%`}`)
-      }
     })
   )
 

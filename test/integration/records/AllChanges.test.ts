@@ -118,6 +118,22 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
     })
   )
 
+  it.effect("of a prepared transaction come once it is committed, while an older one is still running", () =>
+    Effect.gen(function* () {
+      const { read, run, session } = yield* reader
+      const [older, open] = [yield* session, yield* session]
+      yield* older(`begin; ${invoice("older")}`)
+      yield* open(`begin; savepoint s; ${invoice("prepared")}; release s`)
+      yield* open("prepare transaction 'changes'")
+      yield* run(invoice("a"))
+      assert.deepInclude(yield* read(), { seen: ["invoices a"], isConsistent: true })
+      yield* open("commit prepared 'changes'")
+      assert.deepInclude(yield* read(), { seen: ["invoices prepared"], isConsistent: true })
+      yield* older("commit")
+      assert.deepInclude(yield* read(), { seen: ["invoices older"], isConsistent: true })
+    })
+  )
+
   it.effect("of a table that is truncated begin anew with a reset, and the others go on", () =>
     Effect.gen(function* () {
       const { read, run } = yield* reader

@@ -68,15 +68,4 @@ describe("statements that read records", () => {
     ask("same")
     assert.strictEqual(made, 502)
   })
-
-  it("keep the values that are the statement's own", () => {
-    const templates = makeTemplates()
-    const ask = (owner: string, value: string) =>
-      templates("own", [owner, value], ([of, given]) => ({
-        query: ["select $1, $2, $3, $4", [7, of, "own", given]],
-        isPlannedOnce: true
-      })).query[1]
-    assert.deepStrictEqual(ask("org_a", "v"), [7, "org_a", "own", "v"])
-    assert.deepStrictEqual(ask("org_b", "own"), [7, "org_b", "own", "own"])
-  })
 })
