@@ -136,14 +136,6 @@ const forged = (...parts: ReadonlyArray<string | undefined>) => {
   return Buffer.from(text).toString("base64url") + checksum.slice(0, 8)
 }
 
-/** The last number of a cursor, or what is none, and its id. */
-const odd: ReadonlyArray<readonly [number: string, id: string]> = [
-  ...["-1", "zz", "zzzzzzzzzz", "zzzzzzzzzzz", "", "-", "-2", "1e5", "A", " 1", "\0", "1.1"].map(
-    (of) => [of, "a"] as const
-  ),
-  ...["", "a.b", "\0", "\uFFFD", "'", "x".repeat(5000), "\u{10FFFF}"].map((id) => ["1", id] as const)
-]
-
 const reader = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const repository = Postgres.make(sql, pets)
@@ -157,27 +149,18 @@ const reader = Effect.gen(function* () {
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
-  it.effect.each(["1", "2"])(
-    "of version %s that is forged is refused, expired or resumed; no store is down",
-    (version) =>
+  it.effect.each(["0", "-1", "zzzzzzzzzz", "zzzzzzzzzzz", "", "-2", "1e5", "A", "\0"])(
+    "that is forged is refused, expired or resumed, and never reported as a store that is down: %j",
+    (odd) =>
       Effect.gen(function* () {
         const { given, readFrom } = yield* reader
-        const tokens = [
-          [given.order, given.mark],
-          ["0123abcd", "0123abcd"]
-        ]
-        const forgeries = tokens.flatMap((own) =>
-          ["0", "-1", "zzzzzzzzzz"].flatMap((number) => {
-            const numbers = Array.from({ length: version === "1" ? 3 : 4 }, () => number)
-            return odd.map(([last, id]) => forged(version, ...own, ...numbers, last, id))
-          })
-        )
-        for (const cursor of forgeries) {
-          const outcome = yield* Effect.match(readFrom(cursor), {
-            onSuccess: () => "resumed",
-            onFailure: ({ _tag }) => _tag
-          })
-          assert.include(["resumed", "CursorInvalid", "CursorExpired"], outcome, cursor)
+        const numbers = [Array.from({ length: 5 }, () => odd), [odd, odd, "0", "0", "0"]]
+        const ids = ["", "a.b", "\uFFFD", "'", "x".repeat(5000)]
+        for (const cursor of numbers.flatMap((of) =>
+          ids.map((id) => forged("2", given.order, given.mark, ...of, id))
+        )) {
+          const refused = Effect.catchTag(readFrom(cursor), ["CursorInvalid", "CursorExpired"], () => Effect.void)
+          yield* Effect.orDie(refused)
         }
       })
   )
