@@ -14,7 +14,7 @@ import * as Walk from "../../../src/records/Walk.ts"
 
 const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id: "a", branch: "~" }, running: [] }
 
-const cursor: Cursor.Cursor = { order: "feed0000", mark: "mark0001", ceiling: 100, wal: 5000, walks: [walk] }
+const cursor: Cursor.Cursor = { order: "feed0000", mark: "aaaa0001", ceiling: 100, wal: 5000, walks: [walk] }
 
 const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
@@ -25,7 +25,7 @@ const here: Cursor.FeedSnapshot = {
   isStandby: false,
   organization: "org",
   tokens: { pets: "feed0000" },
-  mark: "mark0001",
+  mark: "aaaa0001",
   marked: 120,
   run: "run",
   wal: 6000
@@ -35,7 +35,7 @@ const here: Cursor.FeedSnapshot = {
 type But = Partial<NonNullable<Cursor.FeedSnapshot["state"]> & Cursor.FeedSnapshot>
 
 const standby: But = { isStandby: true }
-const promoted: But = { mark: "mark0002" }
+const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
 const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]> = [
@@ -65,10 +65,10 @@ it.for(verdicts)("a cursor %s", ([, verdict, but, given]) => {
 const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]> = [
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
-  ["of a server with another mark", { mark: "mark0002" }],
+  ["of a server with another mark", { mark: "aaaa0002" }],
   ["of a server that was promoted", { isStandby: true }],
   ["of a cursor of another order", {}, { order: "another0" }],
-  ["of a cursor with another mark", {}, { mark: "mark0002" }],
+  ["of a cursor with another mark", {}, { mark: "aaaa0002" }],
   ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
 ]
 
@@ -93,6 +93,8 @@ it("a standby, and a server with more running transactions than a cursor holds, 
   assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
 })
 
+const owner = { organization: here.organization, resource: pets.name }
+
 const partial: Walk.Place = { position: 3, id: ".", branch: "" }
 const lines: Walk.Walk = { ...walk, partial, floor: 5, target: 7 }
 
@@ -103,23 +105,20 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["a load", [{ ...walk, floor: 95, target: 97 }]],
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
   ["several walks, one of them with a transaction that is read in part", [walk, lines]],
-  ["walks that have read nothing yet", [Walk.opened({}), walk, Walk.opened({})]]
+  ["walks that have read nothing yet", [Walk.opened({ pets: "" }), walk, Walk.opened({})]]
 ])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
-  const owner = { organization: "org", resource: "pets" }
-  const given = { ...cursor, order: "feed0000", mark: "89abcdef", walks }
-  const own = { ...given, order: "0123abcd", walks: walks.map((one) => ({ ...one, feeds: { pets: "0123abcd" } })) }
-  const text = Cursor.encode(own, owner)
-  assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text, "pets"))), own)
+  const given = { ...cursor, walks }
+  const text = Cursor.encode(given, owner)
+  assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text, "pets"))), given)
   assert.isTrue(Cursor.isOf(text, owner))
   assert.isFalse(Cursor.isOf(text, { ...owner, resource: "charges" }))
   assert.isFalse(Cursor.isOf(text, { ...owner, organization: "another" }))
 })
 
 it("the release before finds a place before every change that the reader has not seen", () => {
-  const owner = { organization: "org", resource: "pets" }
   const text = Cursor.encode({ ...cursor, walks: [{ ...walk, running: [40, 60] }] }, owner)
   const [version, order, mark, ...numbers] = Buffer.from(text, "base64url").toString().split(".", 8)
-  assert.deepStrictEqual([version, order, mark], ["1", "feed0000", "mark0001"])
+  assert.deepStrictEqual([version, order, mark], ["1", "feed0000", "aaaa0001"])
   assert.deepStrictEqual(
     numbers.slice(0, 4).map((number) => Number.parseInt(number, 36)),
     [0, 100, 5000, 39]
@@ -127,15 +126,14 @@ it("the release before finds a place before every change that the reader has not
   assert.isTrue(numbers[4]?.startsWith("~"))
 })
 
-it("a first load is complete once all that its first page could see is read", () => {
-  const seen: Walk.Snapshot = { next: 9, running: [7] }
-  const cut = Walk.cutAt(Walk.opened({}), seen, { position: 3, id: "a", branch: "~" })
-  assert.deepInclude(cut, { floor: 7, target: 9 })
-  assert.strictEqual(Walk.exhausted(cut, { next: 7, running: [] }, undefined, 7).target, 9)
-  assert.isUndefined(Walk.exhausted(cut, seen, undefined, 7).target)
-})
-
 const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Snapshot => ({ next, running })
+
+it("a first load is complete once all that its first page could see is read", () => {
+  const cut = Walk.cutAt(Walk.opened({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
+  assert.deepInclude(cut, { floor: 7, target: 9 })
+  assert.strictEqual(Walk.exhausted(cut, seen(7), undefined, 7).target, 9)
+  assert.isUndefined(Walk.exhausted(cut, seen(9, 7), undefined, 7).target)
+})
 
 it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
   const positionAfter = (snapshot: Walk.Snapshot, durable: number) =>
@@ -160,17 +158,12 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
-const order = "0123abcd"
-
 /** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
 const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {
-  const place = { position: 90, id: "a", branch: "~" }
-  const walks = [{ feeds: { pets: order }, place, running: [] }]
-  const given = { order, mark: "01234567", ceiling: 40, wal: 0, walks }
   const left = [...marks]
   let mark = ""
   const places: Array<number | undefined> = []
-  const current = () => ({ ...here, ...but, mark, tokens: { pets: order }, state: { ...state, proven: 50 } })
+  const current = () => ({ ...here, ...but, mark, state: { ...state, proven: 50 } })
   const changes = Feed.make(ofResource(pets), {
     check: Effect.void,
     largePage: 1000,
@@ -181,7 +174,7 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
     },
     clock: { ...still, isOfRun: (token) => Effect.succeed(token === "89abcdef") }
   })
-  const text = Cursor.encode(given, { organization: here.organization, resource: "pets" })
+  const text = Cursor.encode({ ...cursor, ceiling: 40, wal: 0 }, owner)
   const reading = yield* changes({ cursor: text, limit: 10 }).pipe(
     Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)),
     Effect.forkChild
@@ -209,20 +202,13 @@ it.effect("a standby that follows another run of its primary is read once it has
   })
 )
 
-const written = (id: string, position: number, branch: string | null = null): ChangeRow => ({
-  removal: null,
-  position,
-  record: Pages.fromText(`{"id":"${id}"}`),
-  branch
-})
-const deleted = (id: string, position: number, branch: string | null = null): ChangeRow => ({
-  removal: `-${id}`,
-  position,
-  record: null,
-  branch
-})
-/** The removal of a record that exists again. */
-const replaced = (id: string, position: number): ChangeRow => ({ removal: `+${id}`, position, record: null })
+const written = (id: string, position: number, branch = ""): ChangeRow => {
+  return { removal: null, position, record: Pages.fromText(`{"id":"${id}"}`), branch }
+}
+/** The removal of `-id`; of a record that exists again, `+id`. */
+const removed = (removal: string, position: number, branch = ""): ChangeRow => {
+  return { removal, position, record: null, branch }
+}
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
@@ -236,7 +222,7 @@ it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place 
 })
 
 it("a removal is its id, unless there is a record again", () => {
-  const rows = [deleted("a", 1), replaced("b", 2), written("c", 3)]
+  const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
   assert.strictEqual(
     Pages.toText(ofResource(pets).render({ ...page, rows })),
     `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`
@@ -244,7 +230,7 @@ it("a removal is its id, unless there is a record again", () => {
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
-  const rows = [written("a", 1, "invoices"), deleted("b", 1, "invoice_lines-")]
+  const rows = [written("a", 1, "invoices"), removed("-b", 1, "invoice_lines-")]
   const shown = JSON.parse(Pages.toText(ofAll(searchable).render({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
@@ -277,7 +263,7 @@ it.each([
   assert.strictEqual(ofAll(searchable).lengthOf(rows, limit), length)
 })
 
-it.each([[[replaced("a", 1), written("a", 1)]], [[written("a", 1), replaced("a", 1)]]])(
+it.each([[[removed("+a", 1), written("a", 1)]], [[written("a", 1), removed("+a", 1)]]])(
   "the two rows of a record that one transaction deleted and inserted are not cut apart",
   (rows) => assert.strictEqual(ofResource(pets).lengthOf(rows, 1), 2)
 )
