@@ -30,8 +30,7 @@ export const concat = (before: string, values: ReadonlyArray<Json>, after: strin
 }
 
 /** The page of a search: `{"body":[...]}`. */
-export const searchPage = (rows: ReadonlyArray<{ readonly record: Json | null }>): Effect.Effect<Json> => {
-  const records: Array<Json> = []
-  for (const { record } of rows) if (record !== null) records.push(record)
+export const searchPage = (rows: ReadonlyArray<{ readonly record: Json }>): Effect.Effect<Json> => {
+  const records = rows.map(({ record }) => record)
   return Effect.as(note({ rows: rows.length }), concat('{"body":[', records, "]}"))
 }

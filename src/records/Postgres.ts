@@ -87,7 +87,7 @@ export const make = <R extends Resource>(
         queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
       }).pipe(
         Effect.flatMap(([row]) =>
-          row?.record == null ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
+          row === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
         ),
         asGet
       ),

@@ -11,7 +11,7 @@ import type { Criteria, Page } from "./Repository.ts"
 import type { Columns } from "./Rows.ts"
 
 export interface Found {
-  readonly record: Json | null
+  readonly record: Json
 }
 
 const and = join(" and ", false)
