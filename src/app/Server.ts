@@ -46,11 +46,7 @@ export const dataApiRoutes = asRequested(
   ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 )
 
-/**
- * The handlers of the intake with their middleware, over its services.
- *
- * @param delay from receiving a delivery to running it
- */
+/** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
 export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([

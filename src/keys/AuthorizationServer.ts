@@ -38,11 +38,7 @@ export const RequestLimit = Context.Reference<
   ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
 >("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })
 
-/**
- * A limit that each process holds by itself.
- *
- * @param perSecond the number of requests that an organization may send each second, and at once
- */
+/** The limit of the requests that an organization may send each second, and at once. Each process holds it by itself. */
 export const layerLimit = (perSecond: number) =>
   Layer.effect(
     RequestLimit,

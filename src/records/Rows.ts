@@ -33,16 +33,14 @@ const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>) {
   const encodeRecord = Schema.encodeUnknownEffect(resource.record)
   const encodeHidden = Schema.encodeUnknownEffect(Schema.Struct(resource.hidden))
-  return yield* Effect.forEach(
-    records,
-    Effect.fnUntraced(function* (stored) {
-      const record = yield* encodeRecord(stored)
-      const columns = columnsOf({ ...(yield* encodeHidden(stored)), ...record })
-      const id = String(columns["id"])
-      const row: Row = { organization: stored.organization_id, id, columns, json: yield* encodeJson(record) }
-      return row
-    })
-  )
+  const rows: Array<Row> = []
+  for (const stored of records) {
+    const record = yield* encodeRecord(stored)
+    const columns = columnsOf({ ...(yield* encodeHidden(stored)), ...record })
+    const id = String(columns["id"])
+    rows.push({ organization: stored.organization_id, id, columns, json: yield* encodeJson(record) })
+  }
+  return rows
 }, Effect.orDie)
 
 /** Inserts the records of a resource. Values that a record leaves out get the column's default. */
