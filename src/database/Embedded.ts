@@ -10,23 +10,13 @@ import { Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Sco
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import * as Columns from "./Columns.ts"
-import { type Database, guarded } from "./Database.ts"
+import { EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 import * as EmbeddedCluster from "./EmbeddedCluster.ts"
-import type { EmbeddedDatabaseError } from "./Database.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
 
 /** The folder is another process's, which may be about to end. */
 class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
-
-/** A client of the embedded database. */
-export interface Embedded {
-  readonly sql: Database
-  /** True if another process has the database open, which shares it with this one. */
-  readonly isGuest: boolean
-  /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
-  readonly admitGuests: Effect.Effect<void, EmbeddedDatabaseError, Scope.Scope>
-}
 
 /**
  * Connects to the session. It knows no request to cancel a statement, which comes on a connection beside that of the
@@ -69,21 +59,19 @@ const clientOf = (open: () => Duplex, connectTimeout?: Duration.Input) =>
     )
   )
 
-/**
- * Connects to a cluster of this process.
- *
- * @param guestSocket the path of the socket for other processes
- */
-const host = Effect.fnUntraced(function* (cluster: EmbeddedCluster.Cluster, guestSocket?: string) {
-  const sql = yield* clientOf(() => EmbeddedCluster.connectionTo(cluster))
-  const admitGuests =
-    guestSocket === undefined
-      ? Effect.void
-      : Effect.mapError(EmbeddedGuests.serve({ cluster, sql }, guestSocket), ({ cause }) =>
-          EmbeddedCluster.failed("The embedded database cannot listen.", cause)
-        )
-  const embedded: Embedded = { sql, isGuest: false, admitGuests }
-  return embedded
+const host = Effect.fnUntraced(function* (session: EmbeddedCluster.Session, guestSocket?: string) {
+  const sql = yield* clientOf(() => EmbeddedCluster.connectionTo(session))
+  const guests = guestSocket === undefined ? Effect.void : EmbeddedGuests.serve(session, sql, guestSocket)
+  return {
+    sql,
+    /** True if another process has the database open, which shares it with this one. */
+    isGuest: false,
+    /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
+    admitGuests: Effect.mapError(
+      guests,
+      ({ cause }) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
+    )
+  }
 })
 
 /** Connects to the process that has the folder open, and waits for a turn. */
@@ -94,24 +82,15 @@ const visit = Effect.fnUntraced(function* (socket: string) {
     return yield* new Taken()
   const sql = yield* clientOf(() => connectSocket(socket), EmbeddedGuests.longestWait)
   yield* sql`select 1`
-  const embedded: Embedded = { sql, isGuest: true, admitGuests: Effect.void }
-  return embedded
+  return { sql, isGuest: true, admitGuests: Effect.void }
 })
-
-/** True if a process listens at a socket: also one of a version that locked nothing else. */
-const isAnswered = (socket: string) =>
-  Effect.callback<boolean>((resume) => {
-    const probe = connectSocket(socket)
-    probe.once("connect", () => resume(Effect.succeed(true))).once("error", () => resume(Effect.succeed(false)))
-    return Effect.sync(() => probe.destroy())
-  })
 
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
   const socket = EmbeddedGuests.socketIn(folder)
-  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
+  if (yield* FileLock.take(path.join(folder, "lock"))) {
     yield* fs.remove(socket, { force: true })
     return yield* host(yield* EmbeddedCluster.open(folder), socket)
   }
@@ -120,25 +99,23 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
 })
 
 /**
- * Opens the embedded database.
+ * Opens the embedded database in a folder; `memory` keeps nothing.
  *
- * @param dataDir its folder, or `memory` to keep nothing
  * @param options `asGuest` if the process that has the folder open may be asked to share it
  */
 export const connect = Effect.fn("Embedded.connect")(function* (
   dataDir: string,
   { asGuest = false }: { readonly asGuest?: boolean } = {}
 ) {
+  if (dataDir === "memory") return yield* host(yield* EmbeddedCluster.inMemory)
   const folder = (yield* Path.Path).resolve(dataDir)
   // Each attempt that fails closes what it opened.
-  const attempt = Effect.gen(function* () {
-    if (dataDir === "memory") return yield* host(yield* EmbeddedCluster.inMemory)
-    const scope = yield* Effect.flatMap(Effect.scope, Scope.fork)
-    return yield* openFolder(folder, asGuest).pipe(
+  const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
+    openFolder(folder, asGuest).pipe(
       Scope.provide(scope),
       Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
-  })
+  )
   return yield* attempt.pipe(
     Effect.retry({
       while: Schema.is(Taken),
@@ -148,17 +125,18 @@ export const connect = Effect.fn("Embedded.connect")(function* (
       })
     }),
     Effect.catchTags({
-      UnknownError: ({ cause }) =>
-        EmbeddedCluster.failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
-      PlatformError: (cause) =>
-        EmbeddedCluster.failed(
-          `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`,
-          cause
-        ),
+      UnknownError: ({ cause }) => {
+        const message = `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`
+        return new EmbeddedDatabaseError({ message, cause })
+      },
+      PlatformError: (cause) => {
+        const message = `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`
+        return new EmbeddedDatabaseError({ message, cause })
+      },
       Taken: () =>
-        EmbeddedCluster.failed(
-          `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
-        )
+        new EmbeddedDatabaseError({
+          message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
+        })
     })
   )
 })

@@ -8,9 +8,9 @@ import { chmodSync } from "node:fs"
 import * as Net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Cause, Duration, Effect, FiberSet, Schedule, type Scope } from "effect"
+import { Cause, Duration, Effect, FiberSet, Schedule } from "effect"
 import type { Database } from "./Database.ts"
-import { type Cluster, reset } from "./EmbeddedCluster.ts"
+import { reset, type Session } from "./EmbeddedCluster.ts"
 
 /** The longest turn. A transaction that is open by then is rolled back. */
 export const longestTurn = Duration.seconds(5)
@@ -18,11 +18,8 @@ export const longestTurn = Duration.seconds(5)
 /** The time that a guest waits for its turn before it is disconnected. */
 export const longestWait = Duration.seconds(30)
 
-/** The most guests that may be connected. */
-const mostGuests = 128
-
-/** The bytes of the longest message of a guest. A longer one ends its visit. */
-export const longestMessage = 16 * 1024 * 1024
+/** The bytes of the longest message of a guest. */
+const longestMessage = 16 * 1024 * 1024
 
 // The system allows a socket about 100 bytes of path.
 const longestPath = 100
@@ -35,7 +32,7 @@ export const socketIn = (folder: string) => {
   return join(tmpdir(), `practice-data-${name}.sock`)
 }
 
-/** Reads so many bytes of a guest; fails if it leaves before. */
+/** Fails if the guest leaves before it has sent so many bytes. */
 const read = (guest: Net.Socket, size: number) =>
   Effect.callback<Buffer, Cause.Done>((resume) => {
     const receive = () => {
@@ -60,21 +57,13 @@ const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: nu
 /** The end of an answer: ReadyForQuery, outside of a transaction. */
 const ready = Buffer.from("Z\0\0\0\x05I")
 
-export interface Host {
-  readonly cluster: Cluster
-  /** The client of the owner. */
-  readonly sql: Database
-}
-
 /** Gives the database to a guest until its statement or transaction is over. */
-const turn = ({ cluster, sql }: Host, guest: Net.Socket, first: Buffer) =>
+const turn = (session: Session, sql: Database, guest: Net.Socket, first: Buffer) =>
   Effect.gen(function* () {
     yield* sql.reserve
-    yield* Effect.addFinalizer(() => Effect.sync(() => reset(cluster)))
+    yield* Effect.addFinalizer(() => Effect.sync(() => reset(session)))
     const send = (message: Buffer) =>
-      Effect.callback<Buffer>((resume) =>
-        cluster.send(message, (parts) => resume(Effect.succeed(Buffer.concat(parts))))
-      )
+      Effect.callback<Buffer>((resume) => session(message, (parts) => resume(Effect.succeed(Buffer.concat(parts)))))
     let answer = yield* send(first)
     guest.write(answer)
     while (!answer.subarray(-ready.length).equals(ready)) {
@@ -87,30 +76,21 @@ const turn = ({ cluster, sql }: Host, guest: Net.Socket, first: Buffer) =>
     Effect.tapError(() => Effect.sync(() => guest.destroy()))
   )
 
-/** A guest. After its first turn, it may be in the middle of its work. */
-interface Visit {
-  readonly guest: Net.Socket
-  hasBegun: boolean
-}
-
 const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
 
 const protocol = 196_608
 
-/** Serves a guest until it disconnects. */
-const serveOne = Effect.fnUntraced(function* (host: Host, visit: Visit) {
-  const { guest } = visit
+const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
   let message = yield* readMessage(guest, 4)
   if (message.length < 8 || message.readInt32BE(4) !== protocol) return
   while (true) {
     let hasBegun = false
     const begin = Effect.suspend(() => {
       hasBegun = true
-      visit.hasBegun = true
-      return turn(host, guest, message)
+      return turn(session, sql, guest, message)
     })
     // Where the queue is full, or moves on slowly, the guest joins it again.
-    yield* Effect.retry(host.sql.run(request, begin), {
+    yield* Effect.retry(sql.run(request, begin), {
       while: () => !hasBegun && !guest.destroyed,
       schedule: Schedule.upTo(Schedule.spaced("20 millis"), { duration: longestWait })
     })
@@ -119,43 +99,31 @@ const serveOne = Effect.fnUntraced(function* (host: Host, visit: Visit) {
 })
 
 /**
- * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. Guests that have
- * begun by then have the time of a turn to finish.
+ * Serves guests, one at a time and among the requests of the owner, until the scope closes. What guests have not committed
+ * by then is rolled back.
  */
-export const serve = Effect.fnUntraced(function* (
-  host: Host,
-  path: string
-): Effect.fn.Return<void, Cause.UnknownError, Scope.Scope> {
-  const visits = new Set<Visit>()
-  const fibers = yield* FiberSet.make()
-  const run = yield* FiberSet.runtime(fibers)()
-
+export const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
+  const run = yield* FiberSet.makeRuntime()
   const receive = (guest: Net.Socket) => {
-    const visit = { guest, hasBegun: false }
-    visits.add(visit)
     guest.on("error", () => guest.destroy())
-    const leave = Effect.sync(() => {
-      visits.delete(visit)
-      guest.destroy()
-    })
-    run(Effect.ignore(Effect.ensuring(serveOne(host, visit), leave)))
+    run(
+      Effect.ignore(
+        Effect.ensuring(
+          serveOne(session, sql, guest),
+          Effect.sync(() => guest.destroy())
+        )
+      )
+    )
   }
-
   yield* Effect.acquireRelease(
     Effect.callback<Net.Server, Cause.UnknownError>((resume) => {
       const server = Net.createServer(receive)
-      server.maxConnections = mostGuests
+      server.maxConnections = 128
       server.once("error", (error) => resume(Effect.fail(new Cause.UnknownError(error))))
       server.listen(path, () => resume(Effect.succeed(server)))
       // It is bound by now, and other users may not come in.
       if (server.listening) chmodSync(path, 0o600)
     }),
-    Effect.fnUntraced(function* (server) {
-      server.close()
-      for (const { guest, hasBegun } of visits) if (!hasBegun) guest.destroy()
-      yield* Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)
-      for (const { guest } of visits) guest.destroy()
-      yield* FiberSet.awaitEmpty(fibers)
-    })
+    (server) => Effect.sync(() => server.close())
   )
 })

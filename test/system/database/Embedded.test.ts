@@ -6,7 +6,6 @@
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import * as Net from "node:net"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
@@ -75,7 +74,7 @@ test.live("A socket that a killed process left behind does not keep the folder c
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     yield* Effect.callback<void>((resume) => {
-      const server = createServer()
+      const server = Net.createServer()
       server.listen(join(folder, "elsewhere.sock"), () => {
         renameSync(join(folder, "elsewhere.sock"), join(folder, "lock.sock"))
         server.close(() => resume(Effect.void))
