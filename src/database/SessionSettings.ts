@@ -1,19 +1,11 @@
 /**
  * Settings of sessions behind a connection pooler, which drops those that a session asks for: finding the missing ones,
- * and giving them to logins, which always works. A session takes the settings of its login, and not those of the roles
- * that the login is a member of.
+ * and giving them to logins. A session does not take the settings of the roles that its login is a member of.
  */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf } from "./Columns.ts"
 import { codeOf, isUnreachable } from "./SqlFailure.ts"
-
-/** A requested setting that is not in effect. */
-export interface Lost {
-  readonly name: string
-  readonly asked: string
-  readonly found: string
-}
 
 /**
  * Settings that fit a login for any pool of the service; times in milliseconds. `lock_timeout` is not among them: reads
@@ -28,35 +20,23 @@ const ofLogins: Readonly<Record<string, string>> = {
   statement_timeout: "60000"
 }
 
-const settings = rowsOf(Schema.Struct({ name: Schema.String, setting: Schema.String }))
+const Setting = Schema.Struct({ name: Schema.String, found: Schema.String, login: Schema.String })
 
 /**
- * Requested settings that are not in effect. Those of a login are good enough.
- *
- * @param asked by name, as `pg_settings` shows them
+ * Requested settings that are not in effect, each with the statement that gives it to the login. Those of a login are good
+ * enough.
  */
 export const lost = (sql: PgClient.PgClient, asked: Readonly<Record<string, string>>) =>
   Effect.map(
-    settings(sql`select name, setting from pg_settings where ${sql.in("name", Object.keys(asked))}`),
-    (rows): ReadonlyArray<Lost> =>
-      Object.entries(asked).flatMap(([name, value]) => {
-        const found = rows.find((row) => row.name === name)?.setting ?? "unknown"
-        return [value, ofLogins[name] ?? found].includes(found) ? [] : [{ name, asked: value, found }]
-      })
-  )
-
-/** Lost settings for people. */
-export const describe = (given: ReadonlyArray<Lost>) =>
-  given.map(({ asked, found, name }) => `${name} is ${found} instead of ${asked}`).join(", ")
-
-/** The statements that give lost settings to the login of a session. */
-export const statementsFor = (sql: PgClient.PgClient, given: ReadonlyArray<Lost>) =>
-  Effect.map(
-    settings(
-      sql`select '' as name, format('alter role %I in database %I', current_user, current_database()) as setting`
-    ),
+    rowsOf(Setting)(sql`
+      select name, setting as found, format('alter role %I in database %I', current_user, current_database()) as login
+      from pg_settings where ${sql.in("name", Object.keys(asked))}`),
     (rows) =>
-      rows.flatMap(({ setting }) => given.map(({ name }) => `${setting} set ${name} = '${ofLogins[name] ?? ""}'`))
+      rows.flatMap(({ found, login, name }) => {
+        const [wanted, given] = [asked[name], ofLogins[name]]
+        if (given === undefined || found === wanted || found === given) return []
+        return [{ text: `${name} is ${found} instead of ${wanted}`, statement: `${login} set ${name} = '${given}'` }]
+      })
   )
 
 /** The statements that logins in the service's roles lack. A setting that a login has already stays as it is. */

@@ -80,10 +80,10 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   const lost = yield* SessionSettings.lost(sql, sessionSettings(pool))
   const sessions = `The sessions of the ${pool.name ?? "database"}`
   if (lost.length === 0) return [ok(`${sessions} have the settings that they ask for.`)]
-  const statements = yield* SessionSettings.statementsFor(sql, lost)
+  const [texts, statements] = [lost.map(({ text }) => text), lost.map(({ statement }) => statement)]
   return [
     fail(
-      `${sessions} lack settings: ${SessionSettings.describe(lost)}. A connection pooler swallows them.`,
+      `${sessions} lack settings: ${texts.join(", ")}. A connection pooler swallows them.`,
       `Run ${invocation("migrate")} if this login is a member of the roles practice_data_..., or: ${statements.join("; ")}`
     )
   ]
