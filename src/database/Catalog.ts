@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf } from "./Columns.ts"
 
-/** An object. Names in its definition have their schema. */
+/** Names in its definition have their schema. */
 export const Part = Schema.Struct({
   kind: Schema.Literals(["domain", "function", "column", "default", "not null", "constraint", "index", "trigger"]),
   /** Its table; the domain of a domain's constraint. */
@@ -31,9 +31,7 @@ const Home = Schema.Struct({
   /** The schema of the tables, quoted if need be. */
   schema: Schema.String,
   home: Schema.String,
-  /** The login may not use the schema. */
   isClosed: Schema.Boolean,
-  /** The server gets its objects from a primary. */
   isReplica: Schema.Boolean
 })
 

@@ -79,11 +79,7 @@ const seconds = (given: string | undefined) =>
 
 const secret = (given: string | undefined) => (given === undefined ? undefined : Redacted.make(given))
 
-/**
- * Reads a URL.
- *
- * @param defaults values of the parameters that it lacks, by their names
- */
+/** Reads a URL. The defaults are values of the parameters that it lacks, by their names. */
 export const parse = (text: string, defaults: Readonly<Record<string, string>> = {}) =>
   Result.gen(function* () {
     const parts = /^postgres(?:ql)?:\/\/(?:([^/?:]*)(?::([^/?]*))?@)?([^/?@]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text)
@@ -97,17 +93,17 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       ...(yield* Result.all(pairs.map(parameterOf)))
     ]
     const given = new Map([...Object.entries(defaults), ...named.filter(([, value]) => value !== "")])
-    const left = new Map(given)
     const take = (name: string) => {
-      left.delete(name)
-      return given.get(name)
+      const value = given.get(name)
+      given.delete(name)
+      return value
     }
     const sslRootCert = take("sslrootcert")
     const mode = yield* oneOf("sslmode", sslModes, take("sslmode"))
     if (sslRootCert === "system" && mode !== undefined && mode !== "verify-full") {
       return yield* Result.fail("sslrootcert=system needs sslmode=verify-full")
     }
-    const defaultMode = given.get("ssl") === "true" ? "require" : "prefer"
+    const defaultMode = take("ssl") === "true" ? "require" : "prefer"
     const pooler = yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))
     return {
       /** In the order of preference. */
@@ -118,14 +114,11 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       sslMode: mode ?? (sslRootCert === "system" ? "verify-full" : defaultMode),
       /** A file of certificate authorities, or `system`. */
       sslRootCert,
-      /** A file with the certificate of the client. */
       sslCert: take("sslcert"),
       sslKey: take("sslkey"),
-      /** The passphrase of the key. */
       sslPassword: secret(take("sslpassword")),
       minimumTls: yield* oneOf("ssl_min_protocol_version", tlsVersions, take("ssl_min_protocol_version")),
       maximumTls: yield* oneOf("ssl_max_protocol_version", tlsVersions, take("ssl_max_protocol_version")),
-      /** `target_session_attrs`: the servers that are accepted. */
       sessionAttributes: (yield* oneOf("target_session_attrs", targets, take("target_session_attrs"))) ?? "any",
       connectTimeout: yield* seconds(take("connect_timeout")),
       applicationName: take("application_name"),
@@ -135,7 +128,7 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
       sharesSessions: pooler === undefined ? undefined : pooler === "true",
       /** Parameters that are not supported. The last field, since the others take theirs. */
-      ignored: [...left.keys()].filter((name) => name !== "ssl").map(shown)
+      ignored: [...given.keys()].map(shown)
     }
   })
 

@@ -1,11 +1,9 @@
 /**
- * The databases of the service: the one of the records and tasks, and the one of the API keys. They are often the same
- * server, and always separate clients, so that one can be down alone. The embedded database is a single session, so all
- * are the same client there.
+ * The databases of the service. They are often the same server, and always separate clients, so that one can be down alone.
+ * The embedded database is a single session, so all are the same client there.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
-import { Statement } from "effect/sql"
+import { Context, Duration, Effect, Equal, Layer, type Redacted, Schema } from "effect"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
@@ -19,7 +17,7 @@ import * as Store from "./Store.ts"
  */
 export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
-  /** The route of its connections. The embedded database has none. */
+  /** The embedded database has none. */
   readonly route?: Route.Route
 }
 
@@ -29,12 +27,10 @@ export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseEr
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(
   "practice-data/database/Database/RecordDatabase"
 ) {}
 
-/** The database of the API keys. */
 export class CredentialDatabase extends Context.Service<CredentialDatabase, Database>()(
   "practice-data/database/Database/CredentialDatabase"
 ) {}
@@ -44,7 +40,6 @@ export class TaskDatabase extends Context.Service<TaskDatabase, Database>()(
   "practice-data/database/Database/TaskDatabase"
 ) {}
 
-/** A pool of connections to a Postgres. */
 export interface Options {
   readonly url: Redacted.Redacted
   /** Its name in the log. */
@@ -59,9 +54,6 @@ export interface Options {
   readonly connectTimeout?: Duration.Input
   /** The time that the server spends on a statement before it cancels it. */
   readonly statementTimeout: Duration.Input
-  /** True if the server ends the statement of a client that died, which frees its locks. */
-  readonly watchesClient?: boolean
-  /** Settings of each session, by name. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -82,41 +74,16 @@ export const lockTimeout = { lock_timeout: "800" } as const
 const withStore = (client: PgClient.PgClient, added: Omit<Database, keyof PgClient.PgClient>): Database =>
   Object.assign(client.bind(undefined), client, added)
 
-/**
- * A client whose statements may go through a store.
- *
- * @param distribution of its tables, if known; otherwise the database is queried
- */
-export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
-  Effect.map(Store.make(options), (store) =>
-    withStore(client, { ...store, distribution: distribution ?? Distribution.make(client, store) })
-  )
+/** A client whose statements may go through a store, and whose distribution is known. */
+export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution: Distribution.Distribution) =>
+  Effect.map(Store.make(options), (store) => withStore(client, { ...store, distribution }))
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds. */
 export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
   TimeZone: "UTC",
   statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-  ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
   ...options.settings
 })
-
-/** Lets the spans of statements name their server, where the URL has several. */
-const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
-  const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
-    const { host, port } = endpoint()
-    span.attribute("server.address", host)
-    span.attribute("server.port", port)
-    return Effect.succeed(statement)
-  })
-  return {
-    ...store,
-    run: (request, statements) => store.run(request, named(statements)),
-    runShort: (request, statement, alone) => named(store.runShort(request, statement, alone))
-  }
-}
-
-/** A connection without use is closed after this time to twice as long. */
-const idleTimeout = "30 seconds"
 
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: Options) {
@@ -130,7 +97,8 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     route.configOf({
       maxConnections,
       multiplex,
-      idleTimeout,
+      // A connection without use is closed after this time to twice as long.
+      idleTimeout: "30 seconds",
       maxMessageSize: 256 * 1024 * 1024,
       types: Columns.types,
       spanAttributes: { "db.client.connection.pool.name": name }
@@ -147,10 +115,9 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     "server.port": one.port
   })
   const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
-  const { pool } = options
-  const store = yield* Store.make({ name, pool, connections, pipeline, isCancellable: true, probe: route.find })
-  const distribution = Distribution.make(client, store)
-  return withStore(client, { ...(route.url.hosts.length > 1 ? naming(store, route) : store), distribution, route })
+  const probe = route.find
+  const store = yield* Store.make({ name, pool: options.pool, connections, pipeline, isCancellable: true, probe })
+  return withStore(client, { ...store, distribution: Distribution.make(client, store), route })
 })
 
 /** All databases on the one client that there is. */
@@ -161,9 +128,6 @@ export const layerShared = (client: Database) =>
     Layer.succeed(TaskDatabase, client)
   )
 
-/** True if two clients have the same URL. Different URLs may still name the same database. */
+/** True if two clients have the same URL, or none. Different URLs may still name the same database. */
 export const isSameDatabase = (one: Database, another: Database): boolean =>
-  one === another ||
-  (one.route !== undefined &&
-    another.route !== undefined &&
-    Redacted.value(one.route.text) === Redacted.value(another.route.text))
+  Equal.equals(one.route?.text, another.route?.text)

@@ -32,7 +32,7 @@ export interface DatabaseSettings {
 export interface Options {
   /** Fills a new embedded database. No other is ever filled. False if it has data. */
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<boolean, SqlError>
-  /** The time that a connection to a Postgres may take to open; a second by default. */
+  /** The time that a connection to a Postgres may take to open. */
   readonly connectTimeout?: Duration.Input
   /** True if the embedded database may be another process's, as for a command while the service runs. */
   readonly asGuest?: boolean
@@ -54,9 +54,10 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
 
 const migrating = Effect.gen(function* () {
   // The database of the records may be a replica, which gets the migrations from this one.
-  const databases = [yield* TaskDatabase, yield* CredentialDatabase]
-  for (const database of databases) yield* migrate(database)
-  for (const database of databases) yield* giveToLogins(database)
+  for (const database of [yield* TaskDatabase, yield* CredentialDatabase]) {
+    yield* migrate(database)
+    yield* giveToLogins(database)
+  }
 })
 
 /** The names of the databases that are migrated, to begin a sentence with. */
@@ -66,8 +67,11 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
   return { tasks, credentials: isSeparate ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
-/** The pools of connections of a process. */
-export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout: Duration.Input) => {
+export const poolsOf = (
+  settings: DatabaseSettings,
+  url: Redacted.Redacted,
+  connectTimeout: Duration.Input = "1 second"
+) => {
   const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
   // Enough to keep the process busy. The others are for statements that take longer.
   const sharedConnections = Math.floor(settings.poolSize / 3)
@@ -98,18 +102,18 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       applicationName: "practice-data-tasks",
       // A delivery may name ten thousand invoices.
       statementTimeout: "1 minute",
-      // The tasks of a worker that was killed are taken over as soon as their locks are gone.
-      watchesClient: true
+      // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
+      settings: { client_connection_check_interval: "500" }
     }
   } as const satisfies Readonly<Record<string, Pool>>
 }
 
-/** All databases. */
+/** The databases of the configuration, or the embedded one. */
 export const layer = (settings: DatabaseSettings, options: Options) =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings, options),
     onSome: (url) => {
-      const pools = poolsOf(settings, url, options.connectTimeout ?? "1 second")
+      const pools = poolsOf(settings, url, options.connectTimeout)
       const databases = Layer.mergeAll(
         Layer.effect(RecordDatabase, connect(pools.records)),
         Layer.effect(CredentialDatabase, connect(pools.credentials)),
@@ -138,8 +142,8 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
   )
 
 /**
- * Starts the order of changes again where that is due, as the service does by itself within a second. Returns the tables
- * whose order started, and those that wait for a writer, or for the end of a restore.
+ * Starts the order of changes again where that is due, as the service does within a second. Returns the tables whose order
+ * started, and those that wait for a writer, or for the end of a restore.
  */
 export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClient.PgClient) {
   const unsettled = Effect.map(
@@ -149,11 +153,7 @@ export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClie
   )
   const due = yield* unsettled
   if (due.length === 0) return { begun: [], waiting: [] }
-  yield* Effect.catchIf(
-    sql`select change_begin()`,
-    (error) => error.reason._tag === "LockTimeoutError",
-    () => Effect.succeed([])
-  )
+  yield* Effect.catchReason(sql`select change_begin()`, "SqlError", "LockTimeoutError", () => Effect.succeed([]))
   const waiting = yield* unsettled
   return { begun: due.filter((name) => !waiting.includes(name)), waiting }
 })

@@ -21,16 +21,12 @@ export interface Distribution {
   readonly refresh: Effect.Effect<void>
 }
 
-const fixed = (isDistributed: boolean): Distribution => ({ isDistributed: () => isDistributed, refresh: Effect.void })
+export const single: Distribution = { isDistributed: () => false, refresh: Effect.void }
 
-/** All tables are on one server. */
-export const single = fixed(false)
+export const distributed: Distribution = { isDistributed: () => true, refresh: Effect.void }
 
-/** The tables are distributed by organization. */
-export const distributed = fixed(true)
-
-/** The milliseconds between queries. A distribution is noticed this late. */
-const fresh = Duration.toMillis("10 seconds")
+/** A distribution is noticed so many milliseconds late. */
+const fresh = 10_000
 
 const Placement = Schema.Struct({
   name: Schema.String,
@@ -44,19 +40,17 @@ const hasCitus = (sql: Constructor) =>
   Effect.map(sql`select where to_regclass('pg_dist_partition') is not null`, (rows) => rows.length > 0)
 
 /** The tables that Citus knows. Only a database with the extension has its catalog. */
-const placed = (sql: Constructor) =>
-  Effect.flatMap(hasCitus(sql), (isThere) =>
-    isThere
-      ? rowsOf(Placement)(sql`
-          select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
-            column_to_column_name(p.logicalrelid, p.partkey::text) as column
-          from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-          where c.relnamespace = current_schema()::regnamespace`)
-      : Effect.succeed([])
-  )
+const placed = Effect.fnUntraced(function* (sql: Constructor) {
+  if (!(yield* hasCitus(sql))) return []
+  return yield* rowsOf(Placement)(sql`
+    select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
+      column_to_column_name(p.logicalrelid, p.partkey::text) as column
+    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where c.relnamespace = current_schema()::regnamespace`)
+})
 
 /** True if a table is distributed; without a name, if any is. */
-export const ask = (sql: Constructor, table?: string): Effect.Effect<boolean, SqlError> =>
+export const ask = (sql: Constructor, table?: string) =>
   Effect.map(
     placed(sql),
     Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
@@ -78,11 +72,7 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
   return { isDistributed: () => isDistributed, refresh }
 }
 
-/**
- * The tables whose rows belong to an organization each.
- *
- * @param records the tables of records
- */
+/** The tables whose rows belong to an organization each: those of the records, and others. */
 export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...records,
   "deletion_tasks",
@@ -110,31 +100,16 @@ export const settings = {
   "citus.enable_unsafe_triggers": "on"
 } as const
 
-/** The database cannot be distributed; the message has the reason, and the remedy. */
+/** The message has the reason, and the remedy. */
 export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("CannotDistribute", {
   message: Schema.String
 }) {}
 
-/** The changes of a run. A second run makes none. */
-export interface Done {
-  /** The tables that were distributed by organization. */
-  readonly distributed: ReadonlyArray<string>
-  /** The tables that each server got a copy of. */
-  readonly copied: ReadonlyArray<string>
-  /** The privileges that were granted, as GRANT has them. */
-  readonly granted: ReadonlyArray<string>
-  /** The servers that did not take the settings, and why. */
-  readonly refused: ReadonlyArray<string>
-}
-
-/** Fails where a table is distributed in another way than it has to be. */
 const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
   const anchored = found.find(({ name }) => name === anchor)
   const problems = found.flatMap(({ colocation, column, method, name }) => {
-    if (references.includes(name) || local.includes(name)) {
-      const place = local.includes(name) ? "has to stay on this server" : "each server needs a copy"
-      return method === "n" ? [] : [`${name} is distributed, and ${place}`]
-    }
+    if (local.includes(name) && method !== "n") return [`${name} is distributed, and has to stay on this server`]
+    if (references.includes(name) && method !== "n") return [`${name} is distributed, and each server needs a copy`]
     if (!distributable.includes(name)) return []
     if (method !== "h" || column !== "organization_id") return [`${name} is not distributed by organization_id`]
     return anchored === undefined || colocation === anchored.colocation ? [] : [`${name} is not kept with ${anchor}`]
@@ -146,7 +121,12 @@ const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: Reado
       })
 }
 
-const texts = rowsOf(Schema.Struct({ text: Schema.String }))
+/** The values of a statement's column `text`. */
+const texts = <E>(statement: Effect.Effect<ReadonlyArray<unknown>, E>) =>
+  Effect.map(
+    rowsOf(Schema.Struct({ text: Schema.String }))(statement),
+    Array.map(({ text }) => text)
+  )
 
 /**
  * Drops the triggers of the order of changes that write to other tables, which a trigger on a distributed table must not
@@ -157,12 +137,12 @@ const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table:
     select t.tgname as text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
     where t.tgrelid = ${table}::regclass and not t.tgisinternal
       and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`)
-  for (const { text } of triggers) yield* sql`drop trigger ${sql(text)} on ${sql(table)}`
+  for (const trigger of triggers) yield* sql`drop trigger ${sql(trigger)} on ${sql(table)}`
 })
 
 /**
- * Copies the functions that the bodies of others call, which render and stamp rows, to each server: Citus itself copies
- * only the functions that a table refers to. A trigger calls `TABLE_record` once a field was added.
+ * Copies the functions that the bodies of others call to each server: Citus itself copies only the functions that a table
+ * refers to. A trigger calls `TABLE_record` once a field was added.
  */
 const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =>
   sql`
@@ -175,21 +155,17 @@ const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =
  * insert some columns of a table needs these among them.
  */
 export const lackingGrants = (sql: PgClient.PgClient) =>
-  Effect.map(
-    texts(sql`
-      select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
-        as text
-      from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-      join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
-      where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'
-        and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
-        and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
-        and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
-      group by c.relname, r.rolname order by c.relname, r.rolname`),
-    Array.map(({ text }) => text)
-  )
+  texts(sql`
+    select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
+      as text
+    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
+    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'
+      and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
+      and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
+      and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
+    group by c.relname, r.rolname order by c.relname, r.rolname`)
 
-/** Runs in a transaction that may move many rows, table after table. */
 const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effect<unknown, SqlError>>) =>
   sql.withTransaction(
     Effect.all([
@@ -201,31 +177,31 @@ const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effe
   )
 
 /** Gives the sessions of each server their settings. Returns the servers that did not take them. */
-const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [database = { text: "" }] = yield* texts(sql`select quote_ident(current_database()) as text`)
-  const commands = Object.entries(settings).map(
-    ([key, value]) => `alter database ${database.text} set ${key} = '${value}'`
+const configure = (sql: PgClient.PgClient) =>
+  texts(sql`
+    select format('alter database %I set %s = %L', current_database(), key, value) as text
+    from jsonb_each_text(${JSON.stringify(settings)}::text::jsonb)`).pipe(
+    Effect.flatMap(
+      Effect.forEach((command) =>
+        Effect.andThen(
+          sql.unsafe(command),
+          texts(sql`
+            select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
+            where not success`)
+        )
+      )
+    ),
+    Effect.map((refused) => Array.dedupe(refused.flat()))
   )
-  const refused = yield* Effect.forEach(commands, (command) =>
-    Effect.andThen(
-      sql.unsafe(command),
-      texts(sql`
-        select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
-        where not success`)
-    )
-  )
-  return Array.dedupe(refused.flat().map(({ text }) => text))
-})
 
 /**
- * Distributes the tables that are not distributed yet. It can be cut short and run again.
- *
- * @param records the tables of records
+ * Distributes the tables that are not distributed yet. It can be cut short and run again. Returns the tables that were
+ * distributed or copied, the privileges that were granted, and the servers that refused the settings, with the reason.
  */
 export const distribute = Effect.fn("Distribution.distribute")(function* (
   sql: PgClient.PgClient,
   records: ReadonlyArray<string>
-): Effect.fn.Return<Done, CannotDistribute | SqlError> {
+) {
   if (!(yield* hasCitus(sql))) {
     return yield* new CannotDistribute({
       message:

@@ -31,19 +31,14 @@ import { codeOf } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
 
-/** A migration outside of a transaction. It runs until it has succeeded once, maybe in several processes. */
-export interface Online {
-  readonly online: Statements
-}
-
-/** A migration, which runs in a transaction unless it is online. */
-export type Migration = Statements | Online
+/**
+ * A migration, which runs in a transaction unless it is online. An online one runs until it has succeeded once, maybe in
+ * several processes.
+ */
+export type Migration = Statements | { readonly online: Statements }
 
 type Migrations = Readonly<Record<string, Migration>>
 
-const isOnline = (migration: Migration): migration is Online => !Effect.isEffect(migration)
-
-/** The migrations by their files. */
 export const all: Migrations = {
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
@@ -73,7 +68,7 @@ const apply = Effect.fnUntraced(function* (
   migrations: ReadonlyArray<readonly [file: string, migration: Migration]>
 ) {
   const loader = Migrator.fromRecord(
-    Object.fromEntries(migrations.map(([file, migration]) => [file, isOnline(migration) ? Effect.void : migration]))
+    Object.fromEntries(migrations.map(([file, migration]) => [file, "online" in migration ? Effect.void : migration]))
   )
   const run = Effect.provideService(Migrator.make({})({ loader, table: "migrations" }), SqlClient.SqlClient, sql)
   const applied = yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lock})`, run))
@@ -91,10 +86,9 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
   const known = Object.entries(migrations)
   const applied: Array<string> = []
   for (const [index, [file, migration]] of known.entries()) {
-    if (!isOnline(migration)) continue
+    if (!("online" in migration)) continue
     applied.push(...(yield* apply(sql, known.slice(0, index))))
-    const { files } = yield* missing(sql, migrations)
-    if (!files.includes(file)) continue
+    if (!(yield* missing(sql, migrations)).files.includes(file)) continue
     yield* migration.online.pipe(
       Effect.provideService(SqlClient.SqlClient, sql),
       Effect.mapError(
@@ -121,7 +115,6 @@ export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migr
   }
 })
 
-/** True if every migration has been applied. */
 export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
 
 /**
@@ -140,20 +133,12 @@ export const openSchema = (sql: PgClient.PgClient) =>
       }
   )
 
-/** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
 
-/**
- * Fails unless every migration has been applied, or the role may not read them.
- *
- * @param name of the database, to begin a sentence with
- */
+/** Fails unless every migration has been applied, or the role may not read them. A sentence begins with the name. */
 export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
-  const { isEmpty, files } = yield* missing(sql).pipe(
-    Effect.catchIf(
-      (error) => error.reason._tag === "AuthorizationError",
-      () => Effect.succeed({ isEmpty: false, files: [] })
-    )
+  const { files, isEmpty } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
+    Effect.succeed({ isEmpty: false, files: [] })
   )
   if (files.length === 0) return
   const what = isEmpty ? "is not migrated" : `lacks the migrations ${files.join(", ")}`
@@ -164,14 +149,12 @@ export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: P
 export const untilMigrated = Effect.fnUntraced(function* (name: string, database: Database) {
   let hasWarned = false
   const request = { key: "the migrations", within: Duration.seconds(5), unavailable: () => "no answer" as const }
-  const warn = (message: string) =>
-    Effect.suspend(() => {
-      if (hasWarned) return Effect.void
-      hasWarned = true
-      return Effect.logWarning(message)
-    })
   yield* database.run(request, requireMigrated(name, database)).pipe(
-    Effect.tapError((error) => (Predicate.isString(error) ? Effect.void : warn(error.message))),
+    Effect.tapError((error) => {
+      if (hasWarned || Predicate.isString(error)) return Effect.void
+      hasWarned = true
+      return Effect.logWarning(error.message)
+    }),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.orDie
   )

@@ -2,7 +2,7 @@
  * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
  * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
-import { Clock, Duration, Effect, Exit } from "effect"
+import { Clock, Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Throttle from "../observability/Throttle.ts"
 import { reasonOf } from "./SqlFailure.ts"
@@ -14,10 +14,8 @@ const pause = "200 millis"
 const quiet = "1 second"
 
 export interface Options {
-  /** The name of the database, for the log. */
   readonly name: string
   readonly probe: Effect.Effect<unknown, SqlError>
-  /** Called when the database is down from now on. */
   readonly onDown: () => void
   /** Called when an outage begins that is no part of the last one. */
   readonly onOutage: () => void
@@ -33,25 +31,22 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
   let isWatched = false
   let isSuspected = false
   let successes = 0
-  let since = 0n
+  let since = 0
   let refused = 0
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
   const untilBack = Effect.gen(function* () {
-    let away = Duration.zero
+    let away = 0
     while (isDown) {
       while (isDown) {
         yield* Effect.sleep(pause)
         if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
       }
-      away = Duration.nanos(clock.monotonicTimeNanosUnsafe() - since)
+      away = Math.round(now() - since)
       yield* Effect.sleep(quiet)
     }
     isWatched = false
-    yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), {
-      dependency: name,
-      away_ms: Math.round(Duration.toMillis(away)),
-      refused
-    })
+    yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), { dependency: name, away_ms: away, refused })
   })
 
   const begin = (error: SqlError) => {
@@ -60,7 +55,7 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
     if (!isWatched) {
       isWatched = true
       onOutage()
-      since = clock.monotonicTimeNanosUnsafe()
+      since = now()
       refused = 0
       const warning = Effect.logWarning(`The ${name} cannot be reached`)
       run(Effect.annotateLogs(warning, { dependency: name, reason: reasonOf(error) }))
@@ -71,16 +66,14 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
 
   return {
     isDown: () => isDown,
-    /** The number of successful statements. A waiting statement sees by it that others succeed. */
+    /** The number of successful statements, by which a waiting statement sees that others succeed. */
     successes: () => successes,
-    /** Notes a successful statement. */
     succeeded: () => {
       successes++
       isDown = false
     },
-    /** Begins an outage, since no connection could be made. */
     begin,
-    /** Counts a statement that failed at once, since the database is down. */
+    /** Counts a statement that failed at once. */
     refused: () => {
       refused++
     },

@@ -2,7 +2,6 @@
 import { Effect, Predicate } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
-/** A connection that cannot be made. */
 export const connectFailure = (message: string) =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
 
