@@ -1,10 +1,8 @@
 /**
- * Fair sharing of a pool's connections between keys, such as API keys and organizations, so that no key delays the others
- * for long.
+ * Fair sharing of a pool's connections between keys, such as API keys and organizations.
  *
  * A key takes another connection only while it holds fewer than are free: of ten, one key alone gets five, a second one
- * three, and something is left for a third. Waiting keys are served in turn. A key that neither holds nor waits takes no
- * memory.
+ * three, and something is left for a third. Waiting keys are served in turn.
  */
 
 /** The number of connections that a key may hold, of all, while so many are free. */
@@ -13,16 +11,13 @@ export type Share = (free: number, permits: number) => number
 /** As many as are left free. */
 export const fair: Share = (free) => free
 
-/** As many as are left free, up to a number. */
 export const atMost =
   (most: number): Share =>
   (free) =>
     Math.min(most, free)
 
-/** All but two. */
 export const nearlyAll: Share = (_, permits) => Math.max(1, permits - 2)
 
-/** A request for a connection. */
 export interface Waiter {
   readonly key: string
   readonly share: Share
@@ -30,16 +25,10 @@ export interface Waiter {
   readonly start: () => void
 }
 
-export interface Options {
-  /** The number of connections. */
-  readonly permits: number
-  /** The most queued waiters of one key. */
-  readonly waitingPerKey: number
-  /** The most queued waiters of all keys. */
-  readonly waiting: number
-}
+/** The number of connections, and the most queued waiters of all keys and of one. */
+type Limits = Readonly<Record<"permits" | "waiting" | "waitingPerKey", number>>
 
-export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Options) => {
+export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Limits) => {
   let free = permits
   let waitingCount = 0
   const held = new Map<string, number>()
@@ -55,7 +44,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
     held.set(key, (held.get(key) ?? 0) + 1)
   }
 
-  /** Leaves the queue. Does nothing for a waiter that is not queued. */
+  /** Does nothing for a waiter that is not queued. */
   const withdraw = (waiter: Waiter) => {
     const queue = waiting.get(waiter.key)
     if (queue?.delete(waiter) !== true) return
@@ -89,7 +78,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
   }
 
   return {
-    /** Requests a connection: taken at once, queued, or refused since too many are queued. */
+    /** Refuses a waiter where too many are queued. */
     request: (waiter: Waiter): "taken" | "queued" | "refused" => {
       if (mayTake(waiter)) {
         take(waiter.key)
@@ -103,7 +92,6 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
       return "queued"
     },
     withdraw,
-    /** Gives back a connection that a key has taken. */
     release: (key: string) => {
       const count = held.get(key) ?? 0
       if (count === 0) return
@@ -112,7 +100,6 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
       free++
       if (waitingCount > 0) serve()
     },
-    /** The numbers of free connections, of queued waiters, and of known keys. */
     stats: () => ({ free, waiting: waitingCount, keys: new Set([...held.keys(), ...waiting.keys()]).size })
   }
 }

@@ -11,7 +11,6 @@ import * as ConnectionUrl from "./ConnectionUrl.ts"
 import type { ServerTls } from "./ServerTls.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
-/** A server and how to reach it. */
 export interface Endpoint extends ConnectionUrl.Host {
   /** Undefined: the connection is not encrypted. */
   readonly tls: ServerTls | undefined
@@ -19,31 +18,13 @@ export interface Endpoint extends ConnectionUrl.Host {
   readonly asksSettings: boolean
 }
 
-/** Settings of all connections of a pool, wherever they go. */
+/** Settings of all connections of a pool. Those of the URL take precedence. */
 export interface Common {
   readonly applicationName: string
-  /** The URL's own takes precedence. */
   readonly connectTimeout: Duration.Input
-  /** Settings that sessions ask for. */
   readonly startupParameters: Readonly<Record<string, string>>
 }
 
-/** Reads a URL, with the variables of libpq in place of the parameters that it lacks. */
-export const read = Effect.fnUntraced(function* (text: Redacted.Redacted) {
-  const values: Readonly<Record<string, string>> = Record.getSomes(
-    yield* Effect.all(Record.map(ConnectionUrl.environment, (name) => Effect.option(Config.NonEmptyString(name))))
-  )
-  const parsed = ConnectionUrl.parse(Redacted.value(text), values)
-  if (Result.isFailure(parsed)) return yield* connectFailure(`The URL is wrong: ${parsed.failure}`)
-  const { password } = parsed.success
-  const isOfUrl = password !== undefined && Redacted.value(password) !== values["password"]
-  return {
-    url: parsed.success,
-    passwordSource: password === undefined ? undefined : isOfUrl ? "the URL" : "PGPASSWORD"
-  }
-})
-
-/** A user of a database on a server. */
 export interface Login extends ConnectionUrl.Host {
   readonly database: string
   readonly user: string
@@ -105,31 +86,40 @@ export const openSocket = (to: Endpoint): Socket => {
   return socket
 }
 
-/** The configurations of connections of a URL. */
+/**
+ * The configurations of connections of a URL, whose sockets `open` opens. The variables of libpq take the place of the
+ * parameters that it lacks.
+ */
 export const configsOf = Effect.fnUntraced(function* (
-  url: ConnectionUrl.ConnectionUrl,
+  text: Redacted.Redacted,
   { applicationName, connectTimeout, startupParameters }: Common
 ) {
+  const values: Readonly<Record<string, string>> = Record.getSomes(
+    yield* Effect.all(Record.map(ConnectionUrl.environment, (name) => Effect.option(Config.NonEmptyString(name))))
+  )
+  const parsed = ConnectionUrl.parse(Redacted.value(text), values)
+  if (Result.isFailure(parsed)) return yield* connectFailure(`The URL is wrong: ${parsed.failure}`)
+  const url = parsed.success
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
   const file = url.passwordFile ?? join(homedir(), ".pgpass")
   const inFile = ({ host, port }: ConnectionUrl.Host) => lookUpPassword(file, { host, port, database, user: username })
   const found = url.password === undefined ? yield* Effect.forEach(url.hosts, inFile) : []
   const isInFile = found.some((password) => password !== undefined)
-  const { TimeZone } = startupParameters
+  const isOfUrl = url.password !== undefined && Redacted.value(url.password) !== values["password"]
   // Poolers know no other.
-  const settingsOfPoolers: Readonly<Record<string, string>> = TimeZone === undefined ? {} : { TimeZone }
-  const common = {
-    username,
-    database,
-    applicationName: url.applicationName ?? applicationName,
-    connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
-  }
+  const settingsOfPoolers = Record.filter(startupParameters, (_, name) => name === "TimeZone")
+  const timeout = url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
   return {
-    connectTimeout: common.connectTimeout,
-    passwordFile: isInFile ? file : undefined,
-    of: (endpoint: Endpoint) => ({
-      ...common,
+    url,
+    connectTimeout: timeout,
+    passwordSource: isInFile ? file : isOfUrl ? "the URL" : url.password && "PGPASSWORD",
+    of: (endpoint: Endpoint, open = openSocket) => ({
+      username,
+      database,
+      applicationName: url.applicationName ?? applicationName,
+      connectTimeout: timeout,
+      stream: () => open(endpoint),
       host: endpoint.host,
       port: endpoint.port,
       ssl: endpoint.tls?.options ?? false,
@@ -145,24 +135,10 @@ export const configsOf = Effect.fnUntraced(function* (
 
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
-/** Opens a connection outside of any pool, until the scope closes. */
-export const connect = (configs: Configs, endpoint: Endpoint, onOpen: (socket: Socket) => void = () => {}) =>
-  PgConnection.make({
-    ...configs.of(endpoint),
-    stream: () => {
-      const socket = openSocket(endpoint)
-      onOpen(socket)
-      return socket
-    }
-  })
-
 /** The state of a server. The time of its start tells servers apart. */
 const Server = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
 export type Server = typeof Server.Type
 
-const decodeServer = Schema.decodeUnknownEffect(Server)
-
-/** Reads the state of the server of a connection. */
 export const look = (connection: PgConnection.PgConnection) =>
   Effect.flatMap(
     connection.query(
@@ -171,7 +147,7 @@ export const look = (connection: PgConnection.PgConnection) =>
       [],
       false
     ),
-    ({ rows: [row] }) => Effect.orDie(decodeServer(row))
+    ({ rows: [row] }) => Effect.orDie(Schema.decodeUnknownEffect(Server)(row))
   )
 
 const isUnanswered = (error: SqlError) =>
@@ -193,23 +169,20 @@ export const waysTo = (
   return sslMode === "allow" ? ([plain, encrypted] as const) : ([encrypted] as const)
 }
 
-/** A server is not reachable; the error is that of the way that tells most. */
-export interface Unreached {
-  readonly endpoint: Endpoint
-  readonly error: SqlError
-}
-
-/** Finds the way to a server, and reads its state. */
+/** Finds the way to a server, and reads its state. Without one, returns the error of the way that tells most. */
 export const reach = Effect.fnUntraced(function* (
-  url: ConnectionUrl.ConnectionUrl,
   configs: Configs,
   host: ConnectionUrl.Host,
   tls: ServerTls | undefined
 ) {
   const attempt = (endpoint: Endpoint) =>
-    Effect.map(Effect.scoped(Effect.flatMap(connect(configs, endpoint), look)), (server) => ({ endpoint, server }))
-  let unreached: Unreached | undefined
-  for (const endpoint of waysTo(url, host, tls)) {
+    PgConnection.make(configs.of(endpoint)).pipe(
+      Effect.flatMap(look),
+      Effect.map((server) => ({ endpoint, server })),
+      Effect.scoped
+    )
+  let unreached: { readonly endpoint: Endpoint; readonly error: SqlError } | undefined
+  for (const endpoint of waysTo(configs.url, host, tls)) {
     const tried = yield* attempt(endpoint).pipe(
       Effect.catchIf(refusesSettings, () => attempt({ ...endpoint, asksSettings: false })),
       Effect.result
@@ -222,5 +195,5 @@ export const reach = Effect.fnUntraced(function* (
     }
     if (isUnanswered(error)) break
   }
-  return yield* unreached === undefined ? Effect.die("There is no way to a server") : Effect.fail(unreached)
+  return unreached ?? (yield* Effect.die("There is no way to a server"))
 })

@@ -2,11 +2,8 @@
  * Connections that short reads share: each is sent without waiting for the answers to those before it, and those of one
  * turn of the event loop in one write. That costs less than a connection for each, here and in the database.
  *
- * Answers come in the order of the statements, so a slow one delays those behind it. Slow or failed statements are retried
- * on a dedicated connection by the caller; after a slow one, nothing is sent this way for a while.
- *
- * The client keeps the rows of answered statements until none is left unanswered. So each connection takes a number of
- * statements, and then none until all are answered, while the others take theirs.
+ * Answers come in the order of the statements, so a slow one delays those behind it. The caller retries slow or failed
+ * statements on a dedicated connection; after a slow one, nothing is sent this way for a while.
  */
 import { PgPool, type PgConnection } from "@effect/sql-pg"
 import { Context, Effect, References } from "effect"
@@ -20,7 +17,7 @@ import { spanName } from "effect/sql/Statement"
  */
 const depth = 16
 
-/** The number of statements that a connection takes before all of them are answered. */
+/** Statements that a connection takes before all are answered: until then, the client keeps the rows of each. */
 const batch = 64
 
 /** The time to wait for an answer, in milliseconds. */
@@ -29,7 +26,6 @@ export const longestWait = 100
 /** The time without pipelining after a statement that took longer, in milliseconds. */
 const pause = 1000
 
-/** A connection that several statements share. */
 export interface SharedConnection {
   /** Runs a statement. The type of its rows is unchecked, as for `unsafe` of a client. */
   readonly run: <A extends object>(
@@ -45,7 +41,7 @@ export const make = (shared: ReadonlyArray<SharedConnection>) => {
     sending = []
     for (const send of all) send()
   }
-  /** Calls the function that sends a statement, at the end of this turn of the event loop. */
+  /** Sends a statement at the end of this turn of the event loop. */
   const send = (one: () => void) => {
     // The client writes before the next microtask, and each request arrives in a task of its own.
     if (sending.push(one) === 1) setImmediate(sendAll)
@@ -68,13 +64,8 @@ export const make = (shared: ReadonlyArray<SharedConnection>) => {
   let restsUntil = -Infinity
   return {
     size: connections.length,
-    /** The number of connections with a statement to answer. */
     busy: () => connections.filter(({ unanswered }) => unanswered > 0).length,
-    /**
-     * A connection for a statement; undefined where none has room.
-     *
-     * @param now the monotonic clock, in milliseconds
-     */
+    /** A connection for a statement; undefined where none has room. `now` is the monotonic clock, in milliseconds. */
     take: (now: number) => {
       if (now < restsUntil) return undefined
       const connection = connections.find(({ taken, unanswered }) => unanswered < depth && taken < batch)
@@ -83,7 +74,6 @@ export const make = (shared: ReadonlyArray<SharedConnection>) => {
       connection.taken += 1
       return connection
     },
-    /** Gives no connection for a while from now on. */
     rest: (now: number) => {
       restsUntil = now + pause
     }
@@ -103,8 +93,7 @@ function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
  * client would do the same, but makes a span for each statement, even untraced, and remembers the text of each: measured,
  * about 5 % of the CPU time of a single record.
  *
- * @param config of one connection, multiplexed
- * @param attributes of the span of each statement: the server
+ * @param attributes of the span of each statement
  */
 export const connect = (config: PgPool.Config, attributes: () => Readonly<Record<string, unknown>>) =>
   Effect.map(PgPool.make(config), (pool): SharedConnection => ({

@@ -4,8 +4,8 @@
  * any other server are closed.
  */
 import { Socket } from "node:net"
-import type { PgClient } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Fiber, type Redacted, Result, Schedule, type Scope } from "effect"
+import { type PgClient, PgConnection } from "@effect/sql-pg"
+import { Deferred, Duration, Effect, Fiber, type Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -13,26 +13,7 @@ import * as ServerTls from "./ServerTls.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** The settings of a pool that its route sets. */
-type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]> | "stream">
-
-export interface Route {
-  /** The text of the URL. */
-  readonly text: Redacted.Redacted
-  readonly url: ConnectionUrl.ConnectionUrl
-  /** The server that new connections go to. */
-  readonly endpoint: () => Endpoint.Endpoint
-  /** The source of the password; undefined without one. */
-  readonly passwordSource: string | undefined
-  /**
-   * The configuration of a pool, which the client reads again at each connection: it always has the settings of the server
-   * of the route.
-   */
-  readonly configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool) => Pool & Routed
-  /** The reachable servers of the URL. */
-  readonly servers: Effect.Effect<ReadonlyArray<ConnectionUrl.Host & Endpoint.Server>, SqlError>
-  /** Looks for the server, by connections of its own, and turns the route there. */
-  readonly find: Effect.Effect<void, SqlError>
-}
+type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]>>
 
 type Test = (server: Endpoint.Server) => boolean
 
@@ -49,28 +30,22 @@ const accepted: Readonly<Record<ConnectionUrl.ConnectionUrl["sessionAttributes"]
 /** The interval between looks at a server, and the time that it has to respond. */
 const period = Duration.seconds(1)
 
-type Reached = Result.Result<Effect.Success<ReturnType<typeof Endpoint.reach>>, Endpoint.Unreached>
+type Reached = Effect.Success<ReturnType<typeof Endpoint.reach>>
 
 const describe = (reached: Reached) => {
-  if (Result.isFailure(reached)) {
-    const { endpoint, error } = reached.failure
-    return `${ConnectionUrl.formatHost(endpoint)}: ${messageOf(error)}`
-  }
-  const { endpoint, server } = reached.success
-  const state = server.isStandby ? "a standby" : server.isReadOnly ? "read-only" : "a primary"
-  return `${ConnectionUrl.formatHost(endpoint)} is ${state}`
+  const host = ConnectionUrl.formatHost(reached.endpoint)
+  if ("error" in reached) return `${host}: ${messageOf(reached.error)}`
+  const { isReadOnly, isStandby } = reached.server
+  return `${host} is ${isStandby ? "a standby" : isReadOnly ? "read-only" : "a primary"}`
 }
 
 /** Looks for the server, and watches it until the scope closes. */
-export const make = Effect.fnUntraced(function* (
-  text: Redacted.Redacted,
-  common: Endpoint.Common
-): Effect.fn.Return<Route, SqlError, Scope.Scope> {
-  const { passwordSource, url } = yield* Endpoint.read(text)
+export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common: Endpoint.Common) {
+  const configs = yield* Endpoint.configsOf(text, common)
+  const { passwordSource, url } = configs
   const { hosts, sessionAttributes } = url
   const tests = accepted[sessionAttributes]
   const isStrict = sessionAttributes !== "any" && sessionAttributes !== "prefer-standby"
-  const configs = yield* Endpoint.configsOf(url, common)
 
   let endpoint: Endpoint.Endpoint = { ...hosts[0], tls: undefined, asksSettings: true }
   let isTried = false
@@ -96,12 +71,10 @@ export const make = Effect.fnUntraced(function* (
     return socket.once("close", () => sockets.delete(socket))
   }
 
-  const settingsFor = (to: Endpoint.Endpoint): Routed => ({ ...configs.of(to), stream: () => open(to) })
-
   const turnTo = (to: Endpoint.Endpoint) => {
     endpoint = to
     isTried = true
-    for (const pool of pools) Object.assign(pool, settingsFor(to))
+    for (const pool of pools) Object.assign(pool, configs.of(to, open))
   }
 
   const readTls =
@@ -110,7 +83,7 @@ export const make = Effect.fnUntraced(function* (
   /** Reaches for each server. An unreachable one delays none of the others. */
   const reachAll = Effect.flatMap(readTls, (tls) => {
     if (!isTried) turnTo(Endpoint.waysTo(url, hosts[0], tls)[0])
-    return Effect.forEach(hosts, (host) => Effect.forkScoped(Effect.result(Endpoint.reach(url, configs, host, tls))))
+    return Effect.forEach(hosts, (host) => Effect.forkScoped(Endpoint.reach(configs, host, tls)))
   })
 
   /** The first server that is accepted. */
@@ -119,30 +92,30 @@ export const make = Effect.fnUntraced(function* (
     for (const isAccepted of tests) {
       for (const fiber of fibers) {
         const reached = yield* Fiber.join(fiber)
-        if (Result.isSuccess(reached) && isAccepted(reached.success.server)) return reached.success.endpoint
+        if ("server" in reached && isAccepted(reached.server)) return reached.endpoint
       }
     }
     const reached = yield* Effect.forEach(fibers, Fiber.join)
-    const refused = reached.filter(Result.isSuccess).map(({ success }) => ConnectionUrl.formatHost(success.endpoint))
+    const refused = reached.filter((one) => "server" in one).map((one) => ConnectionUrl.formatHost(one.endpoint))
     close((host) => refused.includes(host))
     const [only, ...others] = reached
-    if (only !== undefined && others.length === 0 && Result.isFailure(only)) {
-      if (!isFound) turnTo(only.failure.endpoint)
-      return yield* only.failure.error
+    if (only !== undefined && others.length === 0 && "error" in only) {
+      if (!isFound) turnTo(only.endpoint)
+      return yield* only.error
     }
     return yield* connectFailure(`No server of the URL is ${sessionAttributes}: ${reached.map(describe).join("; ")}`)
   }).pipe(Effect.scoped)
 
+  /** The reachable servers of the URL. */
   const servers = reachAll.pipe(
     Effect.flatMap((fibers) => Effect.forEach(fibers, Fiber.join)),
-    Effect.map((reached) =>
-      reached.filter(Result.isSuccess).map(({ success: { endpoint: at, server } }) => ({ ...at, ...server }))
-    ),
+    Effect.map((reached) => reached.flatMap((one) => ("server" in one ? [{ ...one.endpoint, ...one.server }] : []))),
     Effect.scoped
   )
 
   // With several servers, each has its time: an unreachable one must not take all of it.
   const longest = Duration.sum(configs.connectTimeout, hosts.length > 1 ? period : Duration.zero)
+  /** Looks for the server, by connections of its own, and turns the route there. */
   const find = look.pipe(
     Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.fail(connectFailure("No answer in time")) }),
     Effect.map((found) => {
@@ -158,7 +131,9 @@ export const make = Effect.fnUntraced(function* (
   const watchServer = Effect.gen(function* () {
     const closed = yield* Deferred.make<void>()
     const end = () => Deferred.doneUnsafe(closed, Effect.void)
-    const connection = yield* Endpoint.connect(configs, endpoint, (socket) => void socket.once("close", end))
+    const connection = yield* PgConnection.make(
+      configs.of(endpoint, (to) => Endpoint.openSocket(to).once("close", end))
+    )
     const watching = Effect.repeat(Effect.timeout(Endpoint.look(connection), period), {
       while: (server) => tests.some((isAccepted) => isAccepted(server)),
       schedule: Schedule.spaced(period)
@@ -183,13 +158,16 @@ export const make = Effect.fnUntraced(function* (
     text,
     url,
     endpoint: () => endpoint,
-    passwordSource: configs.passwordFile ?? passwordSource,
+    passwordSource,
     servers,
-    configOf: (pool) => {
-      const config = { ...pool, ...settingsFor(endpoint) }
+    /** The configuration of a pool: it always has the settings of the server of the route. */
+    configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool): Pool & Routed => {
+      const config = { ...pool, ...configs.of(endpoint, open) }
       pools.push(config)
       return config
     },
     find
   }
 })
+
+export type Route = Effect.Success<ReturnType<typeof make>>

@@ -4,15 +4,8 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { Effect, Predicate, Redacted } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectionUrl } from "./ConnectionUrl.ts"
 import { connectFailure } from "./SqlFailure.ts"
-
-export interface ServerTls {
-  /** The verified part of a certificate: none, its authority, or its host as well. */
-  readonly verification: "none" | "authority" | "host"
-  readonly options: ConnectionOptions
-}
 
 const reasonOf = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : Predicate.isError(cause) ? cause.message : String(cause)
@@ -43,18 +36,20 @@ const certificate = Effect.fnUntraced(function* ({ sslCert, sslKey, sslPassword 
 })
 
 /**
+ * The verified part of a certificate: none, its authority, or its host as well.
+ *
  * As for libpq, a file of authorities is used in every mode, and `require` with one is `verify-ca`. Without one, the
  * modes that verify trust the authorities of Node and of NODE_EXTRA_CA_CERTS. Anyone can get a certificate from these, so
  * `verify-ca` then verifies the host as well.
  */
-const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean) => {
+const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean): "none" | "authority" | "host" => {
   if (sslMode === "verify-full") return "host"
   if (hasAuthorities) return "authority"
   return sslMode === "verify-ca" ? "host" : "none"
 }
 
 /** Reads the files of a URL. */
-export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.Return<ServerTls, SqlError> {
+export const make = Effect.fnUntraced(function* (url: ConnectionUrl) {
   const ca = yield* authorities(url)
   const own = yield* certificate(url)
   const verification = verificationOf(url, ca !== undefined)
@@ -69,12 +64,12 @@ export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.
       }),
     catch: (cause) => connectFailure(`A file of the certificates cannot be used: ${reasonOf(cause)}`)
   })
-  return {
-    verification,
-    options: {
-      secureContext,
-      rejectUnauthorized: verification !== "none",
-      ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
-    }
+  const options: ConnectionOptions = {
+    secureContext,
+    rejectUnauthorized: verification !== "none",
+    ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
   }
+  return { verification, options }
 })
+
+export type ServerTls = Effect.Success<ReturnType<typeof make>>

@@ -2,19 +2,7 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import {
-  Cause,
-  Clock,
-  Context,
-  Data,
-  Duration,
-  Effect,
-  Exit,
-  type Fiber,
-  References,
-  type Scope,
-  type Tracer
-} from "effect"
+import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, References, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Meter, type Outcome, make as measured } from "../observability/PoolMetrics.ts"
 import type { Pool } from "../observability/Metrics.ts"
@@ -49,10 +37,10 @@ export const Accounting = Context.Reference<(accounted: Accounted) => void>("pra
   defaultValue: () => () => {}
 })
 
-/** Runs statements on nobody's account, as in the background of a request. */
+/** For statements in the background of a request. */
 export const unaccounted = Effect.provideService(Accounting, () => {})
 
-/** The monotonic clock, in milliseconds. */
+/** Monotonic, in milliseconds. */
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
 /** The milliseconds that a statement waits for a connection. */
@@ -64,7 +52,7 @@ const queues = { waitingPerKey: 256, waiting: 2048 } as const
 export interface Request<E> {
   /** The fairness key. */
   readonly key: string
-  /** The number of connections that the key may hold; by default, as many as it leaves to others. */
+  /** By default, a key holds as many connections as it leaves to others. */
   readonly share?: Admission.Share
   /** The timeout, from the call to the result. */
   readonly within: Duration.Duration
@@ -72,45 +60,17 @@ export interface Request<E> {
   readonly unavailable: (failure: Failure) => E
 }
 
-/** The text of a statement, and its values. */
 export type Query = readonly [text: string, values: ReadonlyArray<unknown>]
 
 /** An error of statements that is not the database's. */
 type Own<E> = Exclude<E, SqlError>
 
-export interface Store {
-  /**
-   * Runs statements, one after the other, for a key. Statements that time out, or whose caller is interrupted, are
-   * cancelled where the database can do that; their connection counts as taken until they end. A `run` inside another may
-   * wait for itself.
-   */
-  readonly run: <A, E, R, E1>(
-    request: Request<E1>,
-    statements: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, Own<E> | E1, R>
-  /**
-   * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
-   * retried on a dedicated connection.
-   *
-   * @param alone runs the statement on a dedicated connection
-   */
-  readonly runShort: <A, E, R, E1>(
-    request: Request<E1>,
-    query: Query,
-    alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
-  ) => Effect.Effect<ReadonlyArray<A>, Own<E> | E1, R>
-  /** The number of successful statements. */
-  readonly successes: () => number
-}
-
 export interface Options {
-  /** The name of the database, for the log. */
   readonly name: string
   /** The name of its pool in the metrics. Without one, it is not measured. */
   readonly pool?: Pool | undefined
-  /** The number of dedicated connections. */
+  /** Dedicated ones. */
   readonly connections: number
-  /** Shared connections for short reads. */
   readonly pipeline?: Pipeline.Pipeline | undefined
   /** True if statements can be cancelled. Others run to their end after their caller has left. */
   readonly isCancellable: boolean
@@ -162,13 +122,11 @@ const after = (context: Context.Context<never>, millis: number, expired: () => v
   return () => fiber.interruptUnsafe()
 }
 
-/** The span of the time that a statement waits for a connection, where it is traced. */
 const waitSpan = (context: Context.Context<never>): Tracer.Span | undefined =>
   Context.get(context, References.TracerEnabled)
     ? Effect.runSyncWith(context)(Effect.makeSpan("Store.wait"))
     : undefined
 
-/** Guards a pool of connections until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   connections,
   isCancellable,
@@ -176,7 +134,7 @@ export const make = Effect.fnUntraced(function* ({
   pipeline = Pipeline.make([]),
   pool,
   probe
-}: Options): Effect.fn.Return<Store, never, Scope.Scope> {
+}: Options) {
   const admission = Admission.make({ permits: connections, ...queues })
   // Statements that fail at once in an outage: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
@@ -197,6 +155,11 @@ export const make = Effect.fnUntraced(function* ({
   })
   const warn = ({ _tag, reason }: Failure) => outage[_tag === "Refused" ? "warnRefused" : "warnUnanswered"](reason)
 
+  /**
+   * Runs statements, one after the other, for a key. Statements that time out, or whose caller is interrupted, are
+   * cancelled where the database can do that; their connection counts as taken until they end. A `run` inside another may
+   * wait for itself.
+   */
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
   const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
     Effect.contextWith((context: Context.Context<R>) =>
@@ -306,6 +269,12 @@ export const make = Effect.fnUntraced(function* ({
       })
     )
 
+  /**
+   * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
+   * retried on a dedicated connection.
+   *
+   * @param alone runs the statement on a dedicated connection
+   */
   const runShort = <A, E, R, E1>(
     request: Request<E1>,
     [text, values]: Query,
@@ -361,3 +330,5 @@ export const make = Effect.fnUntraced(function* ({
 
   return { run, runShort, successes: outage.successes }
 })
+
+export type Store = Effect.Success<ReturnType<typeof make>>
