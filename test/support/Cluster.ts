@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { migrate } from "../../src/database/Migrations.ts"
 import { eventually } from "./eventually.ts"
 import { once } from "./once.ts"
@@ -31,22 +31,15 @@ const common = {
   autovacuum: "off"
 } as const
 
-const signal = (name: NodeJS.Signals) => (pid: number) => {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // It has ended by itself.
-  }
-}
+// One that has ended by itself takes no signal.
+const signal = (name: NodeJS.Signals) => (pid: number) => Result.try(() => process.kill(pid, name))
 
-const isAlive = (pid: number) => {
-  try {
-    // A zombie takes signals, and is gone all the same.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}
+/** A zombie takes signals, and is gone all the same. */
+const isAlive = (pid: number) =>
+  Result.match(
+    Result.try(() => readFileSync(`/proc/${pid}/status`, "utf8")),
+    { onFailure: () => false, onSuccess: (status) => !/^State:\s+Z/m.test(status) }
+  )
 
 const copyFiles = (from: string, to: string) => {
   rmSync(to, { recursive: true, force: true })
@@ -54,10 +47,7 @@ const copyFiles = (from: string, to: string) => {
   rmSync(join(to, "postmaster.pid"), { force: true })
 }
 
-/** What a cluster is started with. */
-export interface Options {
-  readonly settings?: Settings
-  /** As in `LocalPostgres.Options`. */
+export interface Options extends Pick<LocalPostgres.Options, "settings"> {
   readonly binaries?: string | undefined
 }
 
@@ -231,7 +221,6 @@ export const leaveHalfARecord = Effect.fnUntraced(function* ({ sql }: Cluster) {
   )
 })
 
-/** Waits until a server has recovered. */
 export const untilWritable = ({ sql }: Cluster) =>
   eventually(
     "a server that has recovered",
@@ -239,7 +228,6 @@ export const untilWritable = ({ sql }: Cluster) =>
     (rows) => rows[0]?.is === false
   )
 
-/** Makes a standby a primary. */
 export const promote = (standby: Cluster) => Effect.andThen(standby.sql`select pg_promote()`, untilWritable(standby))
 
 /** Starts the copy of a cluster, as it is: with `recovery`, it is recovered to a point in time before. */
@@ -248,7 +236,6 @@ export const start = Effect.fnUntraced(function* (folder: string, recovery?: Set
   return yield* open(folder, { settings: recovery ?? {} })
 })
 
-/** Uses up transaction ids. */
 export const useIds = ({ sql }: Cluster, count: number) =>
   sql.unsafe(`do $$ begin
     create temp table used (n int);

@@ -3,18 +3,7 @@
  * Postgres refuses to run as root: root runs it as another user, who need not be able to enter the folder of this clone.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import * as Fs from "node:fs"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -37,22 +26,7 @@ export interface Options {
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** A started Postgres. */
-export interface LocalPostgres {
-  /** The URL of its database `postgres`, as a superuser. */
-  readonly url: string
-  /** The process id of the server; undefined while it does not run. */
-  readonly pid: () => number | undefined
-  /** Starts it again, on the same port. */
-  readonly start: Effect.Effect<void, PostgresError>
-  /** Ends all of its processes at once, without a checkpoint and without a word to its clients. */
-  readonly stopImmediately: Effect.Effect<void>
-}
-
-interface User {
-  readonly uid: number
-  readonly gid: number
-}
+type User = Readonly<Record<"uid" | "gid", number>>
 
 const environment = () => ({ ...process.env, LC_ALL: "C" })
 
@@ -86,8 +60,8 @@ const newUser = isRoot ? Effect.catch(idsOf("postgres"), () => idsOf("nobody")) 
 /** Folders in memory that have room for the databases of a run. */
 const memory = () => {
   const folder = "/dev/shm"
-  if (!existsSync(folder)) return []
-  const { bavail, bsize } = statfsSync(folder)
+  if (!Fs.existsSync(folder)) return []
+  const { bavail, bsize } = Fs.statfsSync(folder)
   return bavail * bsize > 4 * 1024 ** 3 ? [folder] : []
 }
 
@@ -98,11 +72,11 @@ const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined, inM
   const parent = yield* Effect.findFirst(parents, canEnter)
   return yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const folder = mkdtempSync(join(Option.getOrThrow(parent), "practice-data-postgres-"))
-      chmodSync(folder, 0o755)
+      const folder = Fs.mkdtempSync(join(Option.getOrThrow(parent), "practice-data-postgres-"))
+      Fs.chmodSync(folder, 0o755)
       return folder
     }),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+    (folder) => Effect.sync(() => Fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   )
 })
 
@@ -113,24 +87,19 @@ export const enterableFolder = Effect.flatMap(newUser, (user) => temporaryFolder
 const binariesFor = Effect.fnUntraced(function* (native: string, user: User | undefined, folder: string) {
   if (yield* Effect.isSuccess(run(user, join(native, "bin/postgres"), "--version"))) return native
   const copy = join(folder, "postgres")
-  yield* Effect.sync(() => cpSync(native, copy, { recursive: true, verbatimSymlinks: true }))
+  yield* Effect.sync(() => Fs.cpSync(native, copy, { recursive: true, verbatimSymlinks: true }))
   yield* run(undefined, "chmod", "-R", "a+rX,go-w", copy)
   return copy
 })
 
-const initialise = Effect.fnUntraced(function* (
-  binaries: string,
-  data: string,
-  folder: string,
-  user: User | undefined
-) {
+const initialise = Effect.fnUntraced(function* (binaries: string, data: string, folder: string, user?: User) {
   const password = join(folder, "password")
   yield* Effect.sync(() => {
-    writeFileSync(password, "postgres\n")
-    mkdirSync(data, { recursive: true })
+    Fs.writeFileSync(password, "postgres\n")
+    Fs.mkdirSync(data, { recursive: true })
     if (user === undefined) return
-    chmodSync(password, 0o644)
-    chownSync(data, user.uid, user.gid)
+    Fs.chmodSync(password, 0o644)
+    Fs.chownSync(data, user.uid, user.gid)
   })
   const flags = ["--auth=password", "--username=postgres", "--locale=C", "--encoding=UTF8", "--no-sync"]
   yield* run(user, join(binaries, "bin/initdb"), `--pgdata=${data}`, `--pwfile=${password}`, ...flags)
@@ -192,8 +161,8 @@ const watch = (data: string, folder: string) =>
 
 /** Starts a Postgres, which is gone when the scope closes. */
 export const make = Effect.fn("LocalPostgres.make")(function* (options: Options = {}) {
-  const isMade = options.folder !== undefined && existsSync(join(options.folder, "PG_VERSION"))
-  const user = isRoot && isMade ? statSync(options.folder) : yield* newUser
+  const isMade = options.folder !== undefined && Fs.existsSync(join(options.folder, "PG_VERSION"))
+  const user = isRoot && isMade ? Fs.statSync(options.folder) : yield* newUser
   const folder = yield* temporaryFolder(user, options.inMemory)
   const data = options.folder === undefined ? join(folder, "data") : resolve(options.folder)
   yield* watch(data, folder)
@@ -226,13 +195,16 @@ export const make = Effect.fn("LocalPostgres.make")(function* (options: Options 
     Effect.retry(Effect.flatMap(freePort, startOn), Schedule.recurs(2)),
     () => Effect.timeoutOrElse(stop("SIGINT"), { duration: "10 seconds", orElse: () => stop("SIGQUIT") })
   )
-  const postgres: LocalPostgres = {
+  return {
+    /** The URL of its database `postgres`, as a superuser. */
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    /** The process id of the server; undefined while it does not run. */
     pid: () => (server === undefined || hasEnded(server) ? undefined : server.pid),
+    /** Starts it again, on the same port. */
     start: Effect.asVoid(startOn(port)),
+    /** Ends all of its processes at once, without a checkpoint and without a word to its clients. */
     stopImmediately: stop("SIGQUIT")
   }
-  return postgres
 })
 
 /** As `make`, for what has no scope: it runs until it is stopped, or this process ends. */

@@ -16,10 +16,8 @@ const flow = (near: Socket, far: Socket) => {
 export const make = Effect.fnUntraced(function* (target: { readonly host: string; readonly port: number }) {
   const connections = new Map<Socket, Socket>()
   let state: Cut | "whole" = "whole"
-  let attempts = 0
 
   const accept = (near: Socket) => {
-    attempts++
     const far = connect(target.port, target.host)
     connections.set(near, far)
     near.on("error", () => near.destroy())
@@ -44,8 +42,6 @@ export const make = Effect.fnUntraced(function* (target: { readonly host: string
   return {
     host: "127.0.0.1",
     port,
-    /** How many connections were made to it. */
-    attempts: () => attempts,
     /** Cuts new and existing connections. */
     cut: (how: Cut) =>
       Effect.suspend(() => {

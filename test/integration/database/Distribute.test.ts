@@ -5,7 +5,7 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Exit, Order } from "effect"
+import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -57,7 +57,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("refuses a database without Citus, and says what to do", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      assert.isFalse(yield* Distribution.ask(sql))
       const refused = yield* Effect.flip(Distribution.distribute(sql, records))
       assert.strictEqual(refused._tag, "CannotDistribute")
       assert.include(refused.message, "create extension citus")
@@ -71,21 +70,15 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.isFalse(yield* Distribution.ask(sql))
       const first = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual(first, {
-        distributed: byOrganization,
-        copied: Distribution.references,
+        distributed: [...byOrganization],
+        copied: [...Distribution.references],
         granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
         refused: []
       })
       assert.isTrue(yield* Distribution.ask(sql))
-      const copies = yield* sql<{ command: string }>`
-        select command from commands where command like 'function %' order by place`
-      const functions = copies.map(({ command }) => command)
-      assert.includeMembers(functions, [
-        "function change_base()",
-        "function change_position()",
-        "function api_tiny(numeric)"
-      ])
-      assert.lengthOf(functions, 3 + resources.length)
+      const copied = yield* sql`select command from commands where command like 'function %'`
+      assert.deepInclude(copied, { command: "function change_position()" })
+      assert.lengthOf(copied, 3 + resources.length)
       const second = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
       const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
@@ -123,12 +116,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      yield* sql`
-        insert into invoices (organization_id, id, created_at, updated_at)
-        values ('org_a', 'i2', '2026-01-01', '2026-01-01')`
       const repository = Postgres.make(yield* clientOf(url), invoices)
-      const asked = yield* Effect.exit(repository.changes({ limit: 10 }))
-      assert.isTrue(Exit.isFailure(asked))
       const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)
@@ -166,9 +154,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       })
       const migration = <A, E>(online: Effect.Effect<A, E, SqlClient.SqlClient>) =>
         Effect.provideService(online, SqlClient.SqlClient, watched)
-      const built = (name: string) => sql`select 1 from pg_class where relname = ${name}`
       yield* migration(addIndex({ table: "pets", name: "pets_sex", columns: "(organization_id, sex)" }).online)
-      assert.lengthOf(yield* built("pets_sex"), 1)
+      assert.lengthOf(yield* sql`select 1 from pg_class where relname = 'pets_sex'`, 1)
       assert.isEmpty(begun.filter((text) => text.startsWith("create index")))
 
       const { message } = yield* Effect.flip(migration(addField(microchip).online))
@@ -176,13 +163,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.isEmpty(
         yield* sql`select 1 from pg_attribute where attrelid = 'pets'::regclass and attname = 'microchip_number'`
       )
-      yield* sql`update pg_dist_partition set partmethod = 'n' where logicalrelid = 'pets'::regclass`
-      yield* migration(addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed)" }).online)
-      assert.lengthOf(
-        begun.filter((text) => text.startsWith("create index")),
-        1
-      )
-      yield* sql`update pg_dist_partition set partmethod = 'h' where logicalrelid = 'pets'::regclass`
     })
   )
 

@@ -40,9 +40,8 @@ const assertShows = (record: string, field: string, json: string) => {
 }
 
 const numbers = (
-  "0 -0.00 1.50 100.000 -4.250 0.1 172.05 1000000000000000 1e20 -999999999999999 999999999999999e6 0.000001 0.0000010 " +
-  "0.00000099999 0.0000001 -0.0000001 0.000000123456789 1e-30 0.123456789012345 0.000123456789012345 123456.789012345 " +
-  "1.23456789012345e-16 99999999999.9999 -99999999999.9999 100000000000 123456789012.345 99999999999.99990000000000000000"
+  "-0.00 1.50 100.000 -4.250 1000000000000000 1e20 999999999999999e6 0.0000010 0.00000099999 -0.0000001 1e-30 " +
+  "0.123456789012345 0.000123456789012345 1.23456789012345e-16 -99999999999.9999 99999999999.99990000000000000000"
 ).split(" ")
 
 /** Column, SQL, field, and what is shown. */
@@ -50,8 +49,6 @@ const values: ReadonlyArray<readonly [table: string, columns: Record<string, str
   ...numbers.map((text) => ["charges", { net_paid: text }, "net_paid", String(Number(text) || 0)] as const),
   ["charges", { net_paid: "null" }, "net_paid", "null"],
   ["payment_intents", { attempt_number: "-2147483648" }, "attempt_number", "-2147483648"],
-  ["charges", { updated_at: "'2026-01-31 09:30:00.999999+00'" }, "updated_at", '"2026-01-31T09:30:00.999Z"'],
-  ["charges", { updated_at: "'2026-01-31 09:30:00.000999+00'" }, "updated_at", '"2026-01-31T09:30:00.000Z"'],
   ["charges", { updated_at: "'1969-12-31 23:59:59.999999+00'" }, "updated_at", '"1969-12-31T23:59:59.999Z"'],
   ["charges", { updated_at: "'2026-01-31 09:30:00+05:30'" }, "updated_at", '"2026-01-31T04:00:00.000Z"'],
   ["charges", { updated_at: "'0001-01-01 00:00:00+00'" }, "updated_at", '"0001-01-01T00:00:00.000Z"'],
@@ -59,9 +56,7 @@ const values: ReadonlyArray<readonly [table: string, columns: Record<string, str
   ["pets", { date_of_birth: "'2024-02-29'" }, "date_of_birth", '"2024-02-29"'],
   ["pets", { date_of_birth: "'0001-01-01'" }, "date_of_birth", '"0001-01-01"'],
   ["payment_intents", { payment_modifications: "'{}'" }, "payment_modifications", "null"],
-  ["payment_intents", { payment_modifications: "null" }, "payment_modifications", "null"],
   ["payment_intents", { payment_modifications: `'{"a,b",NULL_}'` }, "payment_modifications", '["a,b","NULL_"]'],
-  ["cancellation_payment_intents", { refund_ids: "'{}'" }, "refund_ids", "[]"],
   ["cancellation_payment_intents", { refund_ids: "default" }, "refund_ids", "[]"],
   ["pet_benefits", { product_ids: "array['a\"', 'b,', E'\\\\', '{}']" }, "product_ids", '["a\\"","b,","\\\\","{}"]'],
   ["pet_benefits", { is_perk: "default" }, "is_perk", "false"],
@@ -83,14 +78,11 @@ const values: ReadonlyArray<readonly [table: string, columns: Record<string, str
 /** Plan name, species and plan header, as SQL, and what they make. */
 const planNames = [
   ["'Gold'", "'Canine'", "'Wellness'", '"Gold Canine Wellness"'],
-  ["'Gold'", "null", "'Wellness'", '"Gold Wellness"'],
   ["''", "'Canine'", "' '", '"Canine"'],
   ["E'\\t'", "E'\\n'", "'Wellness'", '"Wellness"'],
   ["'Gold'", "E'\\f\\u00a0'", "E'\\x0b'", '"Gold"'],
-  ["'Gold Plus'", "'Canine'", "''", '"Gold Plus Canine"'],
   ["'\"Gold\"'", "'\\'", "null", '"\\"Gold\\" \\\\"'],
-  ["null", "null", "null", "null"],
-  ["''", "' '", "null", "null"]
+  ["null", "null", "null", "null"]
 ] as const
 
 const composed = ["payment_intents", "cancellation_payment_intents"].flatMap((table) =>
@@ -102,15 +94,7 @@ const composed = ["payment_intents", "cancellation_payment_intents"].flatMap((ta
 
 /** Table, column, SQL, and what the refusal names. */
 const refused: ReadonlyArray<readonly [table: string, column: string, value: string, names: RegExp]> = [
-  ...[
-    "1234567890123456",
-    "99999999999.99999",
-    "-100000000000.00001",
-    "0.1234567890123456",
-    "1000000000000001",
-    "100000000000000000001"
-  ].map((value) => ["charges", "net_paid", value, /api_decimal_fits/] as const),
-  ...["'NaN'", "'Infinity'", "'-Infinity'", "1e21", "-1e21", "1e-31", "1.5e-30"].map(
+  ...["1234567890123456", "99999999999.99999", "0.1234567890123456", "'NaN'", "'-Infinity'", "-1e21", "1e-31"].map(
     (value) => ["charges", "net_paid", value, /api_decimal_fits/] as const
   ),
   ...["'infinity'", "'-infinity'", "'0001-01-01 00:00:00+00 BC'", "'0001-01-01 00:00:00+00:01'"].flatMap((value) => [
@@ -119,16 +103,13 @@ const refused: ReadonlyArray<readonly [table: string, column: string, value: str
   ]),
   ["charges", "created_at", "'10000-01-01 00:00:00+00'", /api_instant_fits/],
   ["charges", "created_at", "null", /created_at.*not-null|not-null.*created_at/],
-  ["charges", "id", "null", /id.*not-null/],
   ["pets", "date_of_birth", "'infinity'", /check constraint/],
-  ["pets", "date_of_birth", "'-infinity'", /check constraint/],
   ["pets", "date_of_birth", "'0044-03-15 BC'", /check constraint/],
   ["pets", "date_of_birth", "'10000-01-01'", /check constraint/],
   ["pet_benefits", "is_perk", "null", /is_perk.*not-null/],
   ["pet_benefits", "product_ids", "null", /product_ids.*not-null/],
   ["pet_benefits", "product_ids", "array['a', null]", /check constraint/],
   ["pet_benefits", "product_ids", "array[['a'], ['b']]", /check constraint/],
-  ["cancellation_payment_intents", "refund_ids", "array[null]::text[]", /check constraint/],
   ["payment_intents", "payment_modifications", "array[null]::text[]", /check constraint/],
   ["payment_intents", "attempt_number", "2147483648", /integer out of range/],
   ["organizations", "id", "'org_b'", /organizations_own_id/],
@@ -138,7 +119,6 @@ const refused: ReadonlyArray<readonly [table: string, column: string, value: str
 /** Settings with which a session that writes might run, each of which changes how Postgres writes some value. */
 const sessions = [
   "set local timezone = 'Pacific/Apia'",
-  "set local timezone = 'America/Sao_Paulo'",
   "set local datestyle = 'German, DMY'",
   "set local extra_float_digits = -15",
   "set local quote_all_identifiers = on"

@@ -1,6 +1,6 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
 import { hash } from "node:crypto"
-import { Effect, Schema } from "effect"
+import { Effect, Number, Schema } from "effect"
 import { inOrder } from "../../../src/database/Database.ts"
 import type { Kind } from "../../../src/records/FeedPages.ts"
 import { changesQuery, rangesText, snapshotQuery } from "../../../src/records/FeedQuery.ts"
@@ -68,13 +68,12 @@ const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray
 })
 
 const rowsOf = (nodes: ReadonlyArray<Plan>) =>
-  nodes.reduce(
-    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
-    0
+  Number.sumAll(
+    nodes.map((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"])
   )
 
 const blocksOf = (nodes: ReadonlyArray<Plan>) =>
-  nodes.reduce((sum, node) => sum + node["Shared Hit Blocks"] + node["Shared Read Blocks"], 0)
+  Number.sumAll(nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]))
 
 /** The hash of an organization's key. */
 const keyOf = Effect.fnUntraced(function* (owner: string) {

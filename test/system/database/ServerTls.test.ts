@@ -110,9 +110,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     [server, encrypted],
     [`${server}?sslmode=disable`, plain],
     [`${server}?sslmode=allow`, plain],
-    [`${server}?sslmode=prefer`, encrypted],
     [`${server}?sslmode=require`, encrypted],
-    [`${server}?ssl=true`, encrypted],
     [`${server}?sslmode=require&ssl_min_protocol_version=TLSv1.3`, encrypted]
   ],
   "is tried in the other way where the server refuses the first one": [

@@ -203,47 +203,35 @@ it.effect("a busy store is probed a few times a second, and its statements run t
   })
 )
 
-it.effect("a connection is taken until its statement has ended, also after its caller has left", () =>
-  Effect.gen(function* () {
-    const { ask } = yield* makeStore({ connections: 1 })
-    const cancelling = yield* Deferred.make<void>()
-    const first = yield* begun(ask(Effect.onInterrupt(Effect.never, () => Deferred.await(cancelling))))
-    yield* Fiber.interrupt(first)
-    const next = yield* begun(ask(Effect.succeed("found"), "b"))
-    assert.isUndefined(next.pollUnsafe())
-    yield* Deferred.succeed(cancelling, undefined)
-    assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
-  })
+it.effect.each([
+  ["leaves", true, Fiber.interrupt],
+  ["leaves", false, Fiber.interrupt],
+  ["times out", true, () => TestClock.adjust("8 seconds")]
+] as const)(
+  "a statement whose caller %s is cancelled where it can be: %s; its connection is taken until it ends",
+  (given) =>
+    Effect.gen(function* () {
+      const [, cancels, leave] = given
+      const { ask } = yield* makeStore({ connections: 1, cancels })
+      const end = yield* Deferred.make<void>()
+      let wasCancelled = false
+      let neverRan = true
+      const cancel = Effect.andThen(
+        Effect.sync(() => (wasCancelled = true)),
+        Deferred.await(end)
+      )
+      const first = yield* begun(ask(Effect.onInterrupt(Deferred.await(end), () => cancel)))
+      yield* Fiber.interrupt(yield* begun(ask(Effect.sync(() => (neverRan = false)))))
+      yield* leave(first)
+      assert.strictEqual(wasCancelled, cancels)
+      const next = yield* begun(ask(Effect.succeed("found"), "b"))
+      assert.isUndefined(next.pollUnsafe())
+      yield* Deferred.succeed(end, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
+      assert.isTrue(neverRan)
+      assert.deepInclude(yield* metrics, { success: 1 })
+    }).pipe(withRegistry)
 )
-
-for (const cancels of [true, false]) {
-  for (const [how, leave] of [
-    ["leaves", Fiber.interrupt],
-    ["times out", () => TestClock.adjust("8 seconds")]
-  ] as const) {
-    it.effect(
-      `a statement whose caller ${how} is ${cancels ? "cancelled" : "run to its end, where it cannot be cancelled"}`,
-      () =>
-        Effect.gen(function* () {
-          const { ask } = yield* makeStore({ connections: 1, cancels })
-          const end = yield* Deferred.make<void>()
-          let wasCancelled = false
-          let neverRan = true
-          const statement = Effect.onInterrupt(Deferred.await(end), () => Effect.sync(() => (wasCancelled = true)))
-          const first = yield* begun(ask(statement))
-          yield* Fiber.interrupt(yield* begun(ask(Effect.sync(() => (neverRan = false)))))
-          yield* leave(first)
-          assert.strictEqual(wasCancelled, cancels)
-          const next = yield* begun(ask(Effect.succeed("found"), "b"))
-          if (!cancels) assert.isUndefined(next.pollUnsafe())
-          yield* Deferred.succeed(end, undefined)
-          assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
-          assert.isTrue(neverRan)
-          assert.deepInclude(yield* metrics, { success: 1 })
-        }).pipe(withRegistry)
-    )
-  }
-}
 
 it.effect("statements are counted by their outcome, and their times measured; own errors stay as they are", () =>
   Effect.gen(function* () {
@@ -316,16 +304,7 @@ it.effect.each([
 
 it.effect("after a short read that is slow on a shared connection, others run alone for a second", () =>
   Effect.gen(function* () {
-    let shared = 0
-    const run = () =>
-      Effect.delay(
-        Effect.andThen(
-          Effect.sync(() => shared++),
-          Effect.succeed([])
-        ),
-        "150 millis"
-      )
-    const { short } = yield* makeStore({ shared: { run } })
+    const { short } = yield* makeStore({ shared: { run: () => Effect.delay(Effect.succeed([]), "150 millis") } })
     const slow = yield* begun(short)
     yield* turn
     yield* TestClock.adjust("100 millis")
