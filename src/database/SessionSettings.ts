@@ -19,6 +19,7 @@ const ofLogins: Readonly<Record<string, string>> = {
   jit: "off",
   statement_timeout: "60000"
 }
+const ofLoginsAsJson = JSON.stringify(ofLogins)
 
 const Setting = Schema.Struct({ name: Schema.String, found: Schema.String, login: Schema.String })
 
@@ -39,12 +40,15 @@ export const lost = (sql: PgClient.PgClient, asked: Readonly<Record<string, stri
       })
   )
 
-/** The statements that logins in the service's roles lack. A setting that a login has already stays as it is. */
-const missing = (sql: PgClient.PgClient) =>
-  rowsOf(Schema.Struct({ login: Schema.String, statement: Schema.String }))(sql`
+/**
+ * Gives settings to the logins in the service's roles, in this database. Those that a login has already stay as they are.
+ * Returns the logins that were changed or refused.
+ */
+export const giveToLogins = Effect.fn("SessionSettings.giveToLogins")(function* (sql: PgClient.PgClient) {
+  const missing = yield* rowsOf(Schema.Struct({ login: Schema.String, statement: Schema.String }))(sql`
     select r.rolname as login,
       format('alter role %I in database %I set %I = %L', r.rolname, current_database(), s.name, s.value) as statement
-    from pg_roles r cross join jsonb_each_text(${JSON.stringify(ofLogins)}::text::jsonb) s (name, value)
+    from pg_roles r cross join jsonb_each_text(${ofLoginsAsJson}::text::jsonb) s (name, value)
     where r.rolcanlogin and not r.rolsuper
       and exists (
         select from pg_roles g
@@ -55,12 +59,9 @@ const missing = (sql: PgClient.PgClient) =>
         where d.setrole = r.oid and starts_with(lower(config), lower(s.name) || '=')
           and d.setdatabase in (0, (select oid from pg_database where datname = current_database())))
     order by r.rolname, s.name`)
-
-/** Gives settings to the logins in the service's roles, in this database. Returns the logins that were changed or refused. */
-export const giveToLogins = Effect.fn("SessionSettings.giveToLogins")(function* (sql: PgClient.PgClient) {
   const given = new Set<string>()
   const refused = new Set<string>()
-  for (const { login, statement } of yield* missing(sql)) {
+  for (const { login, statement } of missing) {
     if (refused.has(login)) continue
     yield* sql.unsafe(statement).pipe(
       Effect.map(() => given.add(login)),

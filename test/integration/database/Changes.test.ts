@@ -152,18 +152,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect("is a delete, told by the id, unless the record exists again", () =>
-    Effect.gen(function* () {
-      const { insert, organization, sql, told } = yield* reader()
-      yield* insert("a", "b", "c")
-      yield* sql`delete from pets where organization_id = ${organization} and id in ('a', 'b')`
-      yield* sql`insert into pets (organization_id, id, name) values (${organization}, 'b', 'again')`
-      assert.deepStrictEqual(yield* told(), { changed: ["b again"], removed: ["a"] })
-      yield* sql`delete from pets where organization_id = ${organization} and id = 'b'`
-      assert.deepStrictEqual(yield* told(), { changed: [], removed: ["b"] })
-    })
-  )
-
   it.effect.each([1, 2, 3, 1000])(
     "is told once where one transaction deletes and inserts a record, in pages of %i",
     (limit) =>

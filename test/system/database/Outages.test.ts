@@ -1,6 +1,6 @@
 /**
  * Databases that are away: the stores of API keys and of records, cut off one at a time, and back; and a primary and its
- * replica: a URL that names both, a failover, and reads that a replica ends.
+ * replica: a URL that names both, and a failover.
  *
  * @module-tag long
  */
@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Context, Duration, Effect, Layer, Predicate } from "effect"
 import type { Database } from "../../../src/database/Database.ts"
-import { codeOf, messageOf, retryOvertaken } from "../../../src/database/SqlFailure.ts"
+import { messageOf } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
@@ -18,20 +18,15 @@ import { inTime } from "../../support/inTime.ts"
 import * as Program from "../../support/Program.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 
-interface Pair {
-  readonly primary: Cluster.Cluster
-  readonly replica: Cluster.Cluster
-}
+const servers = Effect.gen(function* () {
+  const primary = yield* Cluster.empty()
+  return { primary, replica: yield* Cluster.standbyOf(primary) }
+})
 
-class Servers extends Context.Service<Servers, Pair>()("practice-data/test/system/database/Replicas/Servers") {
-  static readonly layer = Layer.effect(
-    Servers,
-    Effect.gen(function* () {
-      const primary = yield* Cluster.empty()
-      const settings = { hot_standby_feedback: "off", max_standby_streaming_delay: 0 }
-      return { primary, replica: yield* Cluster.standbyOf(primary, settings) }
-    })
-  )
+class Servers extends Context.Service<Servers, Effect.Success<typeof servers>>()(
+  "practice-data/test/system/database/Replicas/Servers"
+) {
+  static readonly layer = Layer.effect(Servers, servers)
 }
 
 const open = (url: string) => clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
@@ -63,36 +58,6 @@ const soon = Effect.fnUntraced(function* <A, E, R>(what: string, effect: Effect.
 
 // One after the other: the last one leaves no primary where it was.
 layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replica", (it) => {
-  it.effect("a read that the replica ends beside a vacuum is tried once more", () =>
-    Effect.gen(function* () {
-      const { primary, replica } = yield* Servers
-      const [onPrimary, onReplica] = [yield* open(primary.url), yield* open(replica.url)]
-      yield* onPrimary`create table items (id int primary key, text text)`
-      yield* onPrimary`insert into items select n, repeat('x', 100) from generate_series(1, 2000) n`
-      const isThere = onReplica`select to_regclass('items') is not null as yes`
-      yield* eventually("the replica has the table", isThere, ([row]) => row?.["yes"] === true)
-      const vacuum = Effect.andThen(
-        onPrimary`update items set text = text || 'y' where id % 7 = 0`,
-        onPrimary`vacuum items`
-      )
-      yield* Effect.forkScoped(Effect.forever(Effect.andThen(vacuum, Effect.sleep("600 millis"))))
-      const read = onReplica`select count(*), pg_sleep(0.25) from items`
-      let ended = 0
-      const counting = Effect.tapErrorTag(read, "SqlError", (error) =>
-        Effect.sync(() => {
-          assert.strictEqual(codeOf(error), "40001")
-          ended++
-        })
-      )
-      const failures = yield* Effect.forEach(Array.range(1, 25), () =>
-        Effect.match(retryOvertaken(counting), { onFailure: () => 1, onSuccess: () => 0 })
-      )
-      const failed = failures.reduce((sum, one) => sum + one, 0)
-      assert.isAbove(ended, 2, "reads are ended")
-      assert.isBelow(failed, ended / 3, `${failed} of ${ended} that were ended`)
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("one that takes no writes any more is left, with its connections", () =>
     Effect.gen(function* () {
       const { primary, replica } = yield* Servers

@@ -5,12 +5,14 @@ import {
   AuthorizationError,
   ConnectionError,
   LockTimeoutError,
+  SerializationError,
   SqlError,
   StatementTimeoutError
 } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import * as Pipeline from "../../../src/database/Pipeline.ts"
+import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
@@ -314,6 +316,18 @@ it.effect("after a short read that is slow on a shared connection, others run al
     const next = yield* begun(short)
     yield* turn
     assert.isUndefined(next.pollUnsafe())
+  })
+)
+
+it.effect("a read that a replica ends, since changes of its primary overtook it, is tried once more", () =>
+  Effect.gen(function* () {
+    let tried = 0
+    const overtaken = new SqlError({ reason: new SerializationError({ cause, operation: "query" }) })
+    const read = (ended: number) =>
+      Effect.suspend(() => (++tried > ended ? Effect.succeed(tried) : Effect.fail(overtaken)))
+    assert.strictEqual(yield* retryOvertaken(read(1)), 2)
+    tried = 0
+    assert.strictEqual(yield* Effect.flip(retryOvertaken(read(2))), overtaken)
   })
 )
 
