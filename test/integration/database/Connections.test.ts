@@ -42,6 +42,15 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
     }).pipe(Effect.scoped)
   )
 
+  it.effect("that take long are run on a connection of their own", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      const alone = () => Effect.succeed([{ isAlone: true }])
+      const found = yield* sql.runShort<object, never, never, string>(request, ["select pg_sleep(1)", []], alone)
+      assert.deepStrictEqual(found, [{ isAlone: true }])
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("that fail where they share a connection are run like any other", () =>
     Effect.gen(function* () {
       const { sql: admin } = yield* TestDatabase
