@@ -1,19 +1,104 @@
 /**
- * The embedded database: Postgres in a thread of the process (PGlite), under a data folder or in memory, which the same
- * client reaches by messages. It is a single session, so its client has exactly one connection. One process has it open,
- * and shares it with operators' commands.
+ * The embedded database: Postgres (PGlite), in a thread since it blocks its thread for seconds at a start, under a data
+ * folder or in memory. The same client reaches it by messages. It is a single session, so its client has exactly one
+ * connection. One process has it open, and shares it with operators' commands.
  */
+import { statfs } from "node:fs/promises"
 import { connect as connectSocket } from "node:net"
 import { type Duplex, PassThrough } from "node:stream"
+import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
+import { moduleBeside } from "../process/Package.ts"
+import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
 import { EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
-import * as EmbeddedCluster from "./EmbeddedCluster.ts"
-import * as EmbeddedGuests from "./EmbeddedGuests.ts"
+import * as EmbeddedSession from "./EmbeddedSession.ts"
+
+/** The Postgres of PGlite, as the file PG_VERSION of a cluster names it. */
+const postgres = "18"
+
+/** MiB that a new cluster takes with its first records and their log. */
+const needed = 128
+
+/** The contents of a data folder. A volume may have the last one; a killed process leaves a journal of the lock. */
+const ours = ["postgres", "made", "lock", "lock-journal", "lock.sock", "lost+found"]
+
+/** Opens a cluster, or one in memory, until the scope closes. Without the files of a cluster, PGlite makes one. */
+const openPglite = Effect.fnUntraced(function* (dataDir: string) {
+  const waiting: Array<EmbeddedSession.OnAnswer> = []
+  const module = moduleBeside(import.meta.url, "EmbeddedThread")
+  const thread = yield* Effect.acquireRelease(
+    Effect.sync(() => new Worker(module, { workerData: dataDir, execArgv: [] })),
+    (opened) => Effect.promise(() => opened.terminate())
+  )
+  yield* Effect.callback<void, Cause.UnknownError>((resume) => {
+    const fail = (cause: unknown) => resume(Effect.fail(new Cause.UnknownError(cause)))
+    thread.once("error", fail).once("exit", fail)
+    thread.once("message", () => {
+      // A later error ends the process: nothing is known of the session.
+      thread.off("error", fail).on("message", (answer) => waiting.shift()?.(answer))
+      resume(Effect.void)
+    })
+  })
+  const closed = Effect.callback<void>((resume) => {
+    thread.once("exit", () => resume(Effect.void)).postMessage(null, [])
+  })
+  // The log of a cluster that cannot close in time is replayed at the next start, as after a kill.
+  yield* Effect.addFinalizer(() => Effect.timeoutOption(closed, "500 millis"))
+  const session: EmbeddedSession.Session = (messages, onAnswer) => {
+    // They may be a part of a larger buffer.
+    const copy = new Uint8Array(messages)
+    waiting.push(onAnswer)
+    thread.postMessage(copy, [copy.buffer])
+  }
+  return session
+})
+
+/** The error of a cluster that cannot be made or opened: PGlite does not tell why. */
+const unusable = Effect.fnUntraced(function* (folder: string, cause?: unknown) {
+  const free = yield* Effect.option(Effect.tryPromise(() => statfs(folder)))
+  const message = Option.exists(free, ({ bavail, bsize }) => bavail * bsize < (needed * 1024 ** 2) / 8)
+    ? `The disk of the data folder ${folder} is full. Free ${needed} MiB and start again, or choose another folder with DATA_DIR.`
+    : `The database in ${folder} is damaged. Replace the folder by a backup, or delete it: the next start makes a new one with demo data.`
+  return yield* new EmbeddedDatabaseError({ message, cause })
+})
+
+/**
+ * Opens the cluster of a data folder until the scope closes, and makes it first where there is none. One that was cut short
+ * while it was made lacks its mark, and is made again.
+ */
+const openCluster = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const cluster = path.join(folder, "postgres")
+  const marker = path.join(folder, "made")
+  const isMade = yield* fs.exists(marker)
+  if (!isMade) yield* fs.remove(cluster, { recursive: true, force: true })
+  yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
+  const isOwn = (yield* fs.readDirectory(folder)).every((name) => ours.includes(name))
+  // Private, since a cluster has signing secrets. A volume may belong to another user.
+  yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], (each) => Effect.ignore(fs.chmod(each, 0o700)))
+  const opening = Effect.catchTag(openPglite(cluster), "UnknownError", ({ cause }) => unusable(folder, cause))
+  if (!isMade) {
+    yield* note(`Making the database, which takes about 10 seconds: ${cluster}`)
+    const made = yield* opening
+    yield* note("The database is made")
+    yield* fs.writeFileString(marker, "The cluster beside this file is whole.\n")
+    return made
+  }
+  const versionFile = fs.readFileString(path.join(cluster, "PG_VERSION"))
+  const version = (yield* Effect.orElseSucceed(versionFile, () => "")).trim()
+  if (version === postgres) return yield* opening
+  // PGlite would make a cluster over the files of one without a version.
+  if (!/^\d+$/.test(version)) return yield* unusable(folder)
+  return yield* new EmbeddedDatabaseError({
+    message: `The database in ${folder} was made by Postgres ${version}, and this release has Postgres ${postgres}. Start the release that made it, or choose another folder with DATA_DIR.`
+  })
+})
 
 /** The folder is another process's, which may be about to end. */
 class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
@@ -59,9 +144,9 @@ const clientOf = (open: () => Duplex, connectTimeout?: Duration.Input) =>
     )
   )
 
-const host = Effect.fnUntraced(function* (session: EmbeddedCluster.Session, guestSocket?: string) {
-  const sql = yield* clientOf(() => EmbeddedCluster.connectionTo(session))
-  const guests = guestSocket === undefined ? Effect.void : EmbeddedGuests.serve(session, sql, guestSocket)
+const host = Effect.fnUntraced(function* (session: EmbeddedSession.Session, guestSocket?: string) {
+  const sql = yield* clientOf(() => EmbeddedSession.connectionTo(session))
+  const guests = guestSocket === undefined ? Effect.void : EmbeddedSession.serve(session, sql, guestSocket)
   return {
     sql,
     /** True if another process has the database open, which shares it with this one. */
@@ -80,7 +165,7 @@ const visit = Effect.fnUntraced(function* (socket: string) {
   // A long path has its socket in a folder where any user could put one.
   if (Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid()))
     return yield* new Taken()
-  const sql = yield* clientOf(() => connectSocket(socket), EmbeddedGuests.longestWait)
+  const sql = yield* clientOf(() => connectSocket(socket), EmbeddedSession.longestWait)
   yield* sql`select 1`
   return { sql, isGuest: true, admitGuests: Effect.void }
 })
@@ -89,10 +174,10 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
-  const socket = EmbeddedGuests.socketIn(folder)
+  const socket = EmbeddedSession.socketIn(folder)
   if (yield* FileLock.take(path.join(folder, "lock"))) {
     yield* fs.remove(socket, { force: true })
-    return yield* host(yield* EmbeddedCluster.open(folder), socket)
+    return yield* host(yield* openCluster(folder), socket)
   }
   if (!asGuest) return yield* new Taken()
   return yield* Effect.mapError(visit(socket), () => new Taken())
@@ -107,7 +192,12 @@ export const connect = Effect.fn("Embedded.connect")(function* (
   dataDir: string,
   { asGuest = false }: { readonly asGuest?: boolean } = {}
 ) {
-  if (dataDir === "memory") return yield* host(yield* EmbeddedCluster.inMemory)
+  if (dataDir === "memory") {
+    const message = "The database in memory cannot be made."
+    return yield* host(
+      yield* Effect.mapError(openPglite("memory://"), ({ cause }) => new EmbeddedDatabaseError({ message, cause }))
+    )
+  }
   const folder = (yield* Path.Path).resolve(dataDir)
   // Each attempt that fails closes what it opened.
   const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
@@ -121,7 +211,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
       while: Schema.is(Taken),
       // Another command may have it for a moment, or many of them one after the other.
       schedule: Schedule.upTo(Schedule.spaced("100 millis"), {
-        duration: asGuest ? EmbeddedGuests.longestWait : Duration.seconds(3)
+        duration: asGuest ? EmbeddedSession.longestWait : Duration.seconds(3)
       })
     }),
     Effect.catchTags({

@@ -45,8 +45,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
   it.effect("that take long are run on a connection of their own", () =>
     Effect.gen(function* () {
       const sql = yield* open
-      const alone = () => Effect.succeed([{ isAlone: true }])
-      const found = yield* sql.runShort<object, never, never, string>(request, ["select pg_sleep(1)", []], alone)
+      const found = yield* sql.runShort(request, ["select pg_sleep(1)", []], () => Effect.succeed([{ isAlone: true }]))
       assert.deepStrictEqual(found, [{ isAlone: true }])
     }).pipe(Effect.scoped)
   )

@@ -12,7 +12,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
-import { longestTurn } from "../../../src/database/EmbeddedGuests.ts"
+import { longestTurn } from "../../../src/database/EmbeddedSession.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import { inTime } from "../../support/inTime.ts"
@@ -93,7 +93,7 @@ const make = Effect.gen(function* () {
 })
 
 class Owner extends Context.Service<Owner, Effect.Success<typeof make>>()(
-  "practice-data/test/system/database/EmbeddedGuests/Owner"
+  "practice-data/test/system/database/Embedded/Owner"
 ) {
   static readonly layer = Layer.effect(Owner, make).pipe(Layer.provideMerge([NodeServices.layer, Reactivity.layer]))
 }

@@ -1,16 +1,45 @@
 /**
- * Other processes on the embedded database, such as an operator's command while the service has it open. The database is
- * a single session: guests have it in turn, each for a statement or a transaction. Meanwhile the only connection of its
- * owner is held back.
+ * The single session of the embedded database: the connection of its owner, and guests, which are other processes, such as
+ * an operator's command while the service has it open. They have it in turn, each for a statement or a transaction.
+ * Meanwhile the only connection of the owner is held back.
  */
 import { createHash } from "node:crypto"
 import { chmodSync } from "node:fs"
 import * as Net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Duplex } from "node:stream"
 import { Cause, Duration, Effect, FiberSet, Schedule } from "effect"
 import type { Database } from "./Database.ts"
-import { reset, type Session } from "./EmbeddedCluster.ts"
+
+export type OnAnswer = (parts: ReadonlyArray<Uint8Array>) => void
+
+/** The only session of a cluster. It takes messages of the wire protocol, all of them whole, and answers them in turn. */
+export type Session = (messages: Uint8Array, onAnswer: OnAnswer) => void
+
+const resetting = Buffer.from("S\0\0\0\x04Q\0\0\0\x0drollback\0Q\0\0\0\x10discard all\0")
+
+/** Ends a sequence of messages that a user left open, its transaction, and its settings. */
+const reset = (session: Session) => session(resetting, () => {})
+
+export const connectionTo = (session: Session) =>
+  new Duplex({
+    read() {},
+    write(messages: Buffer, _encoding, done) {
+      session(messages, (parts) => {
+        if (!this.destroyed) for (const part of parts) this.push(part)
+        done()
+      })
+    },
+    final(done) {
+      this.destroy()
+      done()
+    },
+    destroy(error, done) {
+      reset(session)
+      done(error)
+    }
+  })
 
 /** The longest turn. A transaction that is open by then is rolled back. */
 export const longestTurn = Duration.seconds(5)
