@@ -27,10 +27,12 @@ export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseEr
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
+/** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(
   "practice-data/database/Database/RecordDatabase"
 ) {}
 
+/** The database of the API keys. */
 export class CredentialDatabase extends Context.Service<CredentialDatabase, Database>()(
   "practice-data/database/Database/CredentialDatabase"
 ) {}

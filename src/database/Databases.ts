@@ -5,16 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import { note } from "../process/Printed.ts"
 import { rowsOf } from "./Columns.ts"
-import {
-  lockTimeout,
-  CredentialDatabase,
-  connect,
-  inOrder,
-  layerShared,
-  type Options as Pool,
-  RecordDatabase,
-  TaskDatabase
-} from "./Database.ts"
+import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
 import { giveToLogins } from "./SessionSettings.ts"
@@ -48,13 +39,13 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
         if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("The demo data is loaded")
         yield* admitGuests
       }
-      return layerShared(sql)
+      return Database.layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
 const migrating = Effect.gen(function* () {
   // The database of the records may be a replica, which gets the migrations from this one.
-  for (const database of [yield* TaskDatabase, yield* CredentialDatabase]) {
+  for (const database of [yield* Database.TaskDatabase, yield* Database.CredentialDatabase]) {
     yield* migrate(database)
     yield* giveToLogins(database)
   }
@@ -67,6 +58,7 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
   return { tasks, credentials: isSeparate ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
+/** The pools of connections of a process. */
 export const poolsOf = (
   settings: DatabaseSettings,
   url: Redacted.Redacted,
@@ -83,7 +75,7 @@ export const poolsOf = (
       sharedConnections,
       pool: "records",
       applicationName: "practice-data-records",
-      settings: { ...inOrder, ...lockTimeout }
+      settings: { ...Database.inOrder, ...Database.lockTimeout }
     },
     credentials: {
       ...pool,
@@ -92,7 +84,7 @@ export const poolsOf = (
       sharedConnections,
       pool: "credentials",
       applicationName: "practice-data-credentials",
-      settings: lockTimeout
+      settings: Database.lockTimeout
     },
     tasks: {
       ...pool,
@@ -105,7 +97,7 @@ export const poolsOf = (
       // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
       settings: { client_connection_check_interval: "500" }
     }
-  } as const satisfies Readonly<Record<string, Pool>>
+  } as const satisfies Readonly<Record<string, Database.Options>>
 }
 
 /** The databases of the configuration, or the embedded one. */
@@ -115,9 +107,9 @@ export const layer = (settings: DatabaseSettings, options: Options) =>
     onSome: (url) => {
       const pools = poolsOf(settings, url, options.connectTimeout)
       const databases = Layer.mergeAll(
-        Layer.effect(RecordDatabase, connect(pools.records)),
-        Layer.effect(CredentialDatabase, connect(pools.credentials)),
-        Layer.effect(TaskDatabase, connect(pools.tasks))
+        Layer.effect(Database.RecordDatabase, Database.connect(pools.records)),
+        Layer.effect(Database.CredentialDatabase, Database.connect(pools.credentials)),
+        Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks))
       )
       const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))
@@ -133,9 +125,9 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const names = namesOf(settings)
-      const tasks = yield* Effect.forkScoped(untilMigrated(names.tasks, yield* TaskDatabase))
+      const tasks = yield* Effect.forkScoped(untilMigrated(names.tasks, yield* Database.TaskDatabase))
       if (names.credentials !== names.tasks) {
-        yield* Effect.forkScoped(untilMigrated(names.credentials, yield* CredentialDatabase))
+        yield* Effect.forkScoped(untilMigrated(names.credentials, yield* Database.CredentialDatabase))
       }
       yield* Effect.forkScoped(Effect.andThen(Fiber.join(tasks), Layer.buildWithScope(worker, scope)))
     })

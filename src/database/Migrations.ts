@@ -39,6 +39,7 @@ export type Migration = Statements | { readonly online: Statements }
 
 type Migrations = Readonly<Record<string, Migration>>
 
+/** The migrations by their files. */
 export const all: Migrations = {
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
@@ -115,6 +116,7 @@ export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migr
   }
 })
 
+/** True if every migration has been applied. */
 export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
 
 /**
@@ -133,6 +135,7 @@ export const openSchema = (sql: PgClient.PgClient) =>
       }
   )
 
+/** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
 
 /** Fails unless every migration has been applied, or the role may not read them. A sentence begins with the name. */
