@@ -109,13 +109,14 @@ const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavai
 
 const protocol = 196_608
 
-const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
+const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket, onTurn: () => void) {
   let message = yield* readMessage(guest, 4)
   if (message.length < 8 || message.readInt32BE(4) !== protocol) return
   while (true) {
     let hasBegun = false
     const begin = Effect.suspend(() => {
       hasBegun = true
+      onTurn()
       return turn(session, sql, guest, message)
     })
     // Where the queue is full, or moves on slowly, the guest joins it again.
@@ -128,21 +129,20 @@ const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, g
 })
 
 /**
- * Serves guests, one at a time and among the requests of the owner, until the scope closes. What guests have not committed
- * by then is rolled back.
+ * Serves guests, one at a time and among the requests of the owner, until the scope closes. Guests that have begun by then
+ * have the time of a turn to finish.
  */
 export const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
-  const run = yield* FiberSet.makeRuntime()
+  const fibers = yield* FiberSet.make()
+  const run = yield* FiberSet.runtime(fibers)()
+  // After its first turn, a guest may be in the middle of its work.
+  const withoutTurn = new Set<Net.Socket>()
   const receive = (guest: Net.Socket) => {
-    guest.on("error", () => guest.destroy())
-    run(
-      Effect.ignore(
-        Effect.ensuring(
-          serveOne(session, sql, guest),
-          Effect.sync(() => guest.destroy())
-        )
-      )
-    )
+    withoutTurn.add(guest)
+    guest.on("error", () => guest.destroy()).once("close", () => withoutTurn.delete(guest))
+    const leave = Effect.sync(() => guest.destroy())
+    const served = serveOne(session, sql, guest, () => withoutTurn.delete(guest))
+    run(Effect.ignore(Effect.ensuring(served, leave)))
   }
   yield* Effect.acquireRelease(
     Effect.callback<Net.Server, Cause.UnknownError>((resume) => {
@@ -153,6 +153,11 @@ export const serve = Effect.fnUntraced(function* (session: Session, sql: Databas
       // It is bound by now, and other users may not come in.
       if (server.listening) chmodSync(path, 0o600)
     }),
-    (server) => Effect.sync(() => server.close())
+    (server) =>
+      Effect.suspend(() => {
+        server.close()
+        for (const guest of withoutTurn) guest.destroy()
+        return Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)
+      })
   )
 })

@@ -9,7 +9,7 @@ import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
 import { longestTurn } from "../../../src/database/EmbeddedSession.ts"
@@ -206,6 +206,23 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       }
       assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
     })
+  )
+
+  it.effect("may finish its work when its owner closes the database", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const scope = yield* Scope.make()
+      const { admitGuests } = yield* Scope.provide(Embedded.connect(folder), scope)
+      yield* Scope.provide(admitGuests, scope)
+      const visit = Effect.gen(function* () {
+        const { sql } = yield* Embedded.connect(folder, { asGuest: true })
+        const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true })
+        yield* Effect.sleep("200 millis")
+        assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
+        return closing
+      })
+      yield* Fiber.join(yield* Effect.scoped(visit))
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is of the same user", () =>
