@@ -100,8 +100,7 @@ const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
   PspUnavailable: { outcome: "unavailable", pspWorks: false }
 }
 
-const errorOf = (exit: Exit.Exit<unknown, PspError>) =>
-  Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
+const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return { outcome: "success", ...works }
@@ -150,10 +149,11 @@ export const make = Effect.map(Series.current, (series) => {
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
-  const guarded = <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>, started: number) => {
+  /** Admits a call of an owner. The effect settles it. */
+  const admit = (owner: Owner, started: number) => {
     const settlePsp = psp.admit(all, owner, started)
     const settleAccount = accounts.admit(owner.account, owner, started)
-    const settle = Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
+    return Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
       const ended = yield* now
       const { accountWorks, mostOfAccount, outcome, pspWorks } = verdictOf(exit, ended - started)
       if (outcome !== undefined) {
@@ -175,7 +175,6 @@ export const make = Effect.map(Series.current, (series) => {
       const ofAccount = settleAccount(accountWorks, ended)
       if (ofAccount !== undefined) yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
     })
-    return Effect.onExit(call, settle)
   }
 
   return {
@@ -186,7 +185,7 @@ export const make = Effect.map(Series.current, (series) => {
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
       Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
-        if (millisUntilNext(owner.account, started) === 0) return guarded(owner, call, started)
+        if (millisUntilNext(owner.account, started) === 0) return Effect.onExit(call, admit(owner, started))
         if (psp.isOpen(all)) refused++
         return Effect.fail(new CircuitOpen())
       }),

@@ -37,7 +37,7 @@ type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
 
 const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
-export type PspReadError =
+type PspReadError =
   | Errors.ClinicUnknown
   | Errors.ClinicNotConnected
   | Errors.CursorNotFound

@@ -1,6 +1,6 @@
 /**
  * A double of Stripe: a server on a socket of this machine, for Stripe's own client to talk to. It keeps to Stripe's
- * rules, fails on demand, and counts its sockets.
+ * rules, and fails on demand.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Context, Effect, Layer } from "effect"
@@ -10,23 +10,16 @@ import { answerTo, type Rules } from "./stripe/rules.ts"
 
 /** A request that came in. */
 export interface Seen {
-  readonly path: string
-  readonly query: Readonly<Record<string, string>>
   readonly account: string | undefined
   readonly authorization: string | undefined
   readonly traceParent: string | undefined
 }
 
-const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
-  const { pathname, searchParams } = new URL(url, "http://stripe.invalid")
-  return {
-    path: pathname,
-    query: Object.fromEntries(searchParams),
-    account: headers["stripe-account"]?.toString(),
-    authorization: headers.authorization,
-    traceParent: headers["traceparent"]?.toString()
-  }
-}
+const seenOf = ({ headers }: IncomingMessage): Seen => ({
+  account: headers["stripe-account"]?.toString(),
+  authorization: headers.authorization,
+  traceParent: headers["traceparent"]?.toString()
+})
 
 const make = (rules: Rules) =>
   Effect.gen(function* () {
@@ -47,7 +40,7 @@ const make = (rules: Rules) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
     }
 
-    const { port, sockets } = yield* Listening.on(createServer({ keepAliveTimeout: 0 }, respond))
+    const { port } = yield* Listening.on(createServer({ keepAliveTimeout: 0 }, respond))
 
     return {
       /** Its address. */
@@ -61,9 +54,7 @@ const make = (rules: Rules) =>
         return all
       }),
       /** How many requests are being answered. */
-      underWay: Effect.sync(() => underWay),
-      /** How many sockets are open, those that wait for another request included. */
-      sockets: Effect.sync(() => sockets.size)
+      underWay: Effect.sync(() => underWay)
     }
   })
 

@@ -26,23 +26,9 @@ const type = "invalid_request_error"
 const page = `{"object":"list","data":[{"id":"ch_1"}],"has_more":false,"url":"/v1/charges"}`
 
 const strangeBodies = [
-  "",
-  "null",
-  "[]",
-  "5",
-  "true",
-  ' "text"',
-  "{}",
-  "{} {}",
-  '{"error":true}',
-  '{"data":[]}',
-  '{"data":null,"has_more":false}',
-  '{"data":{},"has_more":false}',
-  '{"data":[],"has_more":"false"}',
-  '{"data":[1],"has_more":false}',
-  '{"data":[null],"has_more":false}',
-  '{"data":[[]],"has_more":false}'
-]
+  ["", "null", "[]", "{} {}"],
+  ['{"data":[]}', '{"data":{},"has_more":false}', '{"data":[1],"has_more":false}', '{"data":[],"has_more":"false"}']
+].flat()
 
 /** What each failure is taken for, by the rule. */
 const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, tag: PspError["_tag"], reason?: string]> = [
@@ -53,7 +39,6 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, tag: 
   ["a page for people with 502", Faults.html(502), "PspErred"],
   ["a redirect", answer(302, "", { location: "/v1/charges?limit=1" }), "PspErred"],
   ["a body cut short", Faults.cutShort, "PspErred"],
-  ["a body shorter than its length", Faults.truncated, "PspErred"],
   ["a connection that breaks", Faults.reset, "PspErred", "StripeConnectionError ECONNRESET"],
   ["a connection that breaks in the body", Faults.resetInBody, "PspErred"],
   ["a list with the status of an error", answer(500, page), "PspErred"],
@@ -67,7 +52,7 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, tag: 
   ["401 with a code not of the key", error(401, { type, code: "account_closed" }), "AccountUnauthorized"],
   ["a parameter", error(400, { type, param: "created[gte]" }), "PspRefused"],
   ["402", error(402, { type: "card_error", code: "card_declined" }), "AccountFailed"],
-  ...[403, 404, 409, 410, 423, 499].map(
+  ...[403, 404, 499].map(
     (status) => [String(status), error(status, { type, code: "resource_missing" }), "AccountFailed"] as const
   ),
   ["an account without access", error(403, { type, code: "account_invalid" }), "AccountDisconnected"],
@@ -176,9 +161,9 @@ layer(layerWith(secretKey), live)("an interrupted call", (it) => {
   it.effect("closes its socket and no other, at whatever point of the response", () =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
-      yield* double.fail(Faults.hang, Faults.hangInBody, Faults.drip)
-      const calls = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(list()))
-      yield* inFlight(3)
+      yield* double.fail(Faults.hang, Faults.hangInBody)
+      const calls = yield* Effect.forEach([1, 2], () => Effect.forkChild(list()))
+      yield* inFlight(2)
       for (const [index, call] of calls.entries()) {
         yield* list()
         yield* Fiber.interrupt(call)

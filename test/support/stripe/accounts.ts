@@ -1,7 +1,7 @@
 /** Accounts of a processor, for the tests of reading them. */
 import { Array } from "effect"
-import type { PspObject } from "../../../src/psp/PspClient.ts"
-import { type Collections, kinds } from "./rules.ts"
+import type { Accounts, PspObject } from "../../../src/psp/PspClient.ts"
+import { kinds } from "./rules.ts"
 
 /** A key of the processor that is no such thing. */
 export const secretKey = "sk_test_0123456789abcdefghijkl"
@@ -47,7 +47,7 @@ export const thousand = {
     .toReversed()
 }
 
-export const accounts: Collections = {
+export const accounts: Accounts = {
   [oak]: {
     ...Object.fromEntries(
       kinds.map((kind) => [kind, many(`${kind}-oak`, 20, (index) => (index === 13 && isObject(odd) ? odd : {}))])

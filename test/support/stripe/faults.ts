@@ -70,19 +70,6 @@ export const cutShort: Fault = (response) => {
   begin(response, { connection: "close" }).end(start)
 }
 
-/** Closes the connection before the length that it said. */
-export const truncated: Fault = (response) => {
-  begin(response, { "content-length": "100000" }).write(start, () => response.destroy())
-}
-
-/** Says a little of a body every so often, and never all of it. */
-export const drip: Fault = (response) => {
-  begin(response).write(start)
-  // oxlint-disable-next-line effecttsgo/global-timers -- paced by the real clock, whatever clock the test has
-  const dripping = setInterval(() => response.write("."), 20)
-  response.once("close", () => clearInterval(dripping))
-}
-
 /** Breaks the connection. */
 export const reset: Fault = (response) => {
   response.socket?.resetAndDestroy()

@@ -247,14 +247,6 @@ const bodyOf = (sizes: ReadonlyArray<number>, hangs = false, headers: Readonly<R
 }
 
 describe("bodies of the processor", () => {
-  it.effect("up to the limit are read, one after the other", () =>
-    Effect.gen(function* () {
-      const read = make()
-      for (const _ of [1, 2, 3, 4]) assert.lengthOf(yield* read(bodyOf([4, 6]).response), 10)
-      assert.lengthOf(yield* read(new Response(null)), 0)
-    })
-  )
-
   it.effect.each([
     ["at the first byte past it", bodyOf([5, 5, 1, 1, 1]), 3],
     ["unread, if its length says so", bodyOf([5, 5], false, { "content-length": "11" }), 0]

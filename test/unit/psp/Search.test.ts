@@ -78,10 +78,8 @@ const tooGreat = ["less_than_equal", "Input should be less than or equal to 9007
 const invalid: ReadonlyArray<
   readonly [given: object | string, ...faults: ReadonlyArray<readonly [field: string, type: string, msg: string]>]
 > = [
-  [{ clinic: null }, ["clinic", ...missing]],
   [withField("created_lte", "9007199254740992"), ["created_lte", ...tooGreat]],
   [withField("created_gte", long), ["created_gte", ...tooGreat]],
-  [withField("created_lte", `-${long}`), ["created_lte", ...negative]],
   [{ starting_after: "a\u0000" }, ["starting_after", faults.stringUnicode.type, faults.stringUnicode.msg]],
   [
     `{"offset":0,"created_lte":1.5,"created_gte":-1,"starting_after":5,"limit":true,"organization":1}`,
@@ -97,6 +95,8 @@ const invalid: ReadonlyArray<
 
 const nothing = { startingAfter: undefined, createdGte: undefined, createdLte: undefined }
 
+const after = newest("payments", oak)[1]?.id
+
 /** Requests that are 200, with the page that the processor is asked for. */
 const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
   [{}, { limit: 100 }],
@@ -104,18 +104,13 @@ const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
   [{ limit: 101 }, { limit: 100 }],
   [withField("limit", long), { limit: 100 }],
   [
-    { created_gte: 0, limit: 2 },
-    { limit: 2, createdGte: 0 }
+    { created_gte: 0, created_lte: 0 },
+    { limit: 100, createdGte: 0, createdLte: 0 }
   ],
-  [{ created_lte: 0 }, { limit: 100, createdLte: 0 }],
   [{ created_lte: Number.MAX_SAFE_INTEGER }, { limit: 100, createdLte: Number.MAX_SAFE_INTEGER }],
   [
-    { created_gte: 5, created_lte: 5 },
-    { limit: 100, createdGte: 5, createdLte: 5 }
-  ],
-  [
-    { starting_after: newest("payments", oak)[1]?.id, limit: 1 },
-    { limit: 1, startingAfter: newest("payments", oak)[1]?.id }
+    { starting_after: after, limit: 1 },
+    { limit: 1, startingAfter: after }
   ]
 ]
 

@@ -2,11 +2,10 @@
 import { Clock, Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import type { PspKind } from "../../../src/api/Psp.ts"
-import { memory, PspClient } from "../../../src/psp/PspClient.ts"
+import { type Accounts, memory, PspClient } from "../../../src/psp/PspClient.ts"
 import type { Page, PageRequest, PspError } from "../../../src/psp/PspPage.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import { layerPsp } from "../../support/inProcess.ts"
-import type { Collections } from "../../support/stripe/rules.ts"
 
 /** A call of the processor. `at` is in milliseconds. */
 export interface Call {
@@ -35,7 +34,7 @@ const recording = (list: (count: number, call: Call) => Answer) => {
 }
 
 /** The fake of the processor, and its calls. */
-export const recorded = (accounts: Collections) => {
+export const recorded = (accounts: Accounts) => {
   const { list } = memory(accounts)
   return recording((_, { kind, account, page }) => list(kind, account, page))
 }
