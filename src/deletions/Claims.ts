@@ -24,11 +24,9 @@ export const concurrency = 4
 /** The number of organizations that are visited at once. */
 const mostVisits = 256
 
-/** The number of tasks of an organization to claim. */
-interface Share {
-  readonly organization: string
-  readonly tasks: number
-}
+/** A number of tasks of an organization: those that are due, or those to claim. */
+const Share = Schema.Struct({ organization: Schema.String, tasks: Schema.Int })
+type Share = typeof Share.Type
 
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
@@ -44,9 +42,7 @@ interface Lease {
   readonly leaseEnd: DateTime.Utc
 }
 
-const Due = Schema.Struct({ organization: Schema.String, due: Schema.Int })
-const counted = rowsOf(Due)
-const visited = rowsOf(Schema.Struct({ ...Due.fields, visits: Schema.Int }))
+const counted = rowsOf(Share)
 const taken = rowsOf(Taken)
 
 /** A time as SQL. */
@@ -141,46 +137,43 @@ const statementsOf = (sql: Database) => {
      */
     visit: (after: string, limit: number, now: DateTime.Utc) => {
       const next = (last: Fragment) => sql`
-        select organization_id, due_at from deletion_tasks
-        where ${sql.literal(kinds.due)} and organization_id > ${last}
+        select organization_id from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last}
         order by organization_id nulls first, due_at limit 1`
-      const most = sql.literal(String(mostVisits))
       return sql`
         with recursive visited as (
           select *, 1 as visits from (${next(sql`${after}`)}) first
           union all
           select t.*, visited.visits + 1 from visited
           cross join lateral (${next(sql.literal("visited.organization_id"))}) t
-          where visited.visits < ${most}
+          where visited.visits < ${sql.literal(String(mostVisits))}
         )
-        select visited.organization_id as organization, found.due, visited.visits from visited
+        select visited.organization_id as organization, found.tasks from visited
         cross join lateral (
-          select count(*)::integer as due from (
+          select count(*)::integer as tasks from (
             select from (
               select from deletion_tasks where ${dueOf(sql.literal("visited.organization_id"), now)} ${limited(limit)}
             ) oldest limit (select ${sql.literal(String(2 * limit))} / count(*) + 1 from visited)
           ) counted
         ) found
-        where visited.due_at <= ${at(sql, now)} or visited.visits = ${most}
         order by visited.visits`
     },
 
     /** Counts open tasks by organization, on all servers: no statement looks into all their indexes. */
     count: (kind: Kind, after: string, limit: number, now: DateTime.Utc) => sql`
-      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as due
+      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as tasks
       from deletion_tasks where ${isOpen(kind, now)} and organization_id > ${after}
       group by organization_id order by organization_id ${limited(mostVisits)}`
   }
 }
 
-const byDue = Order.mapInput(Order.Number, ({ due }: typeof Due.Type) => due)
+const byTasks = Order.mapInput(Order.Number, ({ tasks }: Share) => tasks)
 
 /** Shares places equally among the first organizations. Places that one does not need go to the others. */
-const sharesOf = (all: ReadonlyArray<typeof Due.Type>, places: number): ReadonlyArray<Share> => {
-  const some = all.slice(0, places)
+const sharesOf = (due: ReadonlyArray<Share>, places: number): ReadonlyArray<Share> => {
+  const some = due.slice(0, places)
   let left = places
-  return Array.sort(some, byDue).map(({ due, organization }, index) => {
-    const tasks = Math.min(due, Math.floor(left / (some.length - index)))
+  return Array.sort(some, byTasks).map(({ organization, tasks: most }, index) => {
+    const tasks = Math.min(most, Math.floor(left / (some.length - index)))
     left -= tasks
     return { organization, tasks }
   })
@@ -206,9 +199,8 @@ export const make = ({ distribution, run, sql }: Options) => {
   /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
   const lost = new Map<string, Fragment>()
   let isBehind = false
-  let waiting: ReadonlyArray<typeof Due.Type> = []
-  /** The last organizations that were visited, among all and among those beside the ones that a worker has. */
-  const places = { all: "", others: "" }
+  /** The last organization that had its turn. */
+  let place = ""
 
   const releaseLost = Effect.gen(function* () {
     for (const [token, isOwned] of lost) {
@@ -230,9 +222,6 @@ export const make = ({ distribution, run, sql }: Options) => {
     return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, isOwned)))
   })
 
-  const count = (kind: Kind, after: string, limit: number) =>
-    Effect.flatMap(DateTime.now, (now) => run(counted(statements.count(kind, after, limit, now))))
-
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
   const perOrganization = Effect.fnUntraced(function* (
     limits: ClaimLimits,
@@ -240,9 +229,10 @@ export const make = ({ distribution, run, sql }: Options) => {
     due: ReadonlyArray<Share>
   ) {
     const shares = due.map((share) => ({ kind: "due" as Kind, share }))
+    const now = yield* DateTime.now
     for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
-      const found = limit === 0 ? [] : yield* count(kind, "", limit)
+      const found = limit === 0 ? [] : yield* run(counted(statements.count(kind, "", limit, now)))
       shares.push(...sharesOf(found, limit).map((share) => ({ kind, share })))
     }
     const claiming = ({ kind, share }: (typeof shares)[number]) =>
@@ -257,31 +247,14 @@ export const make = ({ distribution, run, sql }: Options) => {
       ? perOrganization(limits, lease, shares)
       : claim(sql`true`, lease, (given) => statements.ofAll(limits, shares, given))
 
-  /** Visits the next organizations, and counts their due tasks up to a limit. */
-  const visitNext = Effect.fnUntraced(function* (place: keyof typeof places, limit: number) {
-    const after = places[place]
-    const found = isDistributed()
-      ? (yield* count("due", after, limit)).map((each, index) => ({ ...each, visits: index + 1 }))
-      : yield* run(visited(statements.visit(after, limit, yield* DateTime.now)))
-    const end = found.at(-1)
-    places[place] = end?.visits === mostVisits ? end.organization : ""
-    return found.filter(({ due }) => due > 0)
-  })
-
-  /** The shares of the next organizations; none if the oldest tasks go first. */
-  const nextShares = Effect.fnUntraced(function* (limit: number) {
-    if (limit === 0 || !(isBehind || isDistributed())) return []
-    const some = waiting.length > 0 ? waiting : yield* visitNext("all", limit)
-    waiting = some.slice(limit)
-    return sharesOf(some, limit)
-  })
-
-  /** The shares of organizations other than these. */
-  const otherShares = Effect.fnUntraced(function* (except: ReadonlySet<string>, limit: number) {
-    if (limit === 0) return []
-    const due = (yield* visitNext("others", limit)).filter(({ organization }) => !except.has(organization))
-    const cut = due.length > limit ? due[limit - 1] : undefined
-    if (cut !== undefined) places.others = cut.organization
+  /** The shares of the next organizations that have due tasks, but for some. */
+  const nextShares = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
+    const now = yield* DateTime.now
+    const visit = isDistributed() ? statements.count("due", place, limit, now) : statements.visit(place, limit, now)
+    const visited = yield* run(counted(visit))
+    const due = visited.filter(({ organization, tasks }) => tasks > 0 && !except.has(organization))
+    const last = due.length > limit ? due[limit - 1] : visited[mostVisits - 1]
+    place = last?.organization ?? ""
     return sharesOf(due, limit)
   })
 
@@ -289,11 +262,11 @@ export const make = ({ distribution, run, sql }: Options) => {
     yield* distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
+    const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
+    const shares = inTurns ? yield* nextShares(due, except) : []
     if (except !== undefined) {
-      const shares = yield* otherShares(except, due)
       return yield* claimShares(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
     }
-    const shares = yield* nextShares(due)
     const claimed = yield* claimShares(limits, lease, shares)
     if (due === 0) return claimed
     const left = due - claimed.filter(({ isTakeover }) => !isTakeover).length
@@ -302,7 +275,6 @@ export const make = ({ distribution, run, sql }: Options) => {
       left > 0 && shares.length > 0 ? yield* Effect.orElseSucceed(claimShares({ due: left }, lease, []), () => []) : []
     const all = [...claimed, ...more]
     isBehind = all.length >= due
-    if (!isBehind) waiting = []
     return all
   })
 }

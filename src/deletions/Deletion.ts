@@ -14,7 +14,6 @@
  * unless it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason
  * the statement is a SELECT.
  */
-import { Record } from "effect"
 import { Outcome, reasons } from "../api/DeletionTasks.ts"
 
 /** The parts of a statement that depend on the organizations of its claims. */
@@ -25,23 +24,24 @@ interface Owner {
   readonly idIn: (alias: string) => string
 }
 
-// A change is later than the one before it, whatever the clocks say. The last time of `api_instant` has none after it.
-const marks = `
-  coalesce(found.deleted_at, moment.at) as deleted_at,
-  greatest(moment.at, least(
-    found.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00'
-  )) as updated_at`
-
-const mark = "set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at"
-
-/** The verdict on an item, by the condition of each reason not to delete it. The first that holds counts. */
-const verdictBy = <Reason extends string>(_: Readonly<Record<Reason, string>>, conditions: Record<Reason, string>) =>
-  `case
-    ${Record.toEntries(conditions)
-      .map(([reason, condition]) => `when ${condition} then '${reason}'`)
-      .join("\n    ")}
-    else 'deleted'
-  end as verdict`
+/**
+ * Marks the chosen rows of a table as deleted. A change is later than the one before it, whatever the clocks say. The
+ * last time of `api_instant` has none after it.
+ */
+const marking = (table: string, rows: "invoices" | "lines", { idIn }: Owner) => `
+  marks_of_${rows} as materialized (
+    select found.organization_id, found.id,
+      coalesce(found.deleted_at, moment.at) as deleted_at,
+      greatest(moment.at, least(
+        found.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00'
+      )) as updated_at
+    from moment, ${rows}_to_delete target
+    join found_${rows} found on found.organization_id = target.organization_id and found.id = target.id
+  ),
+  marked_${rows} as (
+    update ${table} t set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at
+    from marks_of_${rows} mark where t.organization_id = ${idIn("mark")} and t.id = mark.id
+  )`
 
 /** A condition: an item names a value, and the record has another one. */
 const differs = (name: string, ...columns: ReadonlyArray<string>) =>
@@ -49,17 +49,24 @@ const differs = (name: string, ...columns: ReadonlyArray<string>) =>
     " and "
   )
 
-const invoiceVerdict = verdictBy(reasons.invoices, {
-  not_found: "found.id is null",
-  clinic_mismatch: differs("clinic_id", "home_clinic", "servicing_clinic"),
-  client_mismatch: differs("client_id", "client_id")
-})
+/** The conditions of the reasons not to delete an item. The first that holds counts. */
+const conditions = {
+  invoices: {
+    not_found: "found.id is null",
+    clinic_mismatch: differs("clinic_id", "home_clinic", "servicing_clinic"),
+    client_mismatch: differs("client_id", "client_id")
+  },
+  invoice_lines: {
+    not_found: "found.id is null",
+    invoice_mismatch: differs("invoice_id", "invoice"),
+    clinic_mismatch: differs("clinic_id", "clinic")
+  }
+} satisfies { readonly [List in keyof typeof reasons]: Record<keyof (typeof reasons)[List], string> }
 
-const lineVerdict = verdictBy(reasons.invoice_lines, {
-  not_found: "found.id is null",
-  invoice_mismatch: differs("invoice_id", "invoice"),
-  clinic_mismatch: differs("clinic_id", "clinic")
-})
+const verdictOn = (list: keyof typeof conditions) =>
+  `case ${Object.entries(conditions[list])
+    .map(([reason, condition]) => `when ${condition} then '${reason}'`)
+    .join(" ")} else 'deleted' end as verdict`
 
 const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
 
@@ -71,13 +78,13 @@ const counts = (judged: string, verdicts: object) =>
  * The deletion. The fourth parameter is the current time. Returns `organization`, `taskId` and `outcome` of completed
  * tasks.
  */
-const deletion = ({ claims, idIn }: Owner) => `
+const deletion = (owner: Owner) => `
   with task as materialized (
     select t.organization_id, t.id, t.payload
-    from (select * from (${claims}) c order by 1, 2) claimed
+    from (select * from (${owner.claims}) c order by 1, 2) claimed
     cross join lateral (
       select t.organization_id, t.id, t.payload from deletion_tasks t
-      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
+      where t.organization_id = ${owner.idIn("claimed")} and t.id = claimed.id
         and t.claim_token = claimed.token and t.state = 'running'
       for update
     ) t
@@ -91,17 +98,17 @@ const deletion = ({ claims, idIn }: Owner) => `
     cross join lateral (
       select t.organization_id, t.id, t.home_clinic, t.servicing_clinic, t.client_id, t.deleted_at, t.updated_at
       from invoices t
-      where t.organization_id = ${idIn("named")} and t.id = named.invoice_id
+      where t.organization_id = ${owner.idIn("named")} and t.id = named.invoice_id
       for update
     ) found
   ),
   judged_invoices as materialized (
-    select named.organization_id, named.task_id, named.invoice_id, ${invoiceVerdict}
+    select named.organization_id, named.task_id, named.invoice_id, ${verdictOn("invoices")}
     from named_invoices named
     left join found_invoices found on found.organization_id = named.organization_id and found.id = named.invoice_id
   ),
   invoices_to_delete as materialized (
-    select distinct organization_id, invoice_id from judged_invoices where verdict = 'deleted'
+    select distinct organization_id, invoice_id as id from judged_invoices where verdict = 'deleted'
   ),
   named_lines as materialized (
     select task.organization_id, task.id as task_id, named.* from task,
@@ -112,7 +119,7 @@ const deletion = ({ claims, idIn }: Owner) => `
     select line.organization_id, line.id from invoices_to_delete target
     cross join lateral (
       select t.organization_id, t.id from invoice_lines t
-      where t.organization_id = ${idIn("target")} and t.invoice = target.invoice_id
+      where t.organization_id = ${owner.idIn("target")} and t.invoice = target.id
       offset 0
     ) line
     union select organization_id, invoice_line_id from named_lines
@@ -121,12 +128,12 @@ const deletion = ({ claims, idIn }: Owner) => `
     select found.* from (select * from wanted_lines order by 1, 2) wanted
     cross join lateral (
       select t.organization_id, t.id, t.invoice, t.clinic, t.deleted_at, t.updated_at from invoice_lines t
-      where t.organization_id = ${idIn("wanted")} and t.id = wanted.id
+      where t.organization_id = ${owner.idIn("wanted")} and t.id = wanted.id
       for update
     ) found
   ),
   judged_lines as materialized (
-    select named.organization_id, named.task_id, named.invoice_line_id, ${lineVerdict}
+    select named.organization_id, named.task_id, named.invoice_line_id, ${verdictOn("invoice_lines")}
     from named_lines named
     left join found_lines found on found.organization_id = named.organization_id and found.id = named.invoice_line_id
   ),
@@ -143,14 +150,6 @@ const deletion = ({ claims, idIn }: Owner) => `
     select $4::timestamptz + (clock_timestamp() - statement_timestamp()) as at
     from (select count(*) from invoices_to_delete) invoices, (select count(*) from lines_to_delete) lines
   ),
-  marks_of_invoices as materialized (
-    select found.organization_id, found.id, ${marks} from moment, invoices_to_delete target
-    join found_invoices found on found.organization_id = target.organization_id and found.id = target.invoice_id
-  ),
-  marks_of_lines as materialized (
-    select found.organization_id, found.id, ${marks} from moment, lines_to_delete target
-    join found_lines found on found.organization_id = target.organization_id and found.id = target.id
-  ),
   outcomes as materialized (
     select task.organization_id, task.id, moment.at, jsonb_build_object(
       'invoices', ${counts("judged_invoices", Outcome.fields.invoices.fields)},
@@ -162,19 +161,13 @@ const deletion = ({ claims, idIn }: Owner) => `
     ) as outcome
     from task, moment
   ),
-  marked_invoices as (
-    update invoices t ${mark} from marks_of_invoices mark
-    where t.organization_id = ${idIn("mark")} and t.id = mark.id
-  ),
-  marked_lines as (
-    update invoice_lines t ${mark} from marks_of_lines mark
-    where t.organization_id = ${idIn("mark")} and t.id = mark.id
-  ),
+  ${marking("invoices", "invoices", owner)},
+  ${marking("invoice_lines", "lines", owner)},
   completed as (
     update deletion_tasks t
     set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = done.at,
       outcome = done.outcome
-    from outcomes done where t.organization_id = ${idIn("done")} and t.id = done.id
+    from outcomes done where t.organization_id = ${owner.idIn("done")} and t.id = done.id
     returning t.organization_id as organization, t.id as "taskId", t.outcome
   )
   select * from completed`

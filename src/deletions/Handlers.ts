@@ -5,19 +5,33 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
-import { TaskIdRequired } from "../api/Errors.ts"
+import { RequestInvalid, TaskIdRequired } from "../api/Errors.ts"
 import { faults, invalidAt } from "../api/Faults.ts"
-import { DeliveryReceipt, IntakeApi, IntakeUnavailable, Sender } from "../api/IntakeApi.ts"
+import { type DeliveryHeaders, DeliveryReceipt, IntakeApi, IntakeUnavailable, Sender } from "../api/IntakeApi.ts"
+import { smallBody } from "../api/JsonBody.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { pageOf } from "../api/records/Requests.ts"
+import { ReceivedBody } from "../http/JsonBodyServer.ts"
+import * as LargeBodies from "../http/LargeBodies.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { type Delivery, taskIdOf } from "./Delivery.ts"
-import { headersOf, read } from "./DeliveryRequest.ts"
+import { moduleBeside } from "../process/Package.ts"
+import * as Delivery from "./Delivery.ts"
 import { Scheduler } from "./Scheduler.ts"
-import { loggable } from "./Signature.ts"
-import { type Receipt, ScheduleOutcome } from "./Task.ts"
+import { headersOf, loggable } from "./Signature.ts"
+import type { Receipt } from "./Task.ts"
 import { TaskReads } from "./TaskReads.ts"
+
+const deliveries = moduleBeside(import.meta.url, "Delivery")
+
+/** Reads the delivery of the current request, in the worker thread if it is large. */
+const read = Effect.fnUntraced(function* (headers: DeliveryHeaders) {
+  const body = yield* ReceivedBody
+  const input = { body, headers }
+  const outcome =
+    body.length <= smallBody ? Delivery.job(input) : yield* LargeBodies.run<typeof Delivery>(deliveries, input)
+  return "detail" in outcome ? yield* new RequestInvalid(outcome) : outcome.value
+})
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
@@ -25,26 +39,20 @@ const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
 
 const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
 
+type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
+
 const receiptOf = (
   status: DeliveryReceipt["status"],
-  idempotencyKey: string,
-  receipt: Omit<Receipt, "receivedAt"> & { readonly receivedAt: DateTime.Utc | null }
+  delivery: Sent & Pick<Receipt, "scheduledFor"> & { readonly receivedAt: DateTime.Utc | null }
 ): DeliveryReceipt => ({
   status,
-  task_id: receipt.taskId,
-  scheduled_for: receipt.scheduledFor,
-  idempotency_key: idempotencyKey,
-  invoices_count: receipt.invoicesCount,
-  invoice_lines_count: receipt.invoiceLinesCount,
-  received_at: receipt.receivedAt
+  task_id: delivery.taskId,
+  scheduled_for: delivery.scheduledFor,
+  idempotency_key: delivery.idempotencyKey,
+  invoices_count: delivery.invoicesCount,
+  invoice_lines_count: delivery.invoiceLinesCount,
+  received_at: delivery.receivedAt
 })
-
-const outcomes = {
-  Scheduled: "scheduled",
-  Duplicate: "duplicate",
-  KeyReused: "key_reused",
-  Full: "full"
-} as const
 
 /** The Retry-After of a delivery whose organization has a full backlog, in seconds. */
 const retryFull = 5
@@ -52,17 +60,9 @@ const retryFull = 5
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
 
 /** The receipt of a delivery that was not stored. */
-const notStored = (
-  idempotencyKey: string,
-  delivery: Pick<Delivery, "taskId" | "invoicesCount" | "invoiceLinesCount">,
-  delay: Duration.Duration
-) =>
+const notStored = (delivery: Sent, delay: Duration.Duration) =>
   Effect.map(DateTime.now, (now) =>
-    receiptOf("error", idempotencyKey, {
-      ...delivery,
-      scheduledFor: DateTime.addDuration(now, delay),
-      receivedAt: null
-    })
+    receiptOf("error", { ...delivery, scheduledFor: DateTime.addDuration(now, delay), receivedAt: null })
   )
 
 /**
@@ -73,10 +73,10 @@ const notStored = (
 export const busy = (delay: Duration.Duration) =>
   Effect.gen(function* () {
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
-    const key = headers["idempotency-key"]
-    const taskId = taskIdOf(headers["x-organization-id"], key)
-    yield* note({ idempotencyKey: key, taskId, outcome: "unavailable", refusal: "load" })
-    const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
+    const idempotencyKey = headers["idempotency-key"]
+    const taskId = Delivery.taskIdOf(headers["x-organization-id"], idempotencyKey)
+    yield* note({ idempotencyKey, taskId, outcome: "unavailable", refusal: "load" })
+    const receipt = yield* notStored({ idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
     return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
 
@@ -97,30 +97,31 @@ export const intake = (delay: Duration.Duration) =>
         Effect.fnUntraced(
           function* ({ headers }) {
             const delivery = yield* read(headers)
-            const { idempotencyKey: key, organization, taskId } = delivery
-            yield* note({ taskId })
-            const refuse = (retryAfter: number) =>
-              Effect.flatMap(notStored(key, delivery, delay), (receipt) =>
-                Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
+            yield* note({ taskId: delivery.taskId })
+            const refuse = (outcome: "unavailable" | "full", retryAfter: number) =>
+              Effect.andThen(note({ outcome }), notStored(delivery, delay)).pipe(
+                Effect.flatMap((receipt) => Effect.fail(new IntakeUnavailable({ receipt, retryAfter })))
               )
-            const unavailable = Effect.andThen(note({ outcome: "unavailable" }), refuse(1))
             const { verification } = yield* Sender
-            if (verification === "unavailable") return yield* unavailable
-            const outcome = yield* Effect.catchTag(
-              scheduler.schedule(delivery),
-              "SchedulerUnavailable",
-              () => unavailable
+            if (verification === "unavailable") return yield* refuse("unavailable", 1)
+            const outcome = yield* Effect.catchTag(scheduler.schedule(delivery), "SchedulerUnavailable", () =>
+              refuse("unavailable", 1)
             )
-            yield* note({ outcome: outcomes[outcome._tag] })
-            return yield* ScheduleOutcome.$match(outcome, {
-              Scheduled: ({ receipt }) => respond(receiptOf("scheduled", key, receipt), { status: 202 }),
-              Duplicate: ({ receipt }) => respond(receiptOf("duplicate", key, receipt), { status: 200 }),
-              KeyReused: () => Effect.fail(keyReused),
-              Full: () =>
-                Effect.all([note({ refusal: "limit" }), warnFull(loggable(organization))]).pipe(
-                  Effect.andThen(refuse(retryFull))
-                )
-            })
+            switch (outcome._tag) {
+              case "Scheduled":
+                yield* note({ outcome: "scheduled" })
+                return yield* respond(receiptOf("scheduled", { ...delivery, ...outcome.receipt }), { status: 202 })
+              case "Duplicate":
+                yield* note({ outcome: "duplicate" })
+                return yield* respond(receiptOf("duplicate", { ...delivery, ...outcome.receipt }), { status: 200 })
+              case "KeyReused":
+                yield* note({ outcome: "key_reused" })
+                return yield* keyReused
+              case "Full":
+                yield* note({ refusal: "limit" })
+                yield* warnFull(loggable(delivery.organization))
+                return yield* refuse("full", retryFull)
+            }
           },
           Effect.catchTag("LargeBodiesBusy", () => busy(delay))
         )
@@ -132,7 +133,7 @@ export const intake = (delay: Duration.Duration) =>
 const idOf = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetRequest) {
   const [given, ...others] = [task_id, idempotency_key].filter(Predicate.isNotNullish)
   if (given === undefined || others.length > 0 || given.trim() === "") return yield* new TaskIdRequired()
-  return task_id ?? taskIdOf(yield* CurrentOrganization.id, given)
+  return task_id ?? Delivery.taskIdOf(yield* CurrentOrganization.id, given)
 })
 
 /** The criteria of a request. No task is in an unknown state. */

@@ -95,19 +95,16 @@ const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
  */
 export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
-  const revoking = Effect.gen(function* () {
-    const [found] = yield* owners(
-      sql`select organization_id as organization from intake_secrets where id = ${id} and revoked_at is null`
-    )
-    if (found === undefined) return Option.none()
-    // A distributed table is changed by organization.
-    const { organization } = found
-    const revoked = yield* sql`
-      update intake_secrets set revoked_at = now()
-      where organization_id = ${organization} and id = ${id} and revoked_at is null returning 1`
-    if (revoked.length === 0) return Option.none()
-    const left = yield* sql`select 1 from intake_secrets where organization_id = ${organization} and revoked_at is null`
-    return Option.some({ organization, left: left.length })
-  })
-  return yield* sql.withTransaction(revoking)
+  const [found] = yield* owners(
+    sql`select organization_id as organization from intake_secrets where id = ${id} and revoked_at is null`
+  )
+  if (found === undefined) return Option.none()
+  // A distributed table is changed by organization.
+  const { organization } = found
+  const revoked = yield* sql`
+    update intake_secrets set revoked_at = now()
+    where organization_id = ${organization} and id = ${id} and revoked_at is null returning 1`
+  if (revoked.length === 0) return Option.none()
+  const left = yield* sql`select 1 from intake_secrets where organization_id = ${organization} and revoked_at is null`
+  return Option.some({ organization, left: left.length })
 })

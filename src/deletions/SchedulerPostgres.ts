@@ -13,10 +13,10 @@ import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
+import type { Scheduler } from "./Scheduler.ts"
 import {
   byOrganization,
   type Claim,
-  type ClaimLimits,
   maximumAttempts,
   Receipt,
   RunOutcome,
@@ -54,12 +54,6 @@ const transactionTimeout = Duration.millis(300)
 /** True if the statement or its data is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
-const parametersOf = (owner: string | ReadonlyArray<string>, claims: ReadonlyArray<Claim>) => [
-  owner,
-  claims.map(({ taskId }) => taskId),
-  claims.map(({ token }) => token)
-]
-
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 export interface Options {
@@ -71,7 +65,11 @@ export interface Options {
 }
 
 /** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, delay, distribution: given }: Options) {
+export const make = Effect.fnUntraced(function* ({
+  bounds = Fairness.bounds,
+  delay,
+  distribution: given
+}: Options): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
   const distribution = given ?? sql.distribution
   const isDistributed = () => distribution.isDistributed() !== false
@@ -108,24 +106,21 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
   const hasRoom = Fairness.makeRoom(bounds)
 
   /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
-  const forOwners = <E, R>(
+  const forOwners = <E>(
     claims: ReadonlyArray<Claim>,
     concurrency: number,
     run: (
       statements: typeof Deletion.one,
       parameters: ReadonlyArray<unknown>
-    ) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+    ) => Effect.Effect<ReadonlyArray<unknown>, E>
   ) => {
-    if (!isDistributed()) {
-      const owners = claims.map(({ organization }) => organization)
-      return run(Deletion.several, parametersOf(owners, claims))
+    const runSome = (some: ReadonlyArray<Claim>) => {
+      const owners = some.map(({ organization }) => organization)
+      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token)]
+      return isDistributed() ? run(Deletion.one, [owners[0], ...rest]) : run(Deletion.several, [owners, ...rest])
     }
-    const each = Effect.forEach(
-      byOrganization(claims),
-      (some) => run(Deletion.one, parametersOf(some[0].organization, some)),
-      { concurrency }
-    )
-    return Effect.map(each, (rows) => rows.flat())
+    const groups = isDistributed() ? byOrganization(claims) : [claims]
+    return Effect.map(Effect.forEach(groups, runSome, { concurrency }), (rows) => rows.flat())
   }
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
@@ -134,7 +129,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery: Delivery) {
+      function* (delivery) {
         const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
@@ -168,13 +163,13 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(function* (limits: ClaimLimits, lease: Duration.Duration) {
+    claim: Effect.fn("Scheduler.claim")(function* (limits, lease) {
       return yield* claimsOf(yield* claim(limits, lease))
     }),
 
     runsApart: isDistributed,
 
-    renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {
+    renew: Effect.fn("Scheduler.renew")(function* (claims, lease) {
       if (claims.length === 0) return
       const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
       yield* forOwners(claims, Claims.concurrency, ({ renewal }, parameters) =>
@@ -182,7 +177,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
       )
     }),
 
-    run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
+    run: Effect.fn("Scheduler.run")(function* (claims) {
       const running = forOwners(claims, 1, ({ deletion }, parameters) =>
         Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
       )
@@ -199,11 +194,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
       })
     }),
 
-    fail: Effect.fn("Scheduler.fail")(function* (
-      { organization, taskId, token }: Claim,
-      reason: string,
-      retryAfter: Duration.Duration
-    ) {
+    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
       const now = yield* DateTime.now
       const isLast = sql`attempts >= ${maximumAttempts}`
       yield* sql`
@@ -215,7 +206,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
     }, asWorker),
 
-    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }: Claim) {
+    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }) {
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       // A task that is dead because this claim expired is still held by it.
       const held = yield* sql`
@@ -227,7 +218,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
     }, asWorker),
 
-    empty: Effect.fn("Scheduler.empty")(function* (until: DateTime.Utc, limit: number) {
+    empty: Effect.fn("Scheduler.empty")(function* (until, limit) {
       const old = yield* identities(sql`
         select organization_id as organization, id as "taskId" from deletion_tasks
         where state = 'completed' and payload is not null and finished_at <= ${at(until)}

@@ -1,19 +1,35 @@
-/** Verifies the signatures of deliveries (Standard Webhooks) with the secrets of their organizations. */
+/** Checks the headers of deliveries: their form, and their signature (Standard Webhooks). */
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { IncomingMessage } from "node:http"
+import { Clock, Context, Effect, Layer, Record, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
-import { type DeliveryHeaders, Sender, SignedDelivery } from "../api/IntakeApi.ts"
+import { invalidRequest, validationErrors } from "../api/Faults.ts"
+import { DeliveryHeaders, Sender, SignedDelivery } from "../api/IntakeApi.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { ReceivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { headersOf } from "./DeliveryRequest.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 
 /** True if an organization without a secret is refused. */
 export const SignaturesRequired = Context.Reference<boolean>("practice-data/deletions/SignaturesRequired", {
   defaultValue: () => false
 })
+
+const decodeHeaders = Schema.decodeUnknownEffect(DeliveryHeaders, { errors: "all" })
+
+/** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
+export const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+  const distinct = source instanceof IncomingMessage ? source.headersDistinct : {}
+  // Node joins the values of a repeated header.
+  const repeated = Record.filter(
+    { "idempotency-key": distinct["idempotency-key"], "x-organization-id": distinct["x-organization-id"] },
+    (values = []) => values.length > 1
+  )
+  return Effect.mapError(decodeHeaders({ ...headers, ...repeated }), ({ issue }) =>
+    invalidRequest(validationErrors(issue, ["header"]))
+  )
+}
 
 /** The time of a signature may be this many seconds from now. */
 const tolerance = 300

@@ -77,6 +77,17 @@ const someItems = (list: string, fields: ReadonlyArray<string>) =>
 const shownColumns = `${detailColumns}, ${someItems("invoices", ["invoice_id", "clinic_id", "client_id"])},
   ${someItems("invoice_lines", ["invoice_line_id", "invoice_id", "clinic_id"])}`
 
+type Order = "asc" | "desc"
+type TimeOrder = readonly [column: string, order: Order]
+
+const latestFirst: TimeOrder = ["t.scheduled_for", "desc"]
+
+/** The order of the tasks of a state: that of its index, if it has one. */
+const orderOf = (state: State | undefined): TimeOrder => {
+  if (state === "dead") return ["t.finished_at", "desc"]
+  return state === "scheduled" || state === "running" ? ["t.due_at", "asc"] : latestFirst
+}
+
 const unionAll = join(" union all ", false)
 
 /**
@@ -94,31 +105,24 @@ export const make = (sql: Database) => {
   )
 
   /** The rows beyond a place, in an order of time, organization and id. */
-  const beyond = (column: string, comparison: "<" | ">", place: Place | undefined) => {
+  const beyond = (column: string, order: Order, place: Place | undefined) => {
     if (place === undefined) return sql`true`
     const [time, organization, id] = place
+    const comparison = order === "asc" ? ">" : "<"
     return sql`${sql.literal(`${column} ${comparison}=`)} ${time}::timestamptz
       and (${sql.literal(column)}, t.organization_id, t.id) ${sql.literal(comparison)}
         (${time}::timestamptz, ${organization}, ${id}::uuid)`
   }
 
-  /** The tasks of a state of all organizations, in the order of its partial index. */
-  const ofState = (state: "scheduled" | "running" | "dead", place: Place | undefined) => {
-    const [time, order, comparison] =
-      state === "dead" ? (["t.finished_at", "desc", "<"] as const) : (["t.due_at", "asc", ">"] as const)
+  /** The tasks of some states of all organizations. Those of an open or dead state have a partial index. */
+  const ofAll = (states: ReadonlyArray<State>, [time, order]: TimeOrder, place: Place | undefined) => {
+    const isOfState = `t.state in (${states.map((state) => `'${state}'`).join(", ")})`
     const inOrder = [time, "t.organization_id", "t.id"].map((column) => `${column} ${order}`).join(", ")
     return sql`
       select ${row(`${time}::text`)} from deletion_tasks t
-      where t.state = ${sql.literal(`'${state}'`)} and ${beyond(time, comparison, place)}
+      where ${sql.literal(isOfState)} and ${beyond(time, order, place)}
       order by ${sql.literal(inOrder)} ${limit}`.unprepared
   }
-
-  /** The latest of all servers: no index has them in this order. */
-  const latestOfServers = (states: ReadonlyArray<State>, place: Place | undefined) =>
-    sql`
-    select ${row("t.scheduled_for::text")} from deletion_tasks t
-    where t.state = any (${states}::text[]) and ${beyond("t.scheduled_for", "<", place)}
-    order by t.scheduled_for desc, t.organization_id desc, t.id desc ${limit}`.unprepared
 
   /** The latest of each state of each organization, merged: found in the index that the organization leads. */
   const latest = (organization: string | undefined, states: ReadonlyArray<State>, place: Place | undefined) => {
@@ -130,7 +134,7 @@ export const make = (sql: Database) => {
       (state) => sql`(
         select t.organization_id, t.id, t.scheduled_for from deletion_tasks t
         where t.organization_id = ${ownerIn("o")} and t.state = ${sql.literal(`'${state}'`)}
-          and ${beyond("t.scheduled_for", "<", place)}
+          and ${beyond("t.scheduled_for", "desc", place)}
         order by t.scheduled_for desc, t.id desc ${limit}
       )`
     )
@@ -148,16 +152,11 @@ export const make = (sql: Database) => {
 
   /** A page of tasks. `isPartial`: more organizations have tasks than were searched. */
   const page = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, place: Place | undefined) {
-    const isOfAll = organization === undefined
-    if (isOfAll && state !== undefined && state !== "completed") {
-      return { rows: yield* placed(ofState(state, place)), isPartial: false }
-    }
     const states = state === undefined ? State.literals : [state]
-    if (isOfAll && isDistributed()) {
-      return { rows: yield* placed(latestOfServers(states, place)), isPartial: false }
-    }
-    const rows = yield* placed(latest(organization, states, place))
-    return { rows, isPartial: isOfAll && (yield* organizations).length > mostOrganizations }
+    const isMerged = organization !== undefined || (orderOf(state) === latestFirst && !isDistributed())
+    const rows = yield* placed(isMerged ? latest(organization, states, place) : ofAll(states, orderOf(state), place))
+    const searched = isMerged && organization === undefined ? yield* organizations : []
+    return { rows, isPartial: searched.length > mostOrganizations }
   })
 
   /** Finds tasks by their id or Idempotency-Key, each in the primary key. */

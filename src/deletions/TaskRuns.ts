@@ -1,5 +1,5 @@
 /** Logs, metrics and traces of the runs of tasks. */
-import { Clock, DateTime, Effect, Record, Struct } from "effect"
+import { Clock, DateTime, Duration, Effect, Record, Struct } from "effect"
 import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -29,17 +29,17 @@ export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) =>
   linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
 }))
 
-/** An attempt that ended. */
-interface Ended {
-  /**
-   * `failed`: another attempt follows; `superseded`: another worker has the task by now, and nothing was changed;
-   * `released`: an outage or a stop ended the attempt, which does not count.
-   */
-  readonly result: keyof typeof lines
+/**
+ * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
+ * nothing was changed; `released`: an outage or a stop ended the attempt, which does not count.
+ */
+type Result = keyof typeof lines
+
+interface Details {
   readonly outcome?: Outcome
   readonly reason?: string
-  /** The duration of its transaction, in milliseconds. */
-  readonly duration?: number
+  /** The duration of its transaction. */
+  readonly duration?: Duration.Duration
 }
 
 /** Counts the items of a completed task, and gives their totals for the log. */
@@ -48,18 +48,15 @@ const countItems = Effect.fnUntraced(function* (outcome: Outcome) {
   for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
   for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
   linesOfInvoices.add(outcome.lines_of_invoices)
-  const totals = totalsOf(outcome)
-  return {
-    invoices_deleted: totals.invoices,
-    invoice_lines_deleted: totals.lines,
-    items_not_deleted: totals.notDeleted
-  }
+  const { invoices: invoices_deleted, lines: invoice_lines_deleted, notDeleted: items_not_deleted } = totalsOf(outcome)
+  return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
 })
 
 /** Reports an attempt that ended now. */
 export const report = Effect.fnUntraced(function* (
   { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
-  { duration = 0, outcome, reason, result }: Ended
+  result: Result,
+  { duration = Duration.zero, outcome, reason }: Details = {}
 ) {
   const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
   const { attempts, delays, runs, takeovers } = yield* runMetrics
@@ -73,36 +70,35 @@ export const report = Effect.fnUntraced(function* (
     idempotency_key: idempotencyKey,
     attempt,
     result,
-    ...(outcome === undefined ? {} : yield* countItems(outcome)),
-    ...(reason === undefined ? {} : { reason }),
-    ms: Math.round(duration * 10) / 10,
+    ...(outcome && (yield* countItems(outcome))),
+    ...(reason !== undefined && { reason }),
+    ms: Math.round(Duration.toMillis(duration) * 10) / 10,
     late_ms: late,
-    ...(isTakeover ? { takeover: true } : {})
+    ...(isTakeover && { takeover: true })
   })
 })
 
 /** The claims among tasks that were taken. The others are reported as dead. */
 export const claimsOf = Effect.fnUntraced(function* (taken: ReadonlyArray<Taken>) {
-  for (const row of taken) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
+  for (const row of taken) if (row.isDead) yield* report(row, "dead", { reason: row.reason ?? stopped })
   return taken.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
 })
 
 /** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
 export const traceRun = (claims: ReadonlyArray<Claim>) => {
-  const [first] = claims
+  const [first, ...others] = claims
+  const alone = others.length === 0 ? first : undefined
   return Tracing.root({
     name: "process deletion_tasks",
     kind: "consumer",
     links: claims.flatMap(({ traceParent }) => Tracing.parseTraceParent(traceParent) ?? []),
     attributes: {
       "practice_data.tasks": claims.length,
-      ...(first === undefined || claims.length > 1
-        ? {}
-        : {
-            "practice_data.task_id": first.taskId,
-            "practice_data.organization": first.organization,
-            "practice_data.attempt": first.attempt
-          })
+      ...(alone && {
+        "practice_data.task_id": alone.taskId,
+        "practice_data.organization": alone.organization,
+        "practice_data.attempt": alone.attempt
+      })
     }
   })
 }

@@ -2,7 +2,7 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Array, Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
+import { Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
@@ -155,19 +155,15 @@ const dead = Effect.fnUntraced(function* ({ before, organization, reason, since 
 /** Counts the dead tasks of a filter. A count above `mostCounted` means that there are more. */
 export const countDead = (filter: DeadFilter) => Effect.map(dead(filter, mostCounted + 1), ({ length }) => length)
 
-const mostInStatement = 1000
-
 /** Replays the dead tasks of a filter, at most so many, and returns their number. */
 export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter, most: number) {
-  let replayed = 0
-  for (const [first, ...others] of byOrganization(yield* dead(filter, most))) {
-    const ids = Array.chunksOf(
-      [first, ...others].map(({ id }) => id),
-      mostInStatement
+  const replayed = yield* Effect.forEach(byOrganization(yield* dead(filter, most)), (some) =>
+    revive(
+      some[0].organization,
+      some.map(({ id }) => id)
     )
-    for (const some of ids) replayed += yield* revive(first.organization, some)
-  }
-  return replayed
+  )
+  return Number.sumAll(replayed)
 })
 
 /** The open and dead tasks. A count above `mostCounted` means that there are more. Times are ISO 8601 in UTC. */
@@ -231,5 +227,5 @@ export const notDeleted = ({ invoice_lines, invoices }: Outcome) => [
 export const totalsOf = (outcome: Outcome) => ({
   invoices: outcome.invoices.deleted,
   lines: outcome.invoice_lines.deleted + outcome.lines_of_invoices,
-  notDeleted: notDeleted(outcome).reduce((sum, { count }) => sum + count, 0)
+  notDeleted: Number.sumAll(notDeleted(outcome).map(({ count }) => count))
 })

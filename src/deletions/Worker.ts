@@ -61,8 +61,6 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
     )
   )
 
-const millisNow = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
-
 type Group = ReadonlyArray<Claim>
 
 /**
@@ -81,8 +79,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     Effect.forEach(claims, (claim) => Effect.map(scheduler.release(claim), () => held.delete(claim)), { discard: true })
 
   const fail = Effect.fnUntraced(
-    function* (claim: Claim, reason: string, duration: number) {
-      yield* report(claim, { result: claim.attempt < maximumAttempts ? "failed" : "dead", reason, duration })
+    function* (claim: Claim, reason: string, duration: Duration.Duration) {
+      yield* report(claim, claim.attempt < maximumAttempts ? "failed" : "dead", { reason, duration })
       yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
     },
     // If the failure cannot be recorded, the lease expires, and the attempt still counts.
@@ -93,24 +91,19 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const run = Effect.fnUntraced(
     function* (claims: Group) {
       if (isStopping) return []
-      const begun = yield* millisNow
-      const result = yield* scheduler.run(claims).pipe(
+      const [duration, result] = yield* scheduler.run(claims).pipe(
         Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
         catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
-        Effect.result
+        Effect.result,
+        Effect.timed
       )
-      const duration = (yield* millisNow) - begun
       if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          yield* report(
-            claim,
-            outcome._tag === "Completed"
-              ? { result: "completed", outcome: outcome.outcome, duration }
-              : { result: "superseded", duration }
-          )
+          const isCompleted = outcome._tag === "Completed"
+          yield* report(claim, isCompleted ? "completed" : "superseded", { duration, ...outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
-        for (const claim of claims) yield* report(claim, { result: "released" })
+        for (const claim of claims) yield* report(claim, "released")
         yield* Effect.ignore(release(claims))
         return []
       } else if (claims.length > 1) {

@@ -6,7 +6,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { type Claim, maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
 import { report, runMetrics } from "../../../src/deletions/TaskRuns.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { claimAll, claimOne, delay, idsOf, inItsOwnTime, isIdle, takenOver } from "../../support/deletions/support.ts"
+import { claimAll, delay, idsOf, inItsOwnTime, isIdle, takenOver } from "../../support/deletions/support.ts"
 import {
   type Call,
   type Faults,
@@ -41,47 +41,31 @@ const outage = (...calls: ReadonlyArray<Call>) => {
   return { state, faults }
 }
 
-/** A store that does what it is asked, and whose responses are lost, so many times. */
-const losing = (call: Call, times: number): Faults => {
-  let left = times
-  return {
-    around: (called, effect) =>
-      Effect.suspend(() => (called === call && left-- > 0 ? Effect.andThen(effect, unavailable) : effect))
-  }
-}
-
 const attemptsOf = (runs: ReadonlyArray<Run>) => runs.map(({ attempt }) => attempt)
 
-const takeovers = [
-  { count: 1, takes: 0, load: 0 },
-  { count: 64, takes: 100, load: 20 }
-]
-
-it.effect.each(takeovers)(
-  "of a worker that was killed, $count tasks of $takes ms are done within 2 seconds, beside $load others a second",
-  ({ count, takes, load }) =>
-    withRuns(
-      function* (runs) {
-        const product = Worker.optionsFor(10)
-        const ids = yield* scheduledAll(...Array.makeBy(count, String))
-        const arrivals = load === 0 ? [] : Array.makeBy(load * 3, (index) => `load ${index}`)
-        for (const key of arrivals) {
-          yield* TestClock.adjust(1000 / load)
-          yield* scheduledAll(key)
-        }
-        yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(load > 0 ? 3 : 0)))
-        yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
-        const others = yield* claimAll()
-        assert.isEmpty(others)
-        yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
-        yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
-        assert.includeMembers(idsOf(runs), ids)
-        yield* TestClock.adjust("1 minute")
-        assert.lengthOf(runs, count + arrivals.length)
-        yield* isIdle
-      },
-      () => Effect.sleep(takes)
-    )
+it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, beside 20 others a second", () =>
+  withRuns(
+    function* (runs) {
+      const product = Worker.optionsFor(10)
+      const ids = yield* scheduledAll(...Array.makeBy(64, String))
+      const arrivals = Array.makeBy(60, (index) => `load ${index}`)
+      for (const key of arrivals) {
+        yield* TestClock.adjust("50 millis")
+        yield* scheduledAll(key)
+      }
+      yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(3)))
+      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
+      const others = yield* claimAll()
+      assert.isEmpty(others)
+      yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
+      yield* TestClock.adjust("1900 millis")
+      assert.includeMembers(idsOf(runs), ids)
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(runs, 64 + arrivals.length)
+      yield* isIdle
+    },
+    () => Effect.sleep("100 millis")
+  )
 )
 
 it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
@@ -125,43 +109,6 @@ it.effect.each([
       assert.deepStrictEqual(attemptsOf(runs), [1, 1])
       yield* isIdle
     })
-)
-
-/** The call whose response is lost, and the attempts that run then. */
-const lost: ReadonlyArray<readonly [call: Call, attempts: ReadonlyArray<number>]> = [
-  // Nobody knows of the claim, so its lease expires.
-  ["claim", [2]],
-  ["run", [1]],
-  ["untilDue", [1]],
-  ["renew", [1]]
-]
-
-it.effect.each(lost)("a task runs once in effect when the response to %s is lost", ([call, attempts]) =>
-  withRuns(function* (runs) {
-    yield* scheduledAll("1")
-    yield* TestClock.adjust(delay)
-    yield* withFaults(losing(call, 1))(startWorker)
-    yield* startWorker
-    yield* TestClock.adjust("1 minute")
-    assert.deepStrictEqual(attemptsOf(runs), attempts)
-    yield* isIdle
-  })
-)
-
-it.effect("an outage in the last attempt uses up no attempt either, when another worker comes first after it", () =>
-  withRuns(function* (runs) {
-    const { fail } = yield* Scheduler
-    yield* scheduledAll("1")
-    yield* TestClock.adjust(delay)
-    for (let attempt = 1; attempt < maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-    const { state, faults } = outage("run", "release")
-    yield* withFaults(faults)(startWorker)
-    yield* TestClock.adjust(options.lease)
-    yield* claimAll()
-    state.isDown = false
-    yield* TestClock.adjust("2 seconds")
-    assert.deepStrictEqual(attemptsOf(runs), [maximumAttempts])
-  })
 )
 
 const killedBy = (poison: string | undefined): Faults => ({
@@ -250,45 +197,39 @@ it.effect("an attempt that an outage ended is logged as released", () =>
   })
 )
 
-it.effect("a takeover is logged", () =>
-  Effect.gen(function* () {
-    const { first, second } = yield* takenOver("one")
-    const runs = yield* logged(
-      Effect.andThen(report(first, { result: "superseded" }), report(second, { result: "completed" }))
-    )
-    assert.deepInclude(runs[0], { attempt: 1, result: "superseded" })
-    assert.isUndefined(runs[0]?.["takeover"])
-    assert.deepInclude(runs[1], { attempt: 2, result: "completed", takeover: true })
-  }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime)
-)
-
 const outcome = {
   invoices: { deleted: 1, not_found: 2, clinic_mismatch: 3, client_mismatch: 4 },
   invoice_lines: { deleted: 5, not_found: 6, invoice_mismatch: 7, clinic_mismatch: 8 },
   lines_of_invoices: 9
 }
 
-it.effect("attempts are counted by their result, and the items of completed tasks by their verdict", () =>
-  Effect.gen(function* () {
-    yield* runMetrics
-    assert.strictEqual((yield* samples)['practice_data_task_runs_total{outcome="dead"}'], 0)
-    const { first, second } = yield* takenOver("one")
-    yield* TestClock.adjust("1 minute")
-    yield* report(first, { result: "completed", outcome })
-    yield* report(second, { result: "failed" })
-    const all = yield* samples
-    const { invoice_lines, invoices, lines_of_invoices } = outcome
-    const counts = { invoices, invoice_lines, lines_of_invoices: { deleted: lines_of_invoices } }
-    for (const [kind, verdicts] of Object.entries(counts)) {
-      for (const [verdict, count] of Object.entries(verdicts))
-        assert.strictEqual(all[`practice_data_task_items_total{kind="${kind}",verdict="${verdict}"}`], count)
-    }
-    assert.deepInclude(all, {
-      'practice_data_task_runs_total{outcome="completed"}': 1,
-      'practice_data_task_runs_total{outcome="failed"}': 1,
-      practice_data_task_attempts_total: 2,
-      practice_data_task_takeovers_total: 1,
-      practice_data_task_delay_seconds_count: 1
-    })
-  }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime, withRegistry)
+it.effect(
+  "attempts and takeovers are logged and counted by their result, items of completed tasks by their verdict",
+  () =>
+    Effect.gen(function* () {
+      yield* runMetrics
+      assert.strictEqual((yield* samples)['practice_data_task_runs_total{outcome="dead"}'], 0)
+      const { first, second } = yield* takenOver("one")
+      yield* TestClock.adjust("1 minute")
+      const [completed, failed] = yield* logged(
+        Effect.andThen(report(first, "completed", { outcome }), report(second, "failed"))
+      )
+      assert.deepInclude(completed, { attempt: 1, result: "completed" })
+      assert.isUndefined(completed?.["takeover"])
+      assert.deepInclude(failed, { attempt: 2, result: "failed", takeover: true })
+      const all = yield* samples
+      const { invoice_lines, invoices, lines_of_invoices } = outcome
+      const counts = { invoices, invoice_lines, lines_of_invoices: { deleted: lines_of_invoices } }
+      for (const [kind, verdicts] of Object.entries(counts)) {
+        for (const [verdict, count] of Object.entries(verdicts))
+          assert.strictEqual(all[`practice_data_task_items_total{kind="${kind}",verdict="${verdict}"}`], count)
+      }
+      assert.deepInclude(all, {
+        'practice_data_task_runs_total{outcome="completed"}': 1,
+        'practice_data_task_runs_total{outcome="failed"}': 1,
+        practice_data_task_attempts_total: 2,
+        practice_data_task_takeovers_total: 1,
+        practice_data_task_delay_seconds_count: 1
+      })
+    }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime, withRegistry)
 )
