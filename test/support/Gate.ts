@@ -7,14 +7,13 @@ import { Effect } from "effect"
 import { openTransaction } from "./deletions/sessions.ts"
 import { eventually } from "./eventually.ts"
 
-/** Where a gate can be: at the end of the statement that claims a task or stores one, or halfway through a deletion. */
+/** Where a gate can be: at the end of the statement that claims a task, or halfway through a deletion. */
 export const gates = {
   claim: {
     lock: 1,
     on: "after update on deletion_tasks for each row when (old.state = 'scheduled' and new.state = 'running')"
   },
-  deletion: { lock: 2, on: "before update on invoice_lines for each row" },
-  delivery: { lock: 3, on: "after insert on deletion_tasks for each row" }
+  deletion: { lock: 2, on: "before update on invoice_lines for each row" }
 } as const
 export type Gate = keyof typeof gates
 

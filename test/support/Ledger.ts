@@ -3,7 +3,7 @@
  * whoever writes, how often and when each task was completed, and whether a deletion time was ever written again.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { eventually } from "./eventually.ts"
 import type * as Process from "./Process.ts"
 import * as Program from "./Program.ts"
@@ -69,15 +69,17 @@ export const schedule = Effect.fnUntraced(function* (sql: PgClient.PgClient, inv
   return task?.id ?? ""
 })
 
-/** What is known of a task. */
-export interface Entry {
-  readonly state: string
-  readonly attempts: number
-  readonly completions: number
+/** A task that was completed once, after a number of attempts. */
+export const completedOnce = (attempts: number) => ({
+  state: "completed",
+  attempts,
+  completions: 1,
   /** How many deletion times its invoice and its lines have, and how many of these differ. */
-  readonly deleted: number
-  readonly deletions: number
-}
+  deleted: 3,
+  deletions: 1
+})
+
+type Entry = ReturnType<typeof completedOnce>
 
 export const entryOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, task: string) {
   const rows = yield* sql<Entry>`
@@ -94,34 +96,28 @@ export const entryOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, task
   return rows[0]
 })
 
-/** The entry of a task that was completed once, after a number of attempts. */
-export const completedOnce = (attempts: number): Entry => ({
-  state: "completed",
-  attempts,
-  completions: 1,
-  deleted: 3,
-  deletions: 1
+/** The counts of tasks and invoices when each of a number of tasks was completed once, at its first attempt. */
+export const allCompletedOnce = (tasks: number) => ({
+  tasks,
+  completed: tasks,
+  completions: tasks,
+  running: 0,
+  dead: 0,
+  /** Completed before their time. */
+  early: 0,
+  /** Deletion times that were written again. */
+  rewritten: 0,
+  /** Invoices that are deleted without a completed task, or not deleted despite one, or before it was due. */
+  unfounded: 0,
+  /** Lines that were not deleted with their invoice, or at another time. */
+  halfDone: 0,
+  /** How many tasks had how many attempts. */
+  attempts: Record.singleton("1", tasks)
 })
 
-/** Counts of all tasks and invoices. */
-export interface Balance {
-  readonly tasks: number
-  readonly completed: number
-  readonly completions: number
-  readonly running: number
-  readonly dead: number
-  /** Completed before their time. */
-  readonly early: number
-  /** Deletion times that were written again. */
-  readonly rewritten: number
-  /** Invoices that are deleted without a completed task, or not deleted despite one, or before it was due. */
-  readonly unfounded: number
-  /** Lines that were not deleted with their invoice, or at another time. */
-  readonly halfDone: number
-  /** How many tasks had how many attempts. */
-  readonly attempts: Readonly<Record<string, number>>
-}
+type Balance = ReturnType<typeof allCompletedOnce>
 
+/** Counts all tasks and invoices. */
 export const balance = (sql: PgClient.PgClient) =>
   Effect.map(
     sql<Balance>`
@@ -146,20 +142,6 @@ export const balance = (sql: PgClient.PgClient) =>
          from (select attempts, count(*) as n from deletion_tasks group by 1) counted) as attempts`,
     ([counts]) => counts
   )
-
-/** The counts when each of a number of tasks was completed once, at its first attempt, and nothing else happened. */
-export const allCompletedOnce = (tasks: number): Balance => ({
-  tasks,
-  completed: tasks,
-  completions: tasks,
-  running: 0,
-  dead: 0,
-  early: 0,
-  rewritten: 0,
-  unfounded: 0,
-  halfDone: 0,
-  attempts: { 1: tasks }
-})
 
 /** How many tasks are not completed. */
 export const outstanding = (sql: PgClient.PgClient) =>

@@ -42,142 +42,112 @@ const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
   return yield* claimOne()
 })
 
-suite("a task", [
-  [
-    "is claimed when its time has come",
-    Effect.gen(function* () {
-      const { taskId } = yield* scheduled(delivery("1"))
-      assert.deepInclude(yield* isClaimedAfter(delay), { organization: "org_a", taskId, attempt: 1 })
-    })
-  ],
-  [
-    "is claimed once, the oldest first, up to the limit",
-    Effect.gen(function* () {
-      const tasks = idsOf(yield* backlog(40))
-      yield* TestClock.adjust(delay)
-      const claims = [yield* claimAll(25), yield* claimAll(10), yield* claimAll(10), yield* claimAll(10)]
-      assert.deepStrictEqual(claims.map(idsOf), [tasks.slice(0, 25), tasks.slice(25, 35), tasks.slice(35), []])
-    })
-  ],
-  [
-    "is as old as the time of its next attempt",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      const { claim } = yield* claimed("first")
-      const second = yield* scheduled(delivery("second"))
-      yield* fail(claim, "No", Duration.sum(delay, Duration.seconds(1)))
-      yield* TestClock.adjust("1 hour")
-      assert.deepStrictEqual(idsOf(yield* claimAll()), [second.taskId, claim.taskId])
-    })
-  ],
-  [
-    "that is due, or whose lease expired, is claimed by one of many workers at once",
-    Effect.gen(function* () {
-      yield* backlog(8)
-      yield* TestClock.adjust(delay)
-      for (const attempt of [1, 2]) {
-        const claiming = Effect.replicateEffect(claimAll(3), 8, { concurrency: "unbounded" })
-        const claims = [...(yield* claiming).flat(), ...(yield* claimAll())]
-        assert.strictEqual(new Set(idsOf(claims)).size, 8)
-        assert.deepStrictEqual(attemptsOf(claims), Array.replicate(attempt, 8))
-        yield* TestClock.adjust(lease)
-      }
-    })
-  ],
-  [
-    "belongs to its worker until the lease ends, which a renewal puts off from that moment",
-    Effect.gen(function* () {
-      const { renew } = yield* Scheduler
-      const { claim } = yield* claimed("1")
-      for (let beat = 0; beat < 3; beat++) {
-        yield* TestClock.adjust(almost(lease))
-        yield* isLeased
-        yield* renew([claim], lease)
-      }
-      const next = yield* isClaimedAfter(lease)
-      assert.deepInclude(next, { taskId: claim.taskId, attempt: 2, isTakeover: true })
-      assert.notStrictEqual(next.token, claim.token)
-    })
-  ],
-  [
-    "with an expired lease is claimed up to a limit of its own, beside those that are due",
-    Effect.gen(function* () {
-      yield* backlog(3)
-      yield* TestClock.adjust(delay)
-      yield* claimAll()
-      yield* Effect.forEach(["4", "5"], (key) => scheduled(delivery(key)))
-      yield* TestClock.adjust(delay)
-      assert.deepStrictEqual(attemptsOf(yield* claimSome({ due: 1 })), [1])
-      assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 2 })), [2, 2])
-      assert.sameMembers(attemptsOf(yield* claimSome({ due: 1, expired: 100 })), [1, 2])
-    })
-  ],
-  [
-    "whose lease expired four times is claimed alone",
-    Effect.gen(function* () {
-      const tasks = yield* backlog(3)
-      yield* TestClock.adjust(delay)
-      assert.lengthOf(yield* claimSome({ due: 100 }), 3)
-      for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
-        yield* TestClock.adjust(lease)
-        assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
-        assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 100 })), [attempt, attempt, attempt])
-      }
+suite("a task", {
+  "is claimed when its time has come": Effect.gen(function* () {
+    const { taskId } = yield* scheduled(delivery("1"))
+    assert.deepInclude(yield* isClaimedAfter(delay), { organization: "org_a", taskId, attempt: 1 })
+  }),
+  "is claimed once, the oldest first, up to the limit": Effect.gen(function* () {
+    const tasks = idsOf(yield* backlog(40))
+    yield* TestClock.adjust(delay)
+    const claims = [yield* claimAll(25), yield* claimAll(10), yield* claimAll(10), yield* claimAll(10)]
+    assert.deepStrictEqual(claims.map(idsOf), [tasks.slice(0, 25), tasks.slice(25, 35), tasks.slice(35), []])
+  }),
+  "is as old as the time of its next attempt": Effect.gen(function* () {
+    const { fail } = yield* Scheduler
+    const { claim } = yield* claimed("first")
+    const second = yield* scheduled(delivery("second"))
+    yield* fail(claim, "No", Duration.sum(delay, Duration.seconds(1)))
+    yield* TestClock.adjust("1 hour")
+    assert.deepStrictEqual(idsOf(yield* claimAll()), [second.taskId, claim.taskId])
+  }),
+  "that is due, or whose lease expired, is claimed by one of many workers at once": Effect.gen(function* () {
+    yield* backlog(8)
+    yield* TestClock.adjust(delay)
+    for (const attempt of [1, 2]) {
+      const claiming = Effect.replicateEffect(claimAll(3), 8, { concurrency: "unbounded" })
+      const claims = [...(yield* claiming).flat(), ...(yield* claimAll())]
+      assert.strictEqual(new Set(idsOf(claims)).size, 8)
+      assert.deepStrictEqual(attemptsOf(claims), Array.replicate(attempt, 8))
       yield* TestClock.adjust(lease)
-      assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
-      const alone = yield* Effect.replicateEffect(claimSome({ alone: 1 }), 3)
-      assert.deepStrictEqual(alone.map(attemptsOf), [[5], [5], [5]])
-      assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
-    })
-  ],
-  [
-    "is completed by its worker, though the lease has ended, unless another worker has it",
-    Effect.gen(function* () {
-      const { claim } = yield* claimed("1")
-      yield* TestClock.adjust("1 hour")
-      yield* completes(claim)
-      yield* isSuperseded(claim)
-      const { first, second } = yield* takenOver("2")
-      yield* isSuperseded(first)
-      yield* completes(second)
-      yield* isSuperseded(first)
-      yield* isFinished
-    })
-  ],
-  [
-    "is not changed by a worker that has lost it, or has completed it",
-    Effect.gen(function* () {
-      const { fail, release, renew, untilDue } = yield* Scheduler
-      const { first, second } = yield* takenOver("1")
-      yield* TestClock.adjust("1 second")
-      const before = yield* untilDue
-      yield* renew([first], Duration.hours(1))
-      yield* fail(first, "No", Duration.hours(1))
-      assert.deepStrictEqual(yield* untilDue, before)
-      yield* completes(second)
-      yield* renew([second], lease)
-      yield* fail(second, "No", Duration.zero)
-      yield* release(second)
-      yield* isFinished
-    })
-  ],
-  [
-    "is waited for until its time, then not at all, then until its lease ends",
-    Effect.gen(function* () {
-      const { untilDue } = yield* Scheduler
-      assert.isUndefined(yield* untilDue)
-      yield* scheduled(delivery("1"))
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(yield* untilDue, Duration.seconds(58))
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(yield* untilDue, Duration.zero)
-      const claim = yield* claimOne()
-      assert.deepStrictEqual(yield* untilDue, lease)
-      yield* completes(claim)
-      assert.isUndefined(yield* untilDue)
-    })
-  ]
-])
+    }
+  }),
+  "belongs to its worker until the lease ends, which a renewal puts off from that moment": Effect.gen(function* () {
+    const { renew } = yield* Scheduler
+    const { claim } = yield* claimed("1")
+    for (let beat = 0; beat < 3; beat++) {
+      yield* TestClock.adjust(almost(lease))
+      yield* isLeased
+      yield* renew([claim], lease)
+    }
+    const next = yield* isClaimedAfter(lease)
+    assert.deepInclude(next, { taskId: claim.taskId, attempt: 2, isTakeover: true })
+    assert.notStrictEqual(next.token, claim.token)
+  }),
+  "with an expired lease is claimed up to a limit of its own, beside those that are due": Effect.gen(function* () {
+    yield* backlog(3)
+    yield* TestClock.adjust(delay)
+    yield* claimAll()
+    yield* Effect.forEach(["4", "5"], (key) => scheduled(delivery(key)))
+    yield* TestClock.adjust(delay)
+    assert.deepStrictEqual(attemptsOf(yield* claimSome({ due: 1 })), [1])
+    assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 2 })), [2, 2])
+    assert.sameMembers(attemptsOf(yield* claimSome({ due: 1, expired: 100 })), [1, 2])
+  }),
+  "whose lease expired four times is claimed alone": Effect.gen(function* () {
+    const tasks = yield* backlog(3)
+    yield* TestClock.adjust(delay)
+    assert.lengthOf(yield* claimSome({ due: 100 }), 3)
+    for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
+      yield* TestClock.adjust(lease)
+      assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
+      assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 100 })), [attempt, attempt, attempt])
+    }
+    yield* TestClock.adjust(lease)
+    assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
+    const alone = yield* Effect.replicateEffect(claimSome({ alone: 1 }), 3)
+    assert.deepStrictEqual(alone.map(attemptsOf), [[5], [5], [5]])
+    assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
+  }),
+  "is completed by its worker, though the lease has ended, unless another worker has it": Effect.gen(function* () {
+    const { claim } = yield* claimed("1")
+    yield* TestClock.adjust("1 hour")
+    yield* completes(claim)
+    yield* isSuperseded(claim)
+    const { first, second } = yield* takenOver("2")
+    yield* isSuperseded(first)
+    yield* completes(second)
+    yield* isSuperseded(first)
+    yield* isFinished
+  }),
+  "is not changed by a worker that has lost it, or has completed it": Effect.gen(function* () {
+    const { fail, release, renew, untilDue } = yield* Scheduler
+    const { first, second } = yield* takenOver("1")
+    yield* TestClock.adjust("1 second")
+    const before = yield* untilDue
+    yield* renew([first], Duration.hours(1))
+    yield* fail(first, "No", Duration.hours(1))
+    assert.deepStrictEqual(yield* untilDue, before)
+    yield* completes(second)
+    yield* renew([second], lease)
+    yield* fail(second, "No", Duration.zero)
+    yield* release(second)
+    yield* isFinished
+  }),
+  "is waited for until its time, then not at all, then until its lease ends": Effect.gen(function* () {
+    const { untilDue } = yield* Scheduler
+    assert.isUndefined(yield* untilDue)
+    yield* scheduled(delivery("1"))
+    yield* TestClock.adjust("2 seconds")
+    assert.deepStrictEqual(yield* untilDue, Duration.seconds(58))
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(yield* untilDue, Duration.zero)
+    const claim = yield* claimOne()
+    assert.deepStrictEqual(yield* untilDue, lease)
+    yield* completes(claim)
+    assert.isUndefined(yield* untilDue)
+  })
+})
 
 /** The last attempt of a task whose leases all expired. */
 const lastClaim = Effect.gen(function* () {
@@ -197,76 +167,60 @@ const deadByExpiry = Effect.gen(function* () {
   return last
 })
 
-suite("an attempt", [
-  [
-    "that failed is followed by another after the given time",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      const { claim } = yield* claimed("1")
-      yield* fail(claim, "No", Duration.hours(1))
-      yield* isSuperseded(claim)
-      const next = yield* isClaimedAfter(Duration.hours(1))
-      assert.strictEqual(next.attempt, 2)
-      yield* completes(next)
-    })
-  ],
-  [
-    "that fails is the last if it is the eighth",
-    Effect.gen(function* () {
-      const { fail, release } = yield* Scheduler
-      let { claim } = yield* claimed("1")
-      for (let attempt = 1; attempt < 8; attempt++) {
-        assert.strictEqual(claim.attempt, attempt)
-        yield* fail(claim, "No", Duration.zero)
-        claim = yield* claimOne()
-      }
+suite("an attempt", {
+  "that failed is followed by another after the given time": Effect.gen(function* () {
+    const { fail } = yield* Scheduler
+    const { claim } = yield* claimed("1")
+    yield* fail(claim, "No", Duration.hours(1))
+    yield* isSuperseded(claim)
+    const next = yield* isClaimedAfter(Duration.hours(1))
+    assert.strictEqual(next.attempt, 2)
+    yield* completes(next)
+  }),
+  "that fails is the last if it is the eighth": Effect.gen(function* () {
+    const { fail, release } = yield* Scheduler
+    let { claim } = yield* claimed("1")
+    for (let attempt = 1; attempt < 8; attempt++) {
+      assert.strictEqual(claim.attempt, attempt)
       yield* fail(claim, "No", Duration.zero)
-      yield* isSuperseded(claim)
+      claim = yield* claimOne()
+    }
+    yield* fail(claim, "No", Duration.zero)
+    yield* isSuperseded(claim)
+    yield* release(claim)
+    yield* isFinished
+  }),
+  "may be the eighth, and complete": Effect.andThen(Effect.flatMap(lastClaim, completes), isFinished),
+  "whose lease expires is the last if it is the eighth, whatever its worker does after that": Effect.gen(function* () {
+    const { fail, renew } = yield* Scheduler
+    const last = yield* deadByExpiry
+    yield* renew([last], lease)
+    yield* fail(last, "No", Duration.zero)
+    yield* isSuperseded(last)
+    yield* isFinished
+  }),
+  "that was released does not count, though its lease expired and it was the eighth": Effect.gen(function* () {
+    const { release } = yield* Scheduler
+    const last = yield* deadByExpiry
+    yield* release(last)
+    yield* release(last)
+    const again = yield* claimOne()
+    assert.strictEqual(again.attempt, maximumAttempts)
+    yield* completes(again)
+    yield* isFinished
+  }),
+  "that was released does not count, however often, and the task is due at once": Effect.gen(function* () {
+    const { release } = yield* Scheduler
+    let { claim } = yield* claimed("1")
+    for (let time = 0; time < 2 * maximumAttempts; time++) {
       yield* release(claim)
-      yield* isFinished
-    })
-  ],
-  ["may be the eighth, and complete", Effect.andThen(Effect.flatMap(lastClaim, completes), isFinished)],
-  [
-    "whose lease expires is the last if it is the eighth, whatever its worker does after that",
-    Effect.gen(function* () {
-      const { fail, renew } = yield* Scheduler
-      const last = yield* deadByExpiry
-      yield* renew([last], lease)
-      yield* fail(last, "No", Duration.zero)
-      yield* isSuperseded(last)
-      yield* isFinished
-    })
-  ],
-  [
-    "that was released does not count, though its lease expired and it was the eighth",
-    Effect.gen(function* () {
-      const { release } = yield* Scheduler
-      const last = yield* deadByExpiry
-      yield* release(last)
-      yield* release(last)
-      const again = yield* claimOne()
-      assert.strictEqual(again.attempt, maximumAttempts)
-      yield* completes(again)
-      yield* isFinished
-    })
-  ],
-  [
-    "that was released does not count, however often, and the task is due at once",
-    Effect.gen(function* () {
-      const { release } = yield* Scheduler
-      let { claim } = yield* claimed("1")
-      for (let time = 0; time < 2 * maximumAttempts; time++) {
-        yield* release(claim)
-        yield* isSuperseded(claim)
-        claim = yield* claimOne()
-        assert.strictEqual(claim.attempt, 1)
-      }
-    })
-  ],
-  [
-    "that was released after a takeover does not count, and the task stays with the other worker",
-    Effect.gen(function* () {
+      yield* isSuperseded(claim)
+      claim = yield* claimOne()
+      assert.strictEqual(claim.attempt, 1)
+    }
+  }),
+  "that was released after a takeover does not count, and the task stays with the other worker": Effect.gen(
+    function* () {
       const { release } = yield* Scheduler
       const { first, second } = yield* takenOver("1")
       yield* release(first)
@@ -274,77 +228,62 @@ suite("an attempt", [
       yield* TestClock.adjust(lease)
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
       yield* isSuperseded(second)
-    })
-  ]
-])
+    }
+  )
+})
 
 const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
   claims.map(({ organization }) => organization)
 
-suite("organizations take turns:", [
-  [
-    "a due task is claimed by the third claim, however many of another organization are older",
-    Effect.gen(function* () {
-      for (const flood of ["org_a", "org_z"]) {
-        yield* backlog(40, flood)
-        const { taskId } = yield* scheduled(delivery("honest", undefined, `org_m beside ${flood}`))
-        yield* TestClock.adjust(delay)
-        const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 3)).flat()
-        assert.include(idsOf(claims), taskId)
-        assert.lengthOf(claims, 24)
-        yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
-      }
-    })
-  ],
-  [
-    "they share the places of a claim equally, and leave those that they do not need",
-    Effect.gen(function* () {
-      yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+suite("organizations take turns:", {
+  "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(function* () {
+    for (const flood of ["org_a", "org_z"]) {
+      yield* backlog(40, flood)
+      const { taskId } = yield* scheduled(delivery("honest", undefined, `org_m beside ${flood}`))
       yield* TestClock.adjust(delay)
-      const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 2)
-      const equal = [...Array.replicate("org_a", 5), ...Array.replicate("org_b", 5), "org_c", "org_c"]
-      // Turns begin with the first claim, or with the second one, which follows a full one.
-      assert.deepInclude(
-        claims.map((claim) => ownersOf(claim).toSorted()),
-        equal
-      )
-    })
-  ],
-  [
-    "within an organization the oldest go first, and no place stays empty",
-    Effect.gen(function* () {
-      const tasks = idsOf(yield* backlog(20, "org_a"))
-      yield* backlog(3, "org_b")
-      yield* TestClock.adjust(delay)
-      const claims = yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
-      assert.deepStrictEqual(
-        claims.map(({ length }) => length),
-        [8, 8, 7, 0]
-      )
-      const ours = claims.map((claim) => idsOf(claim.filter(({ organization }) => organization === "org_a")))
-      assert.deepStrictEqual(ours.flat(), tasks)
-    })
-  ],
-  [
-    "each of 300 is reached, beside a backlog and others with nothing due",
-    Effect.gen(function* () {
-      const owners = Array.makeBy(300, (index) => `org_${index}`)
-      yield* backlog(100, "org_")
-      yield* Effect.forEach(owners, (owner) => scheduled(delivery("1", undefined, owner)))
-      yield* TestClock.adjust(delay)
-      yield* Effect.forEach(owners, (owner) => scheduled(delivery("2", undefined, `${owner}_idle`)))
-      const claims = yield* Effect.replicateEffect(claimSome({ due: 64 }), 20)
-      assert.includeMembers(ownersOf(claims.flat()), owners)
-    })
-  ],
-  [
-    "a worker may claim those of organizations that it has no task of",
-    Effect.gen(function* () {
-      yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
-      yield* TestClock.adjust(delay)
-      const except = new Set(["org_a", "org_c"])
-      assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
-      assert.isEmpty(yield* claimSome({ due: 8, except }))
-    })
-  ]
-])
+      const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 3)).flat()
+      assert.include(idsOf(claims), taskId)
+      assert.lengthOf(claims, 24)
+      yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
+    }
+  }),
+  "they share the places of a claim equally, and leave those that they do not need": Effect.gen(function* () {
+    yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+    yield* TestClock.adjust(delay)
+    const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 2)
+    const equal = [...Array.replicate("org_a", 5), ...Array.replicate("org_b", 5), "org_c", "org_c"]
+    // Turns begin with the first claim, or with the second one, which follows a full one.
+    assert.deepInclude(
+      claims.map((claim) => ownersOf(claim).toSorted()),
+      equal
+    )
+  }),
+  "within an organization the oldest go first, and no place stays empty": Effect.gen(function* () {
+    const tasks = idsOf(yield* backlog(20, "org_a"))
+    yield* backlog(3, "org_b")
+    yield* TestClock.adjust(delay)
+    const claims = yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
+    assert.deepStrictEqual(
+      claims.map(({ length }) => length),
+      [8, 8, 7, 0]
+    )
+    const ours = claims.map((claim) => idsOf(claim.filter(({ organization }) => organization === "org_a")))
+    assert.deepStrictEqual(ours.flat(), tasks)
+  }),
+  "each of 300 is reached, beside a backlog and others with nothing due": Effect.gen(function* () {
+    const owners = Array.makeBy(300, (index) => `org_${index}`)
+    yield* backlog(100, "org_")
+    yield* Effect.forEach(owners, (owner) => scheduled(delivery("1", undefined, owner)))
+    yield* TestClock.adjust(delay)
+    yield* Effect.forEach(owners, (owner) => scheduled(delivery("2", undefined, `${owner}_idle`)))
+    const claims = yield* Effect.replicateEffect(claimSome({ due: 64 }), 20)
+    assert.includeMembers(ownersOf(claims.flat()), owners)
+  }),
+  "a worker may claim those of organizations that it has no task of": Effect.gen(function* () {
+    yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
+    yield* TestClock.adjust(delay)
+    const except = new Set(["org_a", "org_c"])
+    assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
+    assert.isEmpty(yield* claimSome({ due: 8, except }))
+  })
+})

@@ -265,45 +265,36 @@ const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
 
 const tagsOf = (outcomes: ReadonlyArray<{ readonly _tag: string }>) => outcomes.map(({ _tag }) => _tag)
 
-const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
-  [
-    "are completed together, or none",
-    Effect.gen(function* () {
-      const { run } = yield* Scheduler
-      const claims = yield* claimsOf("i1", "i2", "i4")
-      assert.deepStrictEqual(tagsOf(yield* run(claims)), ["Completed", "Completed", "Completed"])
-      for (const claim of claims) yield* isSuperseded(claim)
-      assert.deepStrictEqual(yield* run([]), [])
-      yield* isIdle
-    })
-  ],
-  [
-    "are completed but for those that another worker has, which are superseded",
-    Effect.gen(function* () {
-      const { renew, run } = yield* Scheduler
-      const claims = yield* claimsOf("i1", "i2", "i4")
-      yield* TestClock.adjust("1 second")
-      yield* renew(claims.slice(0, 2), lease)
-      yield* TestClock.adjust("9 seconds")
-      const taken = yield* claimOne()
-      assert.deepStrictEqual(tagsOf(yield* run(claims.toReversed())), ["Superseded", "Completed", "Completed"])
-      yield* completes(taken)
-    })
-  ],
-  [
-    "stay as they were when one fails, and can be run alone",
-    Effect.gen(function* () {
-      const { run } = yield* Scheduler
-      const claims = yield* claimsOf("i1", refused, "i2", "i4")
-      const together = yield* Effect.result(run(claims))
-      assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
-      const alone = yield* Effect.forEach(claims, (claim) =>
-        Effect.match(runOne(claim), { onSuccess: ({ _tag }) => _tag, onFailure: ({ _tag }) => _tag })
-      )
-      assert.sameMembers(alone, ["Completed", "Completed", "Completed", "TaskFailed"])
-    })
-  ]
-]
+const rules: Readonly<Record<string, Check>> = {
+  "are completed together, or none": Effect.gen(function* () {
+    const { run } = yield* Scheduler
+    const claims = yield* claimsOf("i1", "i2", "i4")
+    assert.deepStrictEqual(tagsOf(yield* run(claims)), ["Completed", "Completed", "Completed"])
+    for (const claim of claims) yield* isSuperseded(claim)
+    assert.deepStrictEqual(yield* run([]), [])
+    yield* isIdle
+  }),
+  "are completed but for those that another worker has, which are superseded": Effect.gen(function* () {
+    const { renew, run } = yield* Scheduler
+    const claims = yield* claimsOf("i1", "i2", "i4")
+    yield* TestClock.adjust("1 second")
+    yield* renew(claims.slice(0, 2), lease)
+    yield* TestClock.adjust("9 seconds")
+    const taken = yield* claimOne()
+    assert.deepStrictEqual(tagsOf(yield* run(claims.toReversed())), ["Superseded", "Completed", "Completed"])
+    yield* completes(taken)
+  }),
+  "stay as they were when one fails, and can be run alone": Effect.gen(function* () {
+    const { run } = yield* Scheduler
+    const claims = yield* claimsOf("i1", refused, "i2", "i4")
+    const together = yield* Effect.result(run(claims))
+    assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
+    const alone = yield* Effect.forEach(claims, (claim) =>
+      Effect.match(runOne(claim), { onSuccess: ({ _tag }) => _tag, onFailure: ({ _tag }) => _tag })
+    )
+    assert.sameMembers(alone, ["Completed", "Completed", "Completed", "TaskFailed"])
+  })
+}
 
 layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) => {
   const stores = [
@@ -311,7 +302,9 @@ layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) =
     ...postgres.map(({ scheduler, store }) => ({ store, scheduler: refusing(scheduler) }))
   ]
   for (const { scheduler, store } of stores) {
-    it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+    it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
+      inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
+    )
   }
 
   it.effect("have 300 milliseconds; a task alone has the time of any statement", () =>

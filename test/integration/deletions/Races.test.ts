@@ -7,7 +7,6 @@ import { TaskDatabase } from "../../../src/database/Database.ts"
 import * as Claims from "../../../src/deletions/Claims.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
-import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -22,11 +21,10 @@ import {
   onDatabase,
   overPostgres,
   runOne,
-  scheduled,
-  start
+  scheduled
 } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { type Marked, rowsOf } from "../../support/deletions/invoiceFixture.ts"
+import { rowsOf } from "../../support/deletions/invoiceFixture.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
@@ -81,22 +79,6 @@ overPostgres("at once", (it) => {
       }
       yield* TestClock.adjust(delay)
       assert.lengthOf(yield* claimAll(1000), keys.length)
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("of two payloads with one key, one is scheduled and the other refused", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { schedule } = yield* Scheduler
-      for (const key of Array.makeBy(12, (index) => `two-${index}`)) {
-        const deliveries = ["a", "b"].map((invoice_id) => delivery(key, { invoices: [{ invoice_id }] }))
-        const outcomes = yield* Effect.forEach(deliveries, schedule, atOnce)
-        const winner = outcomes.findIndex(({ _tag }) => _tag === "Scheduled")
-        assert.strictEqual(outcomes[1 - winner]?._tag, "KeyReused")
-        const [row] = yield* sql<{ invoice: string }>`
-          select payload #>> '{invoices,0,invoice_id}' as invoice from deletion_tasks where idempotency_key = ${key}`
-        assert.strictEqual(row?.invoice, deliveries[winner]?.deletions.invoices[0]?.invoice_id)
-      }
     }).pipe(inItsOwnTime)
   )
 
@@ -252,63 +234,36 @@ const makeInvoices = Effect.gen(function* () {
   return sql
 })
 
-/** A task that names some invoices, and a line of others, in an order of its own. */
-const someTask = (size: number) =>
-  Effect.map(
-    Effect.all([Random.shuffle(invoices), Random.shuffle(invoices)]),
-    ([ofInvoices, ofLines]): InvoiceDeletions => ({
-      invoices: Array.fromIterable(ofInvoices)
-        .slice(0, size)
-        .map((n) => ({ invoice_id: `invoice_${n}` })),
-      invoice_lines: Array.fromIterable(ofLines)
-        .slice(0, size)
-        .map((n) => ({ invoice_line_id: `line_${n}_1` }))
-    })
-  )
-
-/** The rows after the tasks have run in a random order, four transactions at once, each of so many tasks. */
-const stateAfter = Effect.fnUntraced(function* (
-  deletions: ReadonlyArray<InvoiceDeletions>,
-  together: number,
-  concurrency = 4
-) {
-  const sql = yield* makeInvoices
-  const { run } = yield* Scheduler
-  yield* TestClock.setTime(start)
-  yield* Effect.forEach(deletions, (task, index) => scheduled(delivery(`${index}`, task)))
-  yield* TestClock.adjust(delay)
-  const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
-  const outcomes = yield* Effect.forEach(
-    Array.chunksOf(claims, together),
-    (some) =>
-      // What takes too long together is run one by one, as a worker does.
-      Effect.catchTag(run(some), "TaskFailed", () => Effect.forEach(some, runOne)),
-    { concurrency }
-  )
-  assert.deepStrictEqual(
-    outcomes.flat().map(({ _tag }) => _tag),
-    deletions.map(() => "Completed")
-  )
-  return yield* rowsOf(sql)
+/** A task that names all invoices, and a line of each, in an order of its own. */
+const someTask = Effect.gen(function* () {
+  const [ofInvoices, ofLines] = [yield* Random.shuffle(invoices), yield* Random.shuffle(invoices)]
+  return {
+    invoices: Array.fromIterable(ofInvoices).map((n) => ({ invoice_id: `invoice_${n}` })),
+    invoice_lines: Array.fromIterable(ofLines).map((n) => ({ invoice_line_id: `line_${n}_1` }))
+  }
 })
 
-const marks = (rows: ReadonlyArray<Marked>) => rows.map(({ deleted_at, id }) => [id, deleted_at])
-
-overPostgres("overlapping tasks", (it) => {
-  it.effect("end in the state of one after the other, in any order", () =>
+overPostgres("tasks that all name everything", (it) =>
+  it.effect.each([1, 3])("wait for each other, %d in a transaction", (together) =>
     Effect.gen(function* () {
-      const tasks = yield* Effect.replicateEffect(someTask(3), 20)
-      const expected = yield* stateAfter(tasks, 1, 1)
-      assert.deepStrictEqual(yield* stateAfter(tasks, 1), expected)
-      // A row that several tasks of one transaction name is changed once.
-      assert.deepStrictEqual(marks(yield* stateAfter(tasks, 3)), marks(expected))
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect.each([1, 3])("that all name everything wait for each other, %d in a transaction", (together) =>
-    Effect.gen(function* () {
-      const rows = yield* stateAfter(yield* Effect.replicateEffect(someTask(12), 20), together)
+      const sql = yield* makeInvoices
+      const { run } = yield* Scheduler
+      const tasks = yield* Effect.replicateEffect(someTask, 20)
+      yield* Effect.forEach(tasks, (task, index) => scheduled(delivery(`${index}`, task)))
+      yield* TestClock.adjust(delay)
+      const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
+      const outcomes = yield* Effect.forEach(
+        Array.chunksOf(claims, together),
+        // What takes too long together is run one by one, as a worker does.
+        (some) => Effect.catchTag(run(some), "TaskFailed", () => Effect.forEach(some, runOne)),
+        { concurrency: 4 }
+      )
+      assert.deepStrictEqual(
+        outcomes.flat().map(({ _tag }) => _tag),
+        tasks.map(() => "Completed")
+      )
+      const rows = yield* rowsOf(sql)
       assert.isTrue(rows.every((row) => row.deleted_at === "2026-01-31 09:31:00+00"))
     }).pipe(inItsOwnTime)
   )
-})
+)

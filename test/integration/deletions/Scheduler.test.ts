@@ -1,7 +1,8 @@
 /** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds; and for how long its payload is kept. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Layer, Option } from "effect"
+import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
+import type { State } from "../../../src/api/DeletionTasks.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -43,24 +44,20 @@ const completeAll = Effect.gen(function* () {
 })
 
 /** The ways to each state of a task. Each returns the receipt of its delivery. */
-const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
-  ["scheduled", scheduled(delivery(key))],
-  ["running", Effect.map(claimed(key), ({ receipt }) => receipt)],
-  ["completed", Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt)],
-  [
-    "dead",
-    Effect.gen(function* () {
-      const { receipt } = yield* claimed(key)
-      yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
-      return receipt
-    })
-  ]
-]
+const states: Readonly<Record<State, Check<Receipt>>> = {
+  scheduled: scheduled(delivery(key)),
+  running: Effect.map(claimed(key), ({ receipt }) => receipt),
+  completed: Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt),
+  dead: Effect.gen(function* () {
+    const { receipt } = yield* claimed(key)
+    yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
+    return receipt
+  })
+}
 
-suite("a scheduler", [
-  [
-    "schedules a new delivery: received now, to run after the delay, with its items as they were counted",
-    Effect.gen(function* () {
+suite("a scheduler", {
+  "schedules a new delivery: received now, to run after the delay, with its items as they were counted": Effect.gen(
+    function* () {
       const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
       const given = delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
       assert.deepStrictEqual(yield* scheduled(given), {
@@ -70,43 +67,36 @@ suite("a scheduler", [
         invoicesCount: 2,
         invoiceLinesCount: 3
       })
-    })
-  ],
-  ...states.map(
-    ([state, reach]) =>
-      [
-        `knows a delivery again, and refuses another payload with its key, while its task is ${state}`,
-        Effect.gen(function* () {
-          const receipt = yield* reach
-          const { schedule, untilDue } = yield* Scheduler
-          const before = yield* untilDue
-          assert.deepStrictEqual(yield* schedule(delivery(key, another)), ScheduleOutcome.KeyReused())
-          assert.deepStrictEqual(yield* untilDue, before)
-          for (const time of ["0 seconds", "30 days"] as const) {
-            yield* TestClock.adjust(time)
-            assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
-          }
-        })
-      ] as const
+    }
   ),
-  [
-    "has another task for the same key of another organization",
+  ...Record.mapEntries(states, (reach, state) => [
+    `knows a delivery again, and refuses another payload with its key, while its task is ${state}`,
     Effect.gen(function* () {
-      const owners = ["org_a", "org_b", "org_A", "org_a "]
-      const tasks = yield* Effect.forEach(owners, (owner) => scheduled(delivery(key, undefined, owner)))
-      assert.strictEqual(new Set(idsOf(tasks)).size, 4)
-      yield* TestClock.adjust(delay)
-      assert.sameMembers(
-        (yield* claimAll()).map((claim) => claim.organization),
-        owners
-      )
+      const receipt = yield* reach
+      const { schedule, untilDue } = yield* Scheduler
+      const before = yield* untilDue
+      assert.deepStrictEqual(yield* schedule(delivery(key, another)), ScheduleOutcome.KeyReused())
+      assert.deepStrictEqual(yield* untilDue, before)
+      for (const time of ["0 seconds", "30 days"] as const) {
+        yield* TestClock.adjust(time)
+        assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
+      }
     })
-  ]
-])
+  ]),
+  "has another task for the same key of another organization": Effect.gen(function* () {
+    const owners = ["org_a", "org_b", "org_A", "org_a "]
+    const tasks = yield* Effect.forEach(owners, (owner) => scheduled(delivery(key, undefined, owner)))
+    assert.strictEqual(new Set(idsOf(tasks)).size, 4)
+    yield* TestClock.adjust(delay)
+    assert.sameMembers(
+      (yield* claimAll()).map((claim) => claim.organization),
+      owners
+    )
+  })
+})
 
 const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
 const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
-const many: Fairness.Bounds = { known: { tasks: 200, bytes: 1e9 }, unknown: { tasks: 200, bytes: 1e9 } }
 
 const tagOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
@@ -158,24 +148,6 @@ layer(
       assert.deepStrictEqual(yield* outcomesOf(7, "org_known"), [...Array.replicate("Scheduled", 6), "Full"])
     }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
   )
-
-  it.effect("several processes that store at the same time stay about within the bound", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const processes = yield* Effect.replicateEffect(SchedulerPostgres.make({ delay, bounds: many }), 4)
-      yield* Effect.forEach(
-        Array.range(1, 75),
-        (index) =>
-          Effect.forEach(processes, (process, number) => process.schedule(delivery(`${index}-${number}`)), {
-            concurrency: "unbounded"
-          }),
-        { concurrency: 8 }
-      )
-      const stored = yield* sql`select 1 from deletion_tasks`
-      assert.isAtLeast(stored.length, 200)
-      assert.isAtMost(stored.length, 210)
-    }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
-  )
 })
 
 const retention = Duration.days(90)
@@ -187,10 +159,9 @@ const empty = (limit = 100) =>
     return yield* scheduler.empty(DateTime.subtractDuration(yield* DateTime.now, retention), limit)
   })
 
-suite("the payload of a task", [
-  [
-    "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate",
-    Effect.gen(function* () {
+suite("the payload of a task", {
+  "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
+    function* () {
       const { schedule } = yield* Scheduler
       const { receipt } = yield* completed("1")
       yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
@@ -200,30 +171,24 @@ suite("the payload of a task", [
       assert.strictEqual(yield* empty(), 0)
       assert.deepStrictEqual(yield* schedule(delivery("1")), ScheduleOutcome.Duplicate({ receipt }))
       assert.deepStrictEqual(yield* schedule(delivery("1", another)), ScheduleOutcome.KeyReused())
-    })
-  ],
-  [
-    "is emptied a few at a time, of any organizations",
-    Effect.gen(function* () {
-      yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
-      yield* completeAll
-      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-      assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
-    })
-  ],
-  [
-    "is kept of a task that is not completed, however old",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      yield* scheduled(delivery("dead"))
-      yield* TestClock.adjust(delay)
-      for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-      yield* scheduled(delivery("waiting"))
-      yield* TestClock.adjust(Duration.times(retention, 2))
-      assert.strictEqual(yield* empty(), 0)
-    })
-  ]
-])
+    }
+  ),
+  "is emptied a few at a time, of any organizations": Effect.gen(function* () {
+    yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+    yield* completeAll
+    yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+    assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
+  }),
+  "is kept of a task that is not completed, however old": Effect.gen(function* () {
+    const { fail } = yield* Scheduler
+    yield* scheduled(delivery("dead"))
+    yield* TestClock.adjust(delay)
+    for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+    yield* scheduled(delivery("waiting"))
+    yield* TestClock.adjust(Duration.times(retention, 2))
+    assert.strictEqual(yield* empty(), 0)
+  })
+})
 
 layer(
   TestDatabase.layerDatabases,

@@ -102,65 +102,48 @@ const expected = (organization = "org_a") =>
 
 const since = (second: number, micros = 0n) => Instant.fromMillis(DateTime.toEpochMillis(at(second))) + micros
 
-const rules: ReadonlyArray<
-  readonly [
-    rule: string,
-    check: Effect.Effect<void, Unauthorized | TaskNotFound | TaskStoreDown, TaskReads | CurrentOrganization>
-  ]
-> = [
-  [
-    "a search returns the organization's tasks, whole, by the time they are scheduled for and then by id",
-    Effect.gen(function* () {
+type Failure = Unauthorized | TaskNotFound | TaskStoreDown
+
+const rules: Readonly<Record<string, Effect.Effect<void, Failure, TaskReads | CurrentOrganization>>> = {
+  "a search returns the organization's tasks, whole, by the time they are scheduled for and then by id": Effect.gen(
+    function* () {
       assert.deepStrictEqual(yield* search(), expected())
       assert.deepStrictEqual(yield* as("org_b")(search()), expected("org_b"))
       assert.isEmpty(yield* as("org_c")(search()))
-    })
-  ],
-  [
-    "pages of any size, one after the other, are the whole, each task once",
-    Effect.gen(function* () {
-      for (const limit of [1, 2, 3, 7, 16, 1000]) {
-        const pages = yield* Effect.forEach(Array.range(0, Math.ceil(expected().length / limit)), (n) =>
-          search({}, { limit, offset: n * limit })
-        )
-        assert.deepStrictEqual(pages.flat(), expected(), `pages of ${limit}`)
-      }
-    })
-  ],
-  [
-    "a search by states returns the tasks in them, and none for no state",
-    Effect.gen(function* () {
-      const some: ReadonlyArray<ReadonlyArray<State>> = [...State.literals.map(Array.of), ["dead", "scheduled"], []]
-      for (const states of some) {
-        const wanted = expected().filter(({ state }) => states.includes(state))
-        assert.deepStrictEqual(yield* search({ states }), wanted)
-        assert.deepStrictEqual(yield* search({ states }, { limit: 2, offset: 1 }), wanted.slice(1, 3))
-      }
-    })
-  ],
-  [
-    "scheduled since a time is at or after it, to the microsecond",
-    Effect.gen(function* () {
-      const keys = keysOf(yield* search({ scheduledSince: since(40) }))
-      assert.deepStrictEqual(keys, ["done", "waits"])
-      assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40, 1n) })), ["waits"])
-      assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40), states: ["completed"] })), ["done"])
-      assert.isEmpty(yield* search({ scheduledSince: since(50, 1n) }))
-      assert.lengthOf(yield* search({ scheduledSince: Instant.fromMillis(0) }), expected().length)
-    })
-  ],
-  [
-    "a task is found by its id, in any case",
-    Effect.gen(function* () {
-      for (const task of expected()) {
-        assert.deepStrictEqual(yield* get(task.task_id), task)
-        assert.deepStrictEqual(yield* get(task.task_id.toUpperCase()), task)
-      }
-    })
-  ],
-  [
-    "nothing is found for the id of another organization's task, of none, or for what is no UUID",
-    Effect.gen(function* () {
+    }
+  ),
+  "pages of any size, one after the other, are the whole, each task once": Effect.gen(function* () {
+    for (const limit of [1, 2, 3, 7, 16, 1000]) {
+      const pages = yield* Effect.forEach(Array.range(0, Math.ceil(expected().length / limit)), (n) =>
+        search({}, { limit, offset: n * limit })
+      )
+      assert.deepStrictEqual(pages.flat(), expected(), `pages of ${limit}`)
+    }
+  }),
+  "a search by states returns the tasks in them, and none for no state": Effect.gen(function* () {
+    const some: ReadonlyArray<ReadonlyArray<State>> = [...State.literals.map(Array.of), ["dead", "scheduled"], []]
+    for (const states of some) {
+      const wanted = expected().filter(({ state }) => states.includes(state))
+      assert.deepStrictEqual(yield* search({ states }), wanted)
+      assert.deepStrictEqual(yield* search({ states }, { limit: 2, offset: 1 }), wanted.slice(1, 3))
+    }
+  }),
+  "scheduled since a time is at or after it, to the microsecond": Effect.gen(function* () {
+    const keys = keysOf(yield* search({ scheduledSince: since(40) }))
+    assert.deepStrictEqual(keys, ["done", "waits"])
+    assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40, 1n) })), ["waits"])
+    assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40), states: ["completed"] })), ["done"])
+    assert.isEmpty(yield* search({ scheduledSince: since(50, 1n) }))
+    assert.lengthOf(yield* search({ scheduledSince: Instant.fromMillis(0) }), expected().length)
+  }),
+  "a task is found by its id, in any case": Effect.gen(function* () {
+    for (const task of expected()) {
+      assert.deepStrictEqual(yield* get(task.task_id), task)
+      assert.deepStrictEqual(yield* get(task.task_id.toUpperCase()), task)
+    }
+  }),
+  "nothing is found for the id of another organization's task, of none, or for what is no UUID": Effect.gen(
+    function* () {
       const id = taskIdOf("org_a", "waits")
       const ids = [
         taskIdOf("org_b", "waits"),
@@ -174,13 +157,15 @@ const rules: ReadonlyArray<
       for (const each of ids) {
         assert.deepStrictEqual(yield* Effect.result(get(each)), Result.fail(new TaskNotFound()))
       }
-    })
-  ]
-]
+    }
+  )
+}
 
 layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
   for (const [store, reads] of stores) {
-    it.effect.each(rules)(`%s (${store})`, ([, check]) => Effect.provide(as("org_a")(check), Layer.fresh(reads)))
+    it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
+      Effect.provide(as("org_a")(check), Layer.fresh(reads))
+    )
   }
 
   it.effect("cut microseconds off", () =>
@@ -193,32 +178,30 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
     }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
   )
 
-  it.effect(
-    "take one connection of an organization at a time, and leave the others to deliveries and others' reads",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* fill
-        const waiting = sql<{ pid: number }>`
+  it.effect("take one connection of an organization at a time, and leave the others to others", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* fill
+      const waiting = sql<{ pid: number }>`
         select pid from pg_locks where relation = 'deletion_tasks'::regclass and not granted`
-        const readAll = (organization: string) =>
-          Effect.forEach(Array.range(1, 50), () =>
-            Effect.forkScoped(Effect.result(as(organization)(search())), { startImmediately: true })
-          )
-        const other = yield* elsewhere
-        const lock = yield* openTransaction(other, other`lock table deletion_tasks in access exclusive mode`)
-        const stuck = yield* readAll("org_a")
-        yield* eventually("a read that waits for the lock", waiting, ({ length }) => length > 0)
-        const others = yield* readAll("org_b")
-        yield* eventually("a read of another organization", waiting, ({ length }) => length > 1)
-        assert.lengthOf(yield* waiting, 2)
-        const own = { key: "organization org_a", within: delay, unavailable: () => "busy" as const }
-        assert.lengthOf(yield* sql.run(own, sql`select 1`), 1)
-        yield* lock.commit
-        for (const result of yield* Fiber.joinAll([...stuck, ...others])) {
-          if (result._tag === "Failure") assert.strictEqual(result.failure._tag, "TaskStoreDown")
-        }
-      }).pipe(Effect.scoped, Effect.provide(TaskReads.layer))
+      const readAll = (organization: string) =>
+        Effect.forEach(Array.range(1, 50), () =>
+          Effect.forkScoped(Effect.result(as(organization)(search())), { startImmediately: true })
+        )
+      const other = yield* elsewhere
+      const lock = yield* openTransaction(other, other`lock table deletion_tasks in access exclusive mode`)
+      const stuck = yield* readAll("org_a")
+      yield* eventually("a read that waits for the lock", waiting, ({ length }) => length > 0)
+      const others = yield* readAll("org_b")
+      yield* eventually("a read of another organization", waiting, ({ length }) => length > 1)
+      assert.lengthOf(yield* waiting, 2)
+      const own = { key: "organization org_a", within: delay, unavailable: () => "busy" as const }
+      assert.lengthOf(yield* sql.run(own, sql`select 1`), 1)
+      yield* lock.commit
+      for (const result of yield* Fiber.joinAll([...stuck, ...others])) {
+        if (result._tag === "Failure") assert.strictEqual(result.failure._tag, "TaskStoreDown")
+      }
+    }).pipe(Effect.scoped, Effect.provide(TaskReads.layer))
   )
 
   const rows = 20_000

@@ -6,6 +6,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import type { State } from "../../../src/api/DeletionTasks.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -42,35 +43,21 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("shows a task with its organization and payload", () =>
+  const unknown = "00000000-0000-5000-8000-000000000000"
+
+  it.effect("shows a task with its payload, and none for an id that no task of the organization has", () =>
     Effect.gen(function* () {
       const { completed } = yield* Made
       const { deletions: payload } = deliveryWith("org_a", "completed")
       const shown = { organization_id: "org_a", id: completed, due_at: null, invoice_lines_count: 1, payload }
       assert.deepInclude(yield* find(completed), shown)
+      assert.strictEqual((yield* find(completed, "org_a"))?.id, completed)
+      assert.isUndefined(yield* find(completed, "org_b"))
+      assert.isUndefined(yield* find(unknown))
     })
   )
 
-  it.effect("shows nothing for an id that no task has, or that another organization's task has", () =>
-    Effect.gen(function* () {
-      const { dead } = yield* Made
-      assert.isUndefined(yield* find("00000000-0000-5000-8000-000000000000"))
-      assert.isUndefined(yield* find(dead, "org_b"))
-      assert.strictEqual((yield* find(dead, "org_a"))?.id, dead)
-    })
-  )
-
-  it.effect("counts tasks by state, with the time at which the first is due", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const counts = yield* Tasks.counts(sql)
-      assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
-      const [first] = yield* sql<{ due: Date }>`select min(due_at) as due from deletion_tasks`
-      assert.closeTo(Date.parse(counts.oldest_due_at ?? ""), first?.due.getTime() ?? -1, 1)
-    })
-  )
-
-  it.effect("counts without reading completed tasks", () =>
+  it.effect("counts tasks by state, with the time at which the first is due, without reading completed tasks", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`
@@ -79,40 +66,35 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
         select 'org_old', gen_random_uuid(), 'key ' || n, '', '{}', 0, 0, now(), now(), 'completed'
         from generate_series(1, 5000) n`
       yield* sql`analyze deletion_tasks`
-      const [read] = yield* sql.withTransaction(
-        Effect.andThen(
-          Tasks.counts(sql),
-          sql<{ rows: number }>`
-            select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
-        )
-      )
-      assert.isBelow(read?.rows ?? Infinity, 200)
+      const read = sql<{ rows: number }>`
+        select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
+      const [counts, [first]] = yield* sql.withTransaction(Effect.all([Tasks.counts(sql), read]))
+      assert.isBelow(first?.rows ?? Infinity, 200)
+      assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
+      const [due] = yield* sql<{ at: Date }>`select min(due_at) as at from deletion_tasks`
+      assert.closeTo(Date.parse(counts.oldest_due_at ?? ""), due?.at.getTime() ?? -1, 1)
     })
   )
 
-  it.effect.each(["scheduled", "running", "completed"] as const)("leaves a task that is %s as it is", (state) =>
+  it.effect("leaves a task as it is that is not dead, or is not the organization's", () =>
     Effect.gen(function* () {
-      const id = (yield* Made)[state]
-      const before = yield* find(id)
-      assert.deepStrictEqual(
-        yield* Tasks.replay({ id, organization: undefined }),
-        Tasks.Replay.NotDead({ organization: owners[state], state })
+      const { dead, running } = yield* Made
+      const before = [yield* find(dead), yield* find(running)]
+      const replays = yield* Effect.forEach(
+        [
+          { id: running, organization: undefined },
+          { id: dead, organization: "org_b" },
+          { id: unknown, organization: undefined }
+        ],
+        Tasks.replay
       )
-      assert.deepStrictEqual(yield* find(id), before)
-    })
-  )
-
-  it.effect("replays nothing for an id that no task has, or that another organization's task has", () =>
-    Effect.gen(function* () {
-      const { dead } = yield* Made
-      const before = yield* find(dead)
-      for (const identity of [
-        { id: "00000000-0000-5000-8000-000000000000", organization: undefined },
-        { id: dead, organization: "org_b" }
-      ]) {
-        assert.deepStrictEqual(yield* Tasks.replay(identity), Tasks.Replay.NotFound())
-      }
-      assert.deepStrictEqual(yield* find(dead), before)
+      const { NotDead, NotFound } = Tasks.Replay
+      assert.deepStrictEqual(replays, [
+        NotDead({ organization: owners.running, state: "running" }),
+        NotFound(),
+        NotFound()
+      ])
+      assert.deepStrictEqual([yield* find(dead), yield* find(running)], before)
     })
   )
 
@@ -187,42 +169,24 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
   )
 })
 
-const timeOf = (time: string | null) =>
-  time === null ? null : DateTime.formatIso(DateTime.makeUnsafe(time)).slice(11, 19)
-
-/** The only task, its times as those of the test's day. */
+/** The only task, without what identifies it, and the time of day of each of its times. */
 const row = Effect.gen(function* () {
   const [{ id } = { id: "" }] = yield* Tasks.list(everything)
   const task = Option.getOrThrow(yield* Tasks.show({ id, organization: undefined }))
-  const { attempts, idempotency_key, invoices_count, invoice_lines_count, last_error, outcome, state } = task
-  return {
-    attempts,
-    idempotency_key,
-    invoices_count,
-    invoice_lines_count,
-    last_error,
-    outcome,
-    state,
-    received_at: timeOf(task.received_at),
-    scheduled_for: timeOf(task.scheduled_for),
-    started_at: timeOf(task.started_at),
-    finished_at: timeOf(task.finished_at)
-  }
+  const times = ["received_at", "scheduled_for", "started_at", "finished_at"] as const
+  const { attempts, last_error, outcome, state } = task
+  return { attempts, last_error, outcome, state, times: times.map((name) => task[name]?.slice(11, 19)) }
 })
 
-const fresh = {
-  idempotency_key: "key",
-  invoices_count: 1,
-  invoice_lines_count: 0,
-  received_at: "09:30:00",
-  scheduled_for: "09:31:00",
-  state: "scheduled",
-  attempts: 0,
+/** The row of a task in a state, and when it was received, is due, started and ended. */
+const rowOf = (state: State, times: string, fields: Partial<Effect.Success<typeof row>> = {}) => ({
+  attempts: 1,
   last_error: null,
   outcome: null,
-  started_at: null,
-  finished_at: null
-}
+  state,
+  times: times.split(" ").map((time) => (time === "-" ? undefined : time)),
+  ...fields
+})
 
 /** Runs with the privileges of a role. */
 const under = Effect.fnUntraced(function* <A, E, R>(role: string, work: Effect.Effect<A, E, R>) {
@@ -238,27 +202,27 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       yield* seedInvoices
       const { fail } = yield* Scheduler
       yield* scheduled(delivery("key"))
-      assert.deepStrictEqual<unknown>(yield* row, fresh)
+      assert.deepStrictEqual(yield* row, rowOf("scheduled", "09:30:00 09:31:00 - -", { attempts: 0 }))
       yield* TestClock.adjust("62 seconds")
       const first = yield* claimOne()
-      const running = { ...fresh, state: "running", attempts: 1, started_at: "09:31:02" }
-      assert.deepStrictEqual<unknown>(yield* row, running)
-      yield* fail(first, "The first reason", Duration.seconds(5))
-      assert.deepStrictEqual<unknown>(yield* row, { ...running, state: "scheduled", last_error: "The first reason" })
+      const times = "09:30:00 09:31:00 09:31:02"
+      assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`))
+      const failed = { last_error: "The first reason" }
+      yield* fail(first, failed.last_error, Duration.seconds(5))
+      assert.deepStrictEqual(yield* row, rowOf("scheduled", `${times} -`, failed))
       yield* TestClock.adjust("5 seconds")
       const second = yield* claimOne()
-      assert.deepStrictEqual<unknown>(yield* row, { ...running, attempts: 2, last_error: "The first reason" })
+      assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`, { ...failed, attempts: 2 }))
       yield* TestClock.adjust("3 seconds")
       yield* completes(second)
       const outcome = outcomeOf({ invoices: { not_found: 1 } })
-      const completed = { ...running, state: "completed", attempts: 2, finished_at: "09:31:10", outcome }
-      assert.deepStrictEqual<unknown>(yield* row, completed)
+      assert.deepStrictEqual(yield* row, rowOf("completed", `${times} 09:31:10`, { attempts: 2, outcome }))
     }).pipe(inItsOwnTime)
   )
 
   it.effect.each(["The last reason", "The worker stopped during the attempt"])(
     "has the time and the reason of its death: %s",
-    (reason) =>
+    (last_error) =>
       Effect.gen(function* () {
         yield* seedInvoices
         const { fail } = yield* Scheduler
@@ -268,16 +232,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
           claim = yield* claimOne()
         }
         yield* TestClock.adjust(lease)
-        if (reason === "The last reason") yield* fail(claim, reason, Duration.zero)
+        if (last_error === "The last reason") yield* fail(claim, last_error, Duration.zero)
         else yield* claimAll()
-        const times = { started_at: "09:31:00", finished_at: "09:32:20" }
-        assert.deepStrictEqual<unknown>(yield* row, {
-          ...fresh,
-          ...times,
-          state: "dead",
-          attempts: 8,
-          last_error: reason
-        })
+        const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:32:20", { attempts: 8, last_error })
+        assert.deepStrictEqual(yield* row, dead)
       }).pipe(inItsOwnTime)
   )
 

@@ -162,9 +162,11 @@ export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Pro
 export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
 
 /** Checks rules over all schedulers, each rule on a new one. */
-export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
+export const suite = (name: string, rules: Readonly<Record<string, Check>>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
     for (const { scheduler, store } of stores) {
-      it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+      it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
+        inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
+      )
     }
   })

@@ -20,14 +20,12 @@ export const faulty = (
   scheduler: Scheduler["Service"],
   { around, task = () => Effect.void }: Faults
 ): Scheduler["Service"] => ({
-  schedule: scheduler.schedule,
+  ...scheduler,
   claim: (limits, lease) => around("claim", scheduler.claim(limits, lease)),
-  runsApart: scheduler.runsApart,
   renew: (claims, lease) => around("renew", scheduler.renew(claims, lease)),
   run: (claims) =>
     around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),
   fail: (claim, reason, retryAfter) => around("fail", scheduler.fail(claim, reason, retryAfter)),
-  empty: scheduler.empty,
   release: (claim) => around("release", scheduler.release(claim)),
   untilDue: around("untilDue", scheduler.untilDue)
 })

@@ -1,6 +1,6 @@
 /**
- * Intakes and workers that are killed with -9, paused or cut off at every step, and a Postgres that is stopped under load:
- * one task for one key, each task runs once in effect, and nothing that was acknowledged is lost.
+ * Workers that are killed with -9 at every step, and a Postgres that is stopped under load: each task runs once in
+ * effect, and nothing that was acknowledged is lost.
  *
  * @module-tag long
  */
@@ -48,19 +48,6 @@ const ranOnce = Effect.fnUntraced(function* (task: string, attempts: number) {
   assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
 })
 
-/** A worker alone, held at a gate with a task. */
-const heldAt = Effect.fnUntraced(function* <E, R>(gate: Gate.Gate, start: Effect.Effect<Program.Program, E, R>) {
-  const { sql } = yield* TestDatabase
-  yield* paused
-  const worker = yield* start
-  const { commit: release } = yield* Gate.close(sql, gate)
-  const task = yield* newTask
-  yield* Gate.areWaiting(sql, 1)
-  return { worker, release, task }
-})
-
-const startWorker = Effect.flatMap(TestDatabase, ({ url }) => Ledger.start("worker", url))
-
 const steps = [
   ["before its claim is committed", "claim", undefined, 1],
   ["after its claim is committed", "claim", "running", 2],
@@ -73,8 +60,12 @@ layer(Successor.layer, options)("A worker", (it) => {
     "killed %s leaves a task that another completes within 2 s, once",
     ([, gate, committed, attempts]) =>
       Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const { release, task, worker } = yield* heldAt(gate, startWorker)
+        const { sql, url } = yield* TestDatabase
+        yield* paused
+        const worker = yield* Ledger.start("worker", url)
+        const { commit: release } = yield* Gate.close(sql, gate)
+        const task = yield* newTask
+        yield* Gate.areWaiting(sql, 1)
         if (committed === undefined) {
           yield* Program.kill(worker)
           // The killed worker's statement must not go on holding its locks for it.
@@ -90,94 +81,6 @@ layer(Successor.layer, options)("A worker", (it) => {
         assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
         yield* ranOnce(task, attempts)
       }).pipe(Effect.ensuring(resumed))
-  )
-
-  it.effect("paused past its lease, while another completes its task, changes nothing when it goes on", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { release, task, worker } = yield* heldAt("claim", startWorker)
-      yield* worker.kill("SIGSTOP")
-      yield* release
-      yield* resumed
-      yield* Ledger.reaches(sql, task, "completed")
-      const completed = yield* sql`select * from deletion_tasks where id = ${task}`
-      yield* paused
-      yield* worker.kill("SIGCONT")
-      yield* ranOnce(task, 2)
-      assert.deepStrictEqual(yield* sql`select * from deletion_tasks where id = ${task}`, completed)
-    }).pipe(Effect.ensuring(resumed))
-  )
-})
-
-/** An intake that is not killed. */
-class Survivor extends Context.Service<Survivor, Program.Program>()(
-  "practice-data/test/system/deletions/Kills/Survivor"
-) {
-  static readonly layer = Layer.effect(
-    Survivor,
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* Gate.install(sql)
-      return yield* Ledger.start("intake", url)
-    })
-  ).pipe(Layer.provideMerge(TestDatabase.layer))
-}
-
-const storedUnder = (key: string) =>
-  Effect.flatMap(
-    TestDatabase,
-    ({ sql }) => sql<{ readonly id: string; readonly received_at: Date; readonly scheduled_for: Date }>`
-      select id, received_at, scheduled_for from deletion_tasks where idempotency_key = ${key}`
-  )
-
-/** Sends a delivery again, and expects its one task in the response and in the store. */
-const deliverAgain = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
-  const answer = yield* Sender.deliver((yield* Survivor).client, delivery)
-  const { received_at, scheduled_for, status, task_id } = yield* Sender.receiptOf(answer)
-  const received = DateTime.toEpochMillis(received_at ?? DateTime.makeUnsafe(0))
-  assert.deepStrictEqual(
-    (yield* storedUnder(delivery.key)).map((row) => [row.id, row.received_at.getTime(), row.scheduled_for.getTime()]),
-    [[task_id, received, DateTime.toEpochMillis(scheduled_for)]]
-  )
-  assert.strictEqual(answer.status, status === "scheduled" ? 202 : 200)
-  return status
-})
-
-layer(Survivor.layer, options)("An intake that is killed", (it) => {
-  const heldBeforeCommit = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
-    const { sql, url } = yield* TestDatabase
-    const victim = yield* Ledger.start("intake", url)
-    const { commit: release } = yield* Gate.close(sql, "delivery")
-    const response = yield* Effect.forkScoped(Effect.flip(Sender.send(victim.client, delivery)))
-    yield* Gate.areWaiting(sql, 1)
-    return { victim, release, response }
-  })
-
-  it.effect("before its COMMIT leaves nothing or one task, and the response to the retry says which", () =>
-    Effect.gen(function* () {
-      const delivery = { key: "killed before", invoices: [1] }
-      const { release, response, victim } = yield* heldBeforeCommit(delivery)
-      yield* Program.kill(victim)
-      assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
-      assert.deepStrictEqual(yield* storedUnder(delivery.key), [])
-      const again = yield* Effect.forkScoped(deliverAgain(delivery))
-      yield* release
-      assert.include(["scheduled", "duplicate"], yield* Fiber.join(again))
-      assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
-    })
-  )
-
-  it.effect("after its COMMIT and before it answers has stored the task, and the retry is a duplicate", () =>
-    Effect.gen(function* () {
-      const delivery = { key: "killed after", invoices: [1] }
-      const { release, response, victim } = yield* heldBeforeCommit(delivery)
-      yield* victim.kill("SIGSTOP")
-      yield* release
-      yield* eventually("a stored task", storedUnder(delivery.key), ({ length }) => length === 1)
-      yield* Program.kill(victim)
-      assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
-      assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
-    })
   )
 })
 

@@ -135,21 +135,13 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
       })
     )
 
-    it.effect("is 401 before its body is looked at", () =>
+    it.effect("is 401 before its body is looked at, and is verified in the bytes that were sent", () =>
       Effect.gen(function* () {
         for (const raw of ["{", " ".repeat(100_000)]) {
           assert.strictEqual((yield* deliver({ raw, headers: yield* signed(newKey()) })).status, 401)
           const taken = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
           assert.strictEqual(taken.status, 422)
         }
-      })
-    )
-
-    it.effect("is verified in the bytes that were sent, whatever the order of fields and the white space", () =>
-      Effect.gen(function* () {
-        const raw = `\n{ "more": "é", "invoices" : [ {"invoice_id":"\\u0069"} ] }\n`
-        const response = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
-        assert.strictEqual(response.status, 202)
       })
     )
 
@@ -168,23 +160,17 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
       })
     )
 
-    it.effect("with one of its secrets is accepted, though another of them is unusable", () =>
+    it.effect.each([
+      ["with one of its secrets, though another of them is unusable", "org_broken"],
+      ["with any secret, where the organization has none", "org_c"]
+    ])("%s is accepted", ([, organization]) =>
       Effect.gen(function* () {
-        const headers = { ...(yield* signed(newKey())), "x-organization-id": "org_broken" }
+        const headers = { ...(yield* signed(newKey())), "x-organization-id": organization }
         assert.strictEqual((yield* deliver({ headers })).status, 202)
       })
     )
   }
 )
-
-layer(layerIntake(services))("where an organization has no signing secret", (it) => {
-  it.effect("a signature is not looked at", () =>
-    Effect.gen(function* () {
-      const headers = { ...(yield* signed(newKey(), { with: [another] })), "x-organization-id": "org_c" }
-      assert.strictEqual((yield* deliver({ headers })).status, 202)
-    })
-  )
-})
 
 const noSecrets = Layer.succeed(
   IntakeSecrets,

@@ -19,8 +19,6 @@ import {
 } from "../../support/deletions/workerFixture.ts"
 import { claimAll, delay, delivery, idsOf, isIdle, scheduled } from "../../support/deletions/support.ts"
 
-const fails: RunTask = () => Effect.fail(new TaskFailed({ message: "No" }))
-
 const takes =
   (time: Duration.Input): RunTask =>
   () =>
@@ -160,21 +158,6 @@ it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itsel
       for (const { attempt } of again) assert.strictEqual(attempt, 2)
     }, runTask)
   })
-)
-
-it.effect("tries a task that fails 8 times, a second apart at least, and then no more", () =>
-  withRuns(function* (runs) {
-    yield* scheduledAll("1")
-    yield* startWorker
-    yield* TestClock.adjust("1 hour")
-    assert.deepStrictEqual(
-      runs.map(({ attempt }) => attempt),
-      [1, 2, 3, 4, 5, 6, 7, 8]
-    )
-    // To the next millisecond, at which a task can be due.
-    for (const [index, { at }] of runs.slice(1).entries()) assert.isAtLeast(at - (runs[index]?.at ?? at), 0.999)
-    yield* isIdle
-  }, fails)
 )
 
 /** Chance at its ends. */
