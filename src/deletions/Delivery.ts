@@ -2,11 +2,11 @@
 import { hash } from "node:crypto"
 import { Array, Order, Predicate, Result, Schema } from "effect"
 import * as Uuid from "uuid"
-import type { RequestInvalid } from "../api/Errors.ts"
-import { invalidAt, invalidRequest, tooLong, validationErrors } from "../api/Faults.ts"
+import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
+import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import {
-  type DeletedInvoice,
-  type DeletedInvoiceLine,
+  DeletedInvoice,
+  DeletedInvoiceLine,
   type DeliveryHeaders,
   InvoiceDeletions,
   maximumItems
@@ -78,16 +78,48 @@ export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [
   }
 }
 
-const decodeItems = Schema.decodeUnknownResult(InvoiceDeletions, { errors: "all" })
+const decoders = {
+  invoices: Schema.decodeUnknownResult(DeletedInvoice, { errors: "all" }),
+  invoice_lines: Schema.decodeUnknownResult(DeletedInvoiceLine, { errors: "all" })
+}
 
 const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
-/** Decodes a body. Of too many items, none is looked at. */
+/** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
+const decodeList = <Item>(
+  name: keyof typeof decoders,
+  list: unknown,
+  decodeItem: (item: unknown) => Result.Result<Item, Schema.SchemaError>,
+  found: Array<ValidationError>
+): ReadonlyArray<Item> => {
+  const items: Array<Item> = []
+  if (list === undefined) return items
+  if (!Array.isArray(list)) {
+    found.push({ loc: ["body", name], ...faults.list })
+    return items
+  }
+  for (const [index, item] of list.entries()) {
+    const decoded = decodeItem(item)
+    if (Result.isSuccess(decoded)) items.push(decoded.success)
+    else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
+    if (found.length >= maximumFaults) break
+  }
+  return items
+}
+
+/** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
 export const decode = (body: unknown): Result.Result<InvoiceDeletions, RequestInvalid> => {
-  const count = Predicate.isObject(body) ? countOf(body["invoices"]) + countOf(body["invoice_lines"]) : 0
-  return count > maximumItems
-    ? Result.fail(invalidAt(["body"], tooLong(maximumItems, maximumItems + 1)))
-    : Result.mapError(decodeItems(body), ({ issue }) => invalidRequest(validationErrors(issue, ["body"])))
+  if (!Predicate.isObject(body)) return Result.fail(invalidAt(["body"], faults.object))
+  const { invoices, invoice_lines } = body
+  const count = countOf(invoices) + countOf(invoice_lines)
+  if (count > maximumItems) return Result.fail(invalidAt(["body"], tooLong(maximumItems, maximumItems + 1)))
+  const found: Array<ValidationError> = []
+  const decoded = {
+    invoices: decodeList("invoices", invoices, decoders.invoices, found),
+    invoice_lines: decodeList("invoice_lines", invoice_lines, decoders.invoice_lines, found)
+  }
+  if (found.length > 0) return Result.fail(invalidRequest(found))
+  return count === 0 ? Result.fail(invalidAt(["body"], faults.noItems)) : Result.succeed(decoded)
 }
 
 const decoder = new TextDecoder()
