@@ -11,7 +11,7 @@ import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
+import type { Deletions } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import {
@@ -78,13 +78,6 @@ export const make = Effect.fnUntraced(function* ({
 
   const at = (time: DateTime.Utc) => Claims.at(sql, time)
 
-  const findTask = ({ fingerprint, organization, taskId }: Delivery) =>
-    stored(sql`
-      select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
-        invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
-        fingerprint = ${fingerprint} as "isSame"
-      from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
-
   const mostTasks = sql.literal(`limit ${Math.max(bounds.known.tasks, bounds.unknown.tasks)}`)
 
   /** Counts the backlog of an organization. Only the index for turns has this order. */
@@ -130,7 +123,7 @@ export const make = Effect.fnUntraced(function* ({
   return {
     schedule: Effect.fn("Scheduler.schedule")(
       function* (delivery) {
-        const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
+        const { fingerprint, invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
@@ -145,7 +138,7 @@ export const make = Effect.fnUntraced(function* ({
             organization_id, id, idempotency_key, fingerprint, payload,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
-            ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
+            ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
             ${payload}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
             ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
@@ -154,7 +147,11 @@ export const make = Effect.fnUntraced(function* ({
             receipt: { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           })
         }
-        const [first] = yield* findTask(delivery)
+        const [first] = yield* stored(sql`
+          select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
+            invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
+            fingerprint = ${fingerprint} as "isSame"
+          from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
         if (first === undefined && isFull) return ScheduleOutcome.Full()
         if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
         return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })

@@ -32,17 +32,12 @@ export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly li
 export const bodyReader = ({ each, together } = limits) => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async ({ body, headers }: Response): Promise<Uint8Array<ArrayBuffer>> => {
-    if (body === null) return new Uint8Array()
-    if (Number(headers.get("content-length") ?? 0) > each) {
-      await body.cancel()
-      throw new BodyTooLarge({ limit: "each" })
-    }
+  return async ({ body }: Response): Promise<Uint8Array<ArrayBuffer>> => {
     const chunks: Array<Uint8Array> = []
     let length = 0
     try {
       // Leaving the loop cancels the body.
-      for await (const chunk of body) {
+      for await (const chunk of body ?? []) {
         length += chunk.length
         held += chunk.length
         if (length > each) throw new BodyTooLarge({ limit: "each" })

@@ -150,10 +150,6 @@ export const outstanding = (sql: PgClient.PgClient) =>
     ([row]) => row?.open ?? 0
   )
 
-/** Waits until every task is completed. */
-export const untilCompleted = (sql: PgClient.PgClient) =>
-  eventually("all tasks are completed", outstanding(sql), (count) => count === 0)
-
 /** Waits until a task is in a state. */
 export const reaches = (sql: PgClient.PgClient, task: string, state: string) =>
   eventually(`a task that is ${state}`, entryOf(sql, task), (entry) => entry?.state === state)

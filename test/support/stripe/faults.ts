@@ -43,17 +43,12 @@ export const unknownKey = answer(
   })
 )
 
-/** Answers with a body of so many bytes that is a list, whether or not it says its length first. */
+/** Answers with a body of so many bytes that is a list. */
 export const large =
-  (bytes: number, saysLength: boolean): Fault =>
+  (bytes: number): Fault =>
   (response) => {
-    const [before, after] = [
-      '{"object":"list","data":[{"id":"ch_1","filler":"',
-      '"}],"has_more":false,"url":"/v1/charges"}'
-    ]
-    const length: Readonly<Record<string, string>> = saysLength ? { "content-length": String(bytes) } : {}
-    response.writeHead(200, { "content-type": "application/json", ...length })
-    response.end(`${before}${"x".repeat(bytes - before.length - after.length)}${after}`)
+    const [before, after] = ['{"data":[{"id":"ch_1","filler":"', '"}],"has_more":false}']
+    answer(200, `${before}${"x".repeat(bytes - before.length - after.length)}${after}`)(response)
   }
 
 /** Answers with a page for people, as something in between would. */

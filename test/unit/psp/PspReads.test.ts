@@ -227,7 +227,7 @@ const make = () => {
 }
 
 /** A body of pieces of these sizes, which then ends or hangs; how many were asked for, and whether it was cancelled. */
-const bodyOf = (sizes: ReadonlyArray<number>, hangs = false, headers: Readonly<Record<string, string>> = {}) => {
+const bodyOf = (sizes: ReadonlyArray<number>, hangs = false) => {
   const state = { isCancelled: false, pieces: 0 }
   const stream = new ReadableStream<Uint8Array>(
     {
@@ -243,17 +243,15 @@ const bodyOf = (sizes: ReadonlyArray<number>, hangs = false, headers: Readonly<R
     },
     { highWaterMark: 0 }
   )
-  return { response: new Response(stream, { headers }), state }
+  return { response: new Response(stream), state }
 }
 
 describe("bodies of the processor", () => {
-  it.effect.each([
-    ["at the first byte past it", bodyOf([5, 5, 1, 1, 1]), 3],
-    ["unread, if its length says so", bodyOf([5, 5], false, { "content-length": "11" }), 0]
-  ] as const)("past the limit are cancelled %s", ([, { response, state }, pieces]) =>
+  it.effect("are cancelled at the first byte past the limit", () =>
     Effect.gen(function* () {
+      const { response, state } = bodyOf([5, 5, 1, 1, 1])
       assert.deepStrictEqual((yield* Effect.flip(make()(response))).cause, new BodyTooLarge({ limit: "each" }))
-      assert.deepStrictEqual(state, { isCancelled: true, pieces })
+      assert.deepStrictEqual(state, { isCancelled: true, pieces: 3 })
     })
   )
 
