@@ -1,7 +1,7 @@
 /**
  * Any schedule of deliveries, rounds, faults, kills, pauses and clock jumps against a small model, in memory and over
- * Postgres: it runs exactly once in effect with any number of workers, killed at any
- * point; never before its time; dead after 8 attempts; nothing is lost.
+ * Postgres: a task runs exactly once in effect with any number of workers, killed at any point; never before its time;
+ * dead after 8 attempts; nothing is lost.
  */
 import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Layer, Schema } from "effect"

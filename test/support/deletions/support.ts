@@ -1,6 +1,6 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
 import { assert, layer, type Vitest } from "@effect/vitest"
-import { Data, Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
@@ -35,14 +35,11 @@ export const delivery = (
   owner = organization
 ) => deliveryOf({ "idempotency-key": key, "x-organization-id": owner }, deletions)
 
-/** A step did not end as the test needs it to. */
-export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly what: string; readonly was: unknown }> {}
-
 /** Schedules what must be new. */
 export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof delivery>) {
   const { schedule } = yield* Scheduler
   const was = yield* schedule(given)
-  return was._tag === "Scheduled" ? was.receipt : yield* new Unexpected({ what: "a new task", was })
+  return was._tag === "Scheduled" ? was.receipt : assert.fail(`A new task is ${was._tag}`)
 })
 
 /** Claims tasks of some kinds. */
@@ -57,7 +54,7 @@ export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit,
 /** Claims the one task that is due. */
 export const claimOne = Effect.fnUntraced(function* () {
   const [claim, ...others] = yield* claimAll()
-  return claim === undefined || others.length > 0 ? yield* new Unexpected({ what: "one due task", was: others }) : claim
+  return claim === undefined || others.length > 0 ? assert.fail("Not one task is due") : claim
 })
 
 /** Schedules a task, lets its time come, and claims it. */
@@ -81,7 +78,7 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
 export const runOne = Effect.fnUntraced(function* (claim: Claim) {
   const { run } = yield* Scheduler
   const [outcome] = yield* run([claim])
-  return outcome ?? (yield* new Unexpected({ what: "an outcome", was: outcome }))
+  return outcome ?? assert.fail("A task has no outcome")
 })
 
 /** Checks that a claim completes its task. */
@@ -159,7 +156,7 @@ export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Pro
 }
 
 /** What a test does with a scheduler. */
-export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
+export type Check<A = unknown> = Effect.Effect<A, SchedulerUnavailable | TaskFailed, Scheduler>
 
 /** Checks rules over all schedulers, each rule on a new one. */
 export const suite = (name: string, rules: Readonly<Record<string, Check>>) =>
