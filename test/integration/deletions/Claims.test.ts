@@ -14,9 +14,11 @@ import {
   delay,
   delivery,
   idsOf,
+  inItsOwnTime,
   isFinished,
   isSuperseded,
   lease,
+  overPostgres,
   scheduled,
   suite,
   takenOver
@@ -287,3 +289,14 @@ suite("organizations take turns:", {
     assert.isEmpty(yield* claimSome({ due: 8, except }))
   })
 })
+
+overPostgres("organizations take turns:", (it) =>
+  it.effect("each is reached, though more have a backlog than a claim has places", () =>
+    Effect.gen(function* () {
+      yield* Effect.all([backlog(9, "org_a"), backlog(9, "org_b"), backlog(9, "org_c")])
+      yield* TestClock.adjust(delay)
+      const claims = yield* Effect.replicateEffect(claimSome({ due: 2 }), 4)
+      assert.strictEqual(new Set(ownersOf(claims.flat())).size, 3)
+    }).pipe(inItsOwnTime)
+  )
+)
