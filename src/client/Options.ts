@@ -59,16 +59,6 @@ export interface Settings {
 // Timers count to 2^31 milliseconds, and a response may be held back beyond the timeout.
 const longestTimeout = 2_000_000_000
 
-const checkedTimeout = (timeout: number) => {
-  if (timeout > 0 && timeout <= longestTimeout) return timeout
-  throw new RangeError(`timeout must be a number of milliseconds, more than 0 and at most ${longestTimeout}`)
-}
-
-const checkedRetries = (maxRetries: number) => {
-  if (Number.isInteger(maxRetries) && maxRetries >= 0) return maxRetries
-  throw new RangeError("maxRetries must be an integer, 0 or more")
-}
-
 /** The address before `/api`. No message shows a URL, which may hold a password. */
 const originOf = (baseUrl: string) => {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
@@ -84,12 +74,13 @@ const originOf = (baseUrl: string) => {
 export const settingsWith = (
   settings: Settings,
   { headers, maxRetries = settings.maxRetries, timeout = settings.timeout }: RequestOptions
-): Settings => ({
-  ...settings,
-  timeout: checkedTimeout(timeout),
-  maxRetries: checkedRetries(maxRetries),
-  headers: { ...settings.headers, ...headers }
-})
+): Settings => {
+  if (!(timeout > 0 && timeout <= longestTimeout)) {
+    throw new RangeError(`timeout must be a number of milliseconds, more than 0 and at most ${longestTimeout}`)
+  }
+  if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new RangeError("maxRetries must be an integer, 0 or more")
+  return { ...settings, timeout, maxRetries, headers: { ...settings.headers, ...headers } }
+}
 
 /** The settings of a client. Throws if an option is invalid. */
 export const settingsOf = (options: ClientOptions): Settings => {

@@ -19,20 +19,11 @@ const largestLivePage = 100
 /** The last records whose ids are kept, so that memory is bounded. */
 const remembered = 10_000
 
-const paging = new Set(["limit", "offset", "starting_after"])
-
 /** A walk sets these itself. */
-const refusePaging = (filters: object): void => {
-  const given = Object.entries(filters).find(([name, value]) => paging.has(name) && value !== undefined)
-  if (given !== undefined) {
-    throw new TypeError(`all does not take ${given[0]}: it reads all pages, of pageSize records each`)
-  }
-}
-
-/** Pages overlap by one record, so a page of one would never advance. */
-const pageSizeOf = ({ pageSize = largestPage }: AllOptions) => {
-  if (Number.isInteger(pageSize) && pageSize >= 2 && pageSize <= largestPage) return pageSize
-  throw new RangeError(`pageSize must be an integer from 2 to ${largestPage}`)
+const refusePaging = (filters: Readonly<Record<string, unknown>>): void => {
+  const given = ["limit", "offset", "starting_after"].find((name) => filters[name] !== undefined)
+  if (given === undefined) return
+  throw new TypeError(`all does not take ${given}: it reads all pages, of pageSize records each`)
 }
 
 /**
@@ -49,8 +40,12 @@ export async function* walk<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
-  refusePaging(filters)
-  const pageSize = pageSizeOf(options)
+  refusePaging({ ...filters })
+  const { pageSize = largestPage } = options
+  // Pages overlap by one record, so a page of one would never advance.
+  if (!Number.isInteger(pageSize) || pageSize < 2 || pageSize > largestPage) {
+    throw new RangeError(`pageSize must be an integer from 2 to ${largestPage}`)
+  }
   const idOf = (record: AnyRecord) => String(record[id])
   const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))
   const known = new Map<string, string>()
@@ -94,7 +89,7 @@ export async function* walkLive<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
-  refusePaging(filters)
+  refusePaging({ ...filters })
   const path = `/${name}/search`
   let after: string | undefined
   for (;;) {
@@ -125,15 +120,6 @@ interface FeedPage {
   readonly has_more: boolean
 }
 
-const ignore = () => {}
-
-/** A request for a page, and the cursor of the one after it, which comes before the page. */
-interface Asked<Page> {
-  readonly cursor: string | null | undefined
-  readonly next: Promise<string | null | undefined>
-  readonly page: Promise<Page>
-}
-
 export async function* changes<Page extends FeedPage>(
   post: Post,
   path: string,
@@ -147,18 +133,14 @@ export async function* changes<Page extends FeedPage>(
     throw new RangeError(`wait must be from 1 to ${longestWait} seconds where changes are followed`)
   const left = new AbortController()
   const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
-  const ask = (cursor: string | null | undefined): Asked<Page> => {
-    let announce: (next?: string | null) => void = ignore
-    const next = new Promise<string | null | undefined>((resolve) => {
-      announce = resolve
-    })
-    const onHeaders = (headers: Headers) => announce(headers.get("x-changes-next"))
+  /** Asks for a page. The cursor of the next one comes before it. */
+  const ask = (cursor: string | null | undefined) => {
+    const next = Promise.withResolvers<string | null>()
+    const onHeaders = (headers: Headers) => next.resolve(headers.get("x-changes-next"))
     const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
-    void page.then(
-      () => announce(),
-      () => announce()
-    )
-    return { cursor, next, page }
+    const end = () => next.resolve(null)
+    void page.then(end, end)
+    return { cursor, next: next.promise, page }
   }
   try {
     for (let asked = ask(from); ;) {

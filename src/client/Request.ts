@@ -1,7 +1,7 @@
 /** Sends requests: each with a timeout and a limit of its response's size, and again if a retry may help. */
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
-import { type Fetch, type RequestOptions, type Settings, settingsWith } from "./Options.ts"
+import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
 import { type Answer, answerOf, type Read, type Reply, resultOf, type Subject, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
@@ -51,22 +51,6 @@ const textOf = async (response: Response, signal: AbortSignal): Promise<string> 
   }
 }
 
-type OnHeaders = (headers: Headers) => void
-
-const perform = async (
-  fetch: Fetch,
-  url: string,
-  init: RequestInit,
-  signal: AbortSignal,
-  onHeaders?: OnHeaders
-): Promise<Reply> => {
-  const response = await fetch(url, { ...init, method: "POST", signal, redirect: "manual" })
-  // A redirect that a browser hides from its page.
-  const status = response.type === "opaqueredirect" ? 302 : response.status
-  if (response.ok) onHeaders?.(response.headers)
-  return { url, status, headers: response.headers, text: await textOf(response, signal) }
-}
-
 /** The reason of a failed connection, in the words of the deepest cause. */
 const reasonOf = (cause: unknown): string => {
   let reason = ""
@@ -88,12 +72,20 @@ const exchange = async (
   signal?.throwIfAborted()
   const host = new URL(origin).origin
   const controller = new AbortController()
+  const url = `${origin}${path}`
+  const perform = async () => {
+    const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
+    // A redirect that a browser hides from its page.
+    const status = response.type === "opaqueredirect" ? 302 : response.status
+    if (response.ok) onHeaders?.(response.headers)
+    return { url, status, headers: response.headers, text: await textOf(response, controller.signal) }
+  }
   const abort = () => controller.abort(signal?.reason)
   signal?.addEventListener("abort", abort, { once: true })
   const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
   const timer = setTimeout(() => controller.abort(late), timeout)
   try {
-    return await abortable(perform(fetch, `${origin}${path}`, init, controller.signal, onHeaders), controller.signal)
+    return await abortable(perform(), controller.signal)
   } catch (cause) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) throw late
@@ -114,30 +106,23 @@ const exchange = async (
 /** Statuses that may be another one the next time. 408, 502 and 504 are of a connection or a gateway. */
 const retried = new Set([408, 429, 502, 503, 504])
 
-// Milliseconds.
-const firstBackoff = 500
-const longestBackoff = 8000
-
 /** The longest Retry-After that is honored, in seconds; beyond it, the request fails. */
 const longestRetryAfter = 60
 
-/** Milliseconds until the next attempt: full jitter over a backoff that doubles. Undefined: no retry. */
+/** Milliseconds until the next attempt: full jitter over a backoff that doubles, up to 8 seconds. Undefined: no retry. */
 const delayAfter = (error: unknown, retries: number): number | undefined => {
-  const backoff = Math.random() * Math.min(longestBackoff, firstBackoff * 2 ** retries)
+  const backoff = Math.random() * Math.min(8000, 500 * 2 ** retries)
   if (error instanceof ConnectionError || error instanceof TimeoutError) return backoff
   if (!(error instanceof PracticeDataError) || !retried.has(error.status ?? 0)) return undefined
   const { retryAfter = 0 } = error
   return retryAfter > longestRetryAfter ? undefined : retryAfter * 1000 + backoff
 }
 
-const isInvalid = (value: unknown) =>
-  (typeof value === "number" && !Number.isFinite(value)) || (value instanceof Date && Number.isNaN(value.getTime()))
-
 /** JSON would make an invalid date null, which counts as absent and widens the result. */
 const stringify = (body: object): string => {
   for (const [name, value] of Object.entries(body)) {
-    if (isInvalid(value))
-      throw new RangeError(`${name} is ${value instanceof Date ? "an invalid date" : String(value)}`)
+    if (value instanceof Date && Number.isNaN(value.getTime())) throw new RangeError(`${name} is an invalid date`)
+    if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}`)
   }
   return JSON.stringify(body)
 }
@@ -150,7 +135,7 @@ export interface Sent<A> extends Subject {
   /** The milliseconds for which the service may hold the response back, beyond the timeout. */
   readonly held?: number
   /** Called with the headers of a success, before its body has come. */
-  readonly onHeaders?: OnHeaders
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {

@@ -61,17 +61,14 @@ export interface Subject {
 /** Reads the body of a success. Undefined: it is not such a body. */
 export type Read<A> = (json: unknown, headers: Headers) => A | undefined
 
-const isFault = (value: unknown): value is ValidationError =>
-  isObject(value) &&
-  Array.isArray(value["loc"]) &&
-  typeof value["msg"] === "string" &&
-  typeof value["type"] === "string"
+const isText = (value: unknown): value is string => typeof value === "string"
 
-const shown = 3
+const isFault = (value: unknown): value is ValidationError =>
+  isObject(value) && Array.isArray(value["loc"]) && isText(value["msg"]) && isText(value["type"])
 
 const summaryOf = (faults: ReadonlyArray<ValidationError>) => {
-  const texts = faults.slice(0, shown).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`)
-  if (faults.length > shown) texts.push(`and ${faults.length - shown} more`)
+  const texts = faults.slice(0, 3).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`)
+  if (faults.length > 3) texts.push(`and ${faults.length - 3} more`)
   return texts.join("; ")
 }
 
@@ -136,7 +133,7 @@ const failureOf = (subject: Subject, reply: Reply): Errors.PracticeDataError => 
   }
   // The intake's 503 has the body of a receipt.
   const said = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
-  const detail = typeof said === "string" ? said : undefined
+  const detail = isText(said) ? said : undefined
   // A program may take a 404 for a record that is gone, so the service itself has to say so.
   if (status !== 429 && status < 500 && (detail === undefined || !isOurs)) return unexpected(subject, reply)
   const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
@@ -157,8 +154,6 @@ const isRecord = <Item>(value: unknown): value is Item => isObject(value)
 
 const isListOf = <Item>(value: unknown, is: (item: unknown) => item is Item): value is Array<Item> =>
   Array.isArray(value) && value.every(is)
-
-const isText = (value: unknown): value is string => typeof value === "string"
 
 export const readRecord =
   <Item>(id: string): Read<Item> =>

@@ -92,6 +92,7 @@ describe("an invalid option", () => {
     [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must not have a query/],
     [{ ...options, apiKey: "" }, /apiKey is missing/],
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
+    [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
     [{ ...options, timeout: 0 }, /timeout must be/],
     [{ ...options, timeout: Number.NaN }, /timeout must be/],
     [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
@@ -170,15 +171,8 @@ describe("neither a key nor a secret", () => {
       const sender = new InvoiceDeletions({ baseUrl, organization: "org", secret, fetch, maxRetries: 0 })
       assertIsPrivate(await failureOf(sender.send({ invoices: [{ invoice_id: "i" }] })))
     }
-    for (const wrong of [`${apiKey}\n`, `${apiKey} `, `${apiKey}é`]) {
-      assert.throws(() => new PracticeData({ baseUrl, apiKey: wrong }), /^apiKey has/)
-    }
-    const invalid = { baseUrl, organization: "org", secret: `${secret}§` }
-    assert.throws(() => new InvoiceDeletions(invalid), /^secret must be whsec_ and base64$/)
   })
 })
-
-const detail = (text: string) => ({ detail: text })
 
 const html =
   (status: number, text = "<html>\n  <h1>Welcome to nginx</h1></html>"): Step =>
@@ -187,13 +181,10 @@ const html =
 
 /** Responses, by what they are. */
 const others = {
-  "a 404 of FastAPI": json(detail("Not Found"), { status: 404 }),
-  "a 404 that is worded like ours": json(detail("No such record"), { status: 404 }),
+  "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
   "a 404 of HTML": html(404),
-  "a 401 of another server": json(detail("Authentication credentials were not provided."), { status: 401 }),
   "a login page": html(401),
-  "a 400 of a proxy": json(detail("Bad Request"), { status: 400 }),
-  "a 410 of another server": json(detail("Gone"), { status: 410 }),
+  "a 410 of another server": json({ detail: "Gone" }, { status: 410 }),
   "a 422 of another server": json(
     { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
     { status: 422 }
@@ -234,24 +225,15 @@ const typed = (fetch: Client.Fetch, id: string, path = "/api/v3") =>
   )
 
 describe("a response of another server", () => {
-  test.effect.each(Object.entries<Step>(others))(
-    "is an UnexpectedResponseError with the whole URL, and no error of the typed client: %s",
-    ([, step]) =>
-      Effect.gen(function* () {
-        for (const failure of yield* Effect.promise(() => failuresOf(step))) {
-          assert.instanceOf(failure, Client.UnexpectedResponseError)
-          assert.isUndefined(failure.detail)
-          assert.match(failure.message, /^\d{3} from http:\/\/service.test\/api\/v\d\/.*Check the base URL/)
-          assert.match(
-            failure.message,
-            /not a response of Practice Data, but ("<html> <h1>Wel|an empty|"\{"body|other)/
-          )
-          assert.notInclude(failure.message, "private")
-        }
-        const failure = yield* typed(steps(step).fetch, "charge_1")
-        assert.include(["HttpClientError", "SchemaError"], failure._tag)
-      })
-  )
+  test.each(Object.entries<Step>(others))("is an UnexpectedResponseError with the whole URL: %s", async (_, step) => {
+    for (const failure of await failuresOf(step)) {
+      assert.instanceOf(failure, Client.UnexpectedResponseError)
+      assert.isUndefined(failure.detail)
+      assert.match(failure.message, /^\d{3} from http:\/\/service.test\/api\/v\d\/.*Check the base URL/)
+      assert.match(failure.message, /not a response of Practice Data, but ("<html> <h1>Wel|an empty|"\{"body|other)/)
+      assert.notInclude(failure.message, "private")
+    }
+  })
 
   test("is named by its redirect, which is not followed", async () => {
     const { fetch, sent } = steps(redirect)
@@ -306,7 +288,7 @@ describe("a response of another server", () => {
 
   test.effect("refuses a copy", () =>
     Effect.gen(function* () {
-      const client = clientOf(steps(others["a 404 of FastAPI"]).fetch)
+      const client = clientOf(steps(others["a 404 that is worded like ours"]).fetch)
       const source = Source.make(baseUrl, client)
       const failures = [
         yield* Effect.flip(source.organization),
