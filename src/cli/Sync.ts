@@ -1,26 +1,79 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Duration, Effect, Layer, Option } from "effect"
+import { resolve } from "node:path"
+import { Config, Duration, Effect, Option, Redacted, Result } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
+import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
+import * as NdjsonTarget from "./sync/NdjsonTarget.ts"
+import * as ParquetTarget from "./sync/ParquetTarget.ts"
+import * as PostgresTarget from "./sync/PostgresTarget.ts"
 import * as Progress from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
+import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Table.ts"
-import { targetOf } from "./sync/targetOf.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { documented } from "./Usage.ts"
+import { documented, misused } from "./Usage.ts"
+
+const refuse = (message: string) => misused(["sync"], message)
+
+/** A path as the user meant it: npm runs `npm run cli` in the folder of the package. */
+const fromFolderOfUser = (path: string) =>
+  Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]).pipe(
+    Effect.map(([folder, script]) => (script === "cli" ? resolve(folder, path) : path)),
+    Effect.orElseSucceed(() => path)
+  )
+
+interface TargetOptions {
+  readonly schema: Option.Option<string>
+  readonly compact: boolean
+  readonly softDelete: boolean
+}
+
+/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
+export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: TargetOptions) {
+  const isPostgres = /^postgres(ql)?:/i.test(text)
+  const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
+  const given = text.slice(prefix.length)
+  if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
+  if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
+    return yield* refuse("--compact is for a folder of NDJSON.")
+  if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
+  if (isPostgres) {
+    const parsed = ConnectionUrl.parse(text)
+    if (Result.isFailure(parsed)) {
+      return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
+    }
+    const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
+    return PostgresTarget.make({
+      url: Redacted.make(text),
+      database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
+      schema: Option.getOrElse(schema, () => inUrl),
+      softDelete
+    })
+  }
+  if (given === "") return yield* refuse("The target has no path.")
+  const path = yield* fromFolderOfUser(given)
+  if (kind === "parquet") return ParquetTarget.make(path)
+  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
+  if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {
+    return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
+  }
+  if (kind === "" && /^[a-z][a-z\d+.-]+:/i.test(text)) {
+    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+  }
+  return NdjsonTarget.make(path, compact)
+})
 
 const names = tables.map(({ resource }) => resource)
 
-const reports = { text: Progress.text, json: Progress.json, none: () => Progress.quiet }
+const reports = { text: Progress.text, json: Progress.json, none: Progress.quiet }
 
-/** Has the files that are made be readable by their user alone, and those made after it be as before. */
-const layerPrivateFiles = Layer.effectDiscard(
-  Effect.acquireRelease(
-    Effect.sync(() => process.umask(0o077)),
-    (before) => Effect.sync(() => process.umask(before))
-  )
+/** Until the scope closes, only their user can read files that are made. */
+const privateFiles = Effect.acquireRelease(
+  Effect.sync(() => process.umask(0o077)),
+  (before) => Effect.sync(() => process.umask(before))
 )
 
 export const sync = Command.make(
@@ -57,28 +110,22 @@ export const sync = Command.make(
       "Go on with a copy that was made from another address, as the service has moved"
     )
   },
-  Effect.fn(
-    function* (options) {
-      const source = Source.make(options.url, yield* clientOf(["sync"], options))
-      const wanted = tables.filter(
-        ({ resource }) => options.resource.length === 0 || options.resource.includes(resource)
-      )
-      const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-      const progress = Option.getOrElse(options.progress, () => (canAnimate ? "text" : "json"))
-      const report = reports[progress](wanted.map(({ resource }) => resource))
-      yield* Effect.sync(endAtSecondSignal)
-      yield* Sync.run({
-        source,
-        target: yield* targetOf(options.target, options),
-        report,
-        tables: wanted,
-        watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
-        allowNewUrl: options.allowNewUrl
-      })
-    },
-    Effect.scoped,
-    Effect.provide(layerPrivateFiles)
-  )
+  Effect.fn(function* (options) {
+    const source = Source.make(options.url, yield* clientOf(["sync"], options))
+    const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
+    const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+    const progress = Option.getOrElse(options.progress, () => (canAnimate ? "text" : "json"))
+    yield* privateFiles
+    yield* Effect.sync(endAtSecondSignal)
+    yield* Sync.run({
+      source,
+      target: yield* targetOf(options.target, options),
+      report: reports[progress](wanted.map(({ resource }) => resource)),
+      tables: wanted,
+      watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
+      allowNewUrl: options.allowNewUrl
+    })
+  }, Effect.scoped)
 ).pipe(
   documented(
     "Keep a copy of the records in Postgres, SQLite or files",

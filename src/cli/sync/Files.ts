@@ -1,99 +1,115 @@
-/** Durable changes of files: neither a kill nor a power cut leaves half of one. */
-import { existsSync, lstatSync } from "node:fs"
-import { Effect, FileSystem, Path, Predicate, Stream } from "effect"
-import type { PlatformError } from "effect/PlatformError"
+/** Files of a copy, SQLite's among them. A change is on disk when it ends: neither a kill nor a power cut leaves half of it. */
+import * as fs from "node:fs"
+import { dirname } from "node:path"
+import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
+import * as FileLock from "../../process/FileLock.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
-
-// The disk is full or fails, or a file was removed, which is made again when the target is opened.
-const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
-
-/** The failure of a target in files. A retry may help if the system was short of something. */
-export const failureOf = (target: string, cause: unknown): Failed => {
-  const message = `${target} cannot be used: ${Failure.reasonOfFile(cause)}`
-  const isTemporary = Predicate.hasProperty(cause, "code") && temporary.has(cause.code)
-  return isTemporary ? new Unavailable({ message }) : new Refused({ message })
-}
-
-/** Refuses a symbolic link to nothing, which would make a file in another place. */
-export const refuseDangling = (path: string) =>
-  // A path that cannot be examined cannot be made either.
-  Effect.try(() => lstatSync(path).isSymbolicLink() && !existsSync(path)).pipe(
-    Effect.orElseSucceed(() => false),
-    Effect.flatMap((isDangling) =>
-      isDangling
-        ? Effect.fail(new Refused({ message: `${path} is a symbolic link to something that does not exist.` }))
-        : Effect.void
-    )
-  )
+import * as Target from "./Target.ts"
 
 /** The prefix of the files in a folder beside those of the resources. */
 export const ownPrefix = "_practice_data_sync"
 
-/** Turns a failure with a file into one of its target. */
-export const asTarget =
-  (target: string) =>
-  <A, R>(effect: Effect.Effect<A, PlatformError | Failed, R>): Effect.Effect<A, Failed, R> =>
-    Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(failureOf(target, error.cause ?? error)))
+/** The system's codes for SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL and SQLITE_CANTOPEN. */
+const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "ENOSPC", 14: "EACCES" }
 
-type Pieces = Stream.Stream<Uint8Array, PlatformError | Failed>
+// The disk is full or fails, or a file was removed, which is made again when the target is opened.
+const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
 
-export type Files = Effect.Success<typeof make>
+export const failureOf = (target: string, cause: unknown): Failed => {
+  if (FileLock.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
+  // The last byte of an extended result code.
+  const found = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
+  const reason = found === undefined ? cause : { code: found }
+  const message = `${target} cannot be used: ${Failure.reasonOfFile(reason)}`
+  const isTemporary = Predicate.hasProperty(reason, "code") && temporary.has(reason.code)
+  return isTemporary ? new Unavailable({ message }) : new Refused({ message })
+}
 
-/** Operations on files. Each is on disk when it ends. */
-export const make = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+/** Works with files, or runs statements of SQLite. Failures are those of the target. */
+export const attempt = <A>(target: string, work: () => A): Effect.Effect<A, Failed> =>
+  Effect.try({ try: work, catch: (cause) => failureOf(target, cause) })
 
-  const writeTo = Effect.fnUntraced(function* (handle: FileSystem.File, pieces: Pieces) {
-    let bytes = 0
-    yield* Stream.runForEach(pieces, (piece) => {
-      bytes += piece.length
-      return handle.writeAll(piece)
-    })
-    yield* handle.sync
-    return bytes
+/** Refuses a symbolic link to nothing, which would make a file in another place. */
+const refuseDangling = (path: string) =>
+  Effect.try(() => fs.lstatSync(path).isSymbolicLink() && !fs.existsSync(path)).pipe(
+    // A path that cannot be examined cannot be made either.
+    Effect.orElseSucceed(() => false),
+    Effect.filterOrFail(
+      (isDangling) => !isDangling,
+      () => new Refused({ message: `${path} is a symbolic link to something that does not exist.` })
+    )
+  )
+
+/** Opens a SQLite file until the scope closes. */
+export const openSqlite = Effect.fnUntraced(function* (target: string, file: string) {
+  const { DatabaseSync } = yield* FileLock.sqlite
+  yield* refuseDangling(file)
+  return yield* Effect.acquireRelease(
+    attempt(target, () => new DatabaseSync(file, { timeout: 10_000 })),
+    (database) => Effect.sync(() => database.close())
+  )
+})
+
+/** Takes a place for this process alone until the scope closes. */
+export const lock = Effect.fnUntraced(function* (place: Target.Place, file: string) {
+  yield* refuseDangling(file)
+  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(place.name, cause))
+  if (!isTaken) return yield* Target.inUse(place)
+})
+
+/** Makes a folder if there is none. Refuses one that has files, unless one of them is of the copy. */
+export const takeFolder = Effect.fnUntraced(function* ({ elsewhere, name }: Target.Place, folder: string, own: string) {
+  yield* refuseDangling(folder)
+  const found = yield* attempt(name, () => {
+    fs.mkdirSync(folder, { recursive: true })
+    return fs.readdirSync(folder)
   })
-
-  const remove = (file: string) => fs.remove(file, { force: true })
-
-  /** Writes a new file in the place of any other. Returns the bytes written. */
-  const write = Effect.fnUntraced(function* (file: string, pieces: Pieces) {
-    yield* remove(file)
-    return yield* writeTo(yield* fs.open(file, { flag: "wx" }), pieces)
-  }, Effect.scoped)
-
-  /** Puts a file that is on disk in the place of another. */
-  const replace = Effect.fnUntraced(function* (from: string, to: string) {
-    yield* fs.rename(from, to)
-    // Not every system can sync a folder: there, a rename lasts once the system has written it.
-    yield* Effect.ignore(Effect.flatMap(fs.open(path.dirname(to)), (folder) => folder.sync))
-  }, Effect.scoped)
-
-  return {
-    fs,
-    path,
-    remove,
-    write,
-    replace,
-    /** Writes at a position of a file, in the place of what follows. Returns the bytes written. */
-    writeAt: Effect.fnUntraced(function* (file: string, position: number, pieces: Pieces) {
-      const handle = yield* fs.open(file, { flag: "r+" })
-      yield* handle.truncate(position)
-      yield* handle.seek(BigInt(position), "start")
-      return yield* writeTo(handle, pieces)
-    }, Effect.scoped),
-    /** Makes a folder if there is none. Refuses one that has files, unless one of them is of the copy. */
-    takeFolder: Effect.fnUntraced(function* (folder: string, own: string, elsewhere: string) {
-      yield* refuseDangling(folder)
-      yield* fs.makeDirectory(folder, { recursive: true })
-      const found = yield* fs.readDirectory(folder)
-      const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
-      if (other !== undefined && !found.includes(own)) {
-        return yield* new Refused({
-          message: `The folder ${folder} has files that practice-data did not create, such as ${other}. Choose ${elsewhere}.`
-        })
-      }
+  const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
+  if (other !== undefined && !found.includes(own)) {
+    return yield* new Refused({
+      message: `The folder ${folder} has files that practice-data did not create, such as ${other}. Choose ${elsewhere}.`
     })
   }
 })
+
+export const remove = (path: string) => fs.rmSync(path, { force: true })
+
+/** Opens a file or folder while work lasts. */
+export const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
+  const handle = fs.openSync(path, flags)
+  try {
+    return work(handle)
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+/** Writes at a position of a file, in the place of what follows. Returns the size of the file. */
+export const writeAt = (file: string, position: number, pieces: Iterable<string | Uint8Array>): number => {
+  fs.truncateSync(file, position)
+  return using(file, "a", (handle) => {
+    for (const piece of pieces) fs.writeFileSync(handle, piece)
+    fs.fsyncSync(handle)
+    return fs.fstatSync(handle).size
+  })
+}
+
+/** Puts a new file in the place of another. */
+export const replace = (from: string, to: string) => {
+  using(from, "r+", fs.fsyncSync)
+  fs.renameSync(from, to)
+  try {
+    using(dirname(to), "r", fs.fsyncSync)
+  } catch {
+    // Not every system can sync a folder: there, a rename lasts once the system has written it.
+  }
+}
+
+/** Writes a file in the place of another. */
+export const write = (file: string, text: string) => {
+  const next = `${file}.next`
+  remove(next)
+  fs.writeFileSync(next, text, { flag: "wx" })
+  replace(next, file)
+}

@@ -2,6 +2,8 @@
  * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is
  * a SQLite file beside them. At the end of each round, the files of the resources that have changed are rewritten.
  */
+import { existsSync } from "node:fs"
+import { join, resolve } from "node:path"
 import type { DatabaseSync, SQLOutputValue } from "node:sqlite"
 import { DateTime, Effect } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
@@ -28,10 +30,7 @@ const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Partial<SchemaEle
   date: { type: "INT32", converted_type: "DATE" }
 }
 
-// A double has every decimal of 15 digits.
-const double: Partial<SchemaElement> = { type: "DOUBLE" }
-
-/** Has 1 for each column with a number that has more than 4 decimals, or more than 11 digits before them. */
+/** A row with 1 for each column with a number that has more than 4 decimals, or more than 11 digits before them. */
 const findDoubles = (database: DatabaseSync, { columns, name }: Table) => {
   const numbers = columns.filter(({ type }) => type === "numeric").map((column) => quoteName(column.name))
   const tests = numbers.map((one) => `, max(${one} <> round(${one}, 4) or abs(${one}) >= 1e11) as ${one}`)
@@ -39,14 +38,17 @@ const findDoubles = (database: DatabaseSync, { columns, name }: Table) => {
 }
 
 /** The elements of the schema for a column. A list has three: itself, its repeated group, and the item. */
-const elementsOf = ({ name, type }: Column, isDouble: boolean): ReadonlyArray<SchemaElement> =>
-  type === "text[]"
-    ? [
-        { name, converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
-        { name: "list", num_children: 1, repetition_type: "REPEATED" },
-        { name: "element", ...elements.text, repetition_type: "OPTIONAL" }
-      ]
-    : [{ name, ...(isDouble ? double : elements[type]), repetition_type: "OPTIONAL" }]
+const elementsOf = ({ name, type }: Column, isDouble: boolean): ReadonlyArray<SchemaElement> => {
+  if (type === "text[]") {
+    return [
+      { name, converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
+      { name: "list", num_children: 1, repetition_type: "REPEATED" },
+      { name: "element", ...elements.text, repetition_type: "OPTIONAL" }
+    ]
+  }
+  // A double has every decimal of 15 digits.
+  return [{ name, ...(isDouble ? ({ type: "DOUBLE" } as const) : elements[type]), repetition_type: "OPTIONAL" }]
+}
 
 /** A value of a SQLite copy as the writer takes it. */
 const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown => {
@@ -60,47 +62,43 @@ const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown =
 /** The rows in memory at the same time, and in a row group. */
 const rowsAtOnce = 50_000
 
-/** Writes the rows of a table of a SQLite copy to a new file. */
 const writeRows = (file: string, database: DatabaseSync, table: Table) => {
   const { columns } = table
   const doubles = findDoubles(database, table)
   const fields = columns.flatMap((column) => elementsOf(column, doubles?.[column.name] === 1))
   const schema = [{ name: "root", num_children: columns.length }, ...fields]
   const writer = new ParquetWriter({ writer: fileWriter(file), schema, createdBy: "practice-data" })
-  let data = columns.map((): Array<unknown> => [])
+  let rows: Array<Readonly<Record<string, SQLOutputValue>>> = []
   const writeGroup = () => {
-    const columnData = columns.map(({ name }, index) => ({ name, data: data[index] ?? [] }))
+    const columnData = columns.map(({ name, type }) => ({ name, data: rows.map((row) => valueOf(type, row[name])) }))
     void writer.write({ columnData, rowGroupSize: rowsAtOnce })
-    data = columns.map(() => [])
+    rows = []
   }
   const select = database.prepare(`select * from ${quoteName(table.name)} order by id`)
   // An integer of SQLite may be one that no number is.
   select.setReadBigInts(true)
   for (const row of select.iterate()) {
-    columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, row[name])))
-    if (data[0]?.length === rowsAtOnce) writeGroup()
+    rows.push(row)
+    if (rows.length === rowsAtOnce) writeGroup()
   }
-  if (data[0]?.length !== 0) writeGroup()
+  if (rows.length > 0) writeGroup()
   void writer.finish()
 }
 
 /** The target of a folder, which is made if there is none. */
-export const make = Effect.fnUntraced(function* (given: string) {
-  const files = yield* Files.make
-  const { fs, path } = files
-  const folder = path.resolve(given)
+export const make = (given: string): Target.Target => {
+  const folder = resolve(given)
   const place: Target.Place = { name: `parquet:${given}`, elsewhere: "another folder" }
-  const { elsewhere, name } = place
-  const asTarget = Files.asTarget(name)
+  const { name } = place
   const storeName = `${Files.ownPrefix}.db`
-  const store = path.join(folder, storeName)
+  const store = join(folder, storeName)
   const copyTarget = Sqlite.make(store, place)
+  const attempt = <A>(work: () => A) => Files.attempt(name, work)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* files.takeFolder(folder, storeName, elsewhere)
+    yield* Files.takeFolder(place, folder, storeName)
     const copy = yield* copyTarget.open(opening)
-    const database = yield* Sqlite.open(name, store)
-    const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
+    const database = yield* Files.openSqlite(name, store)
     // The version of a table of which its file was written, with that of the types. The column was for a cursor once.
     yield* attempt(() =>
       database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
@@ -109,30 +107,27 @@ export const make = Effect.fnUntraced(function* (given: string) {
       `select version || ', types 2' as version, files.resource as written, cursor
        from _practice_data_sync_resources left join _practice_data_sync_files files using (resource) where resource = ?`
     )
+    const record = database.prepare("insert or replace into _practice_data_sync_files values (?, ?)")
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
-      const file = path.join(folder, `${table.name}.parquet`)
+      const file = join(folder, `${table.name}.parquet`)
       const next = `${file}.next`
       const { cursor, version = "", written } = (yield* attempt(() => stateOf.get(table.resource))) ?? {}
-      const exists = yield* fs.exists(file)
+      const exists = existsSync(file)
       if (exists && written === null) return yield* Target.notOurs(`file ${file}`, place)
       if (exists && cursor === version) return
-      yield* files.remove(next)
-      yield* attempt(() => writeRows(next, database, table))
-      yield* Effect.scoped(Effect.flatMap(fs.open(next, { flag: "r+" }), (made) => made.sync))
-      const record = (at: SQLOutputValue) =>
-        attempt(() =>
-          database.prepare("insert or replace into _practice_data_sync_files values (?, ?)").run(table.resource, at)
-        )
-      // The file is known as ours before it exists.
-      yield* record(null)
-      yield* files.replace(next, file)
-      yield* record(version)
+      yield* attempt(() => {
+        Files.remove(next)
+        writeRows(next, database, table)
+        // The file is known as ours before it exists.
+        record.run(table.resource, null)
+        Files.replace(next, file)
+        record.run(table.resource, version)
+      })
     })
 
-    return { ...copy, finish: asTarget(Effect.forEach(opening.tables, writeFile, { discard: true })) }
+    return { ...copy, finish: Effect.forEach(opening.tables, writeFile, { discard: true }) }
   })
 
-  const target: Target.Target = { name, open: (opening) => asTarget(open(opening)) }
-  return target
-})
+  return { name, open }
+}

@@ -4,7 +4,7 @@ import type { Client } from "pg"
 import * as Route from "../../database/Route.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type { Column, ColumnType } from "./Table.ts"
+import type { ColumnType } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 export interface Options {
@@ -39,15 +39,12 @@ const elementOf = (value: unknown) =>
   Predicate.isString(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : "NULL"
 
 /** A value as COPY takes it. */
-const fieldOf = (value: unknown, type?: ColumnType) => {
+const fieldOf = (value: unknown, type: ColumnType) => {
   if (Predicate.isNullish(value)) return "\\N"
   if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return String(value)
   if (type === "text[]" && Array.isArray(value)) return escape(`{${value.map(elementOf).join(",")}}`)
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
-
-const lineOf = (columns: ReadonlyArray<Column>, row: ReadonlyArray<unknown>) =>
-  row.map((value, index) => fieldOf(value, columns[index]?.type)).join("\t")
 
 /** Opens a session on the server of a route, until the scope closes. */
 const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, toFailure: (cause: unknown) => Failed) {
@@ -76,13 +73,9 @@ const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, toFailure: 
   })
   // The statement that runs, and each one after it, fails too.
   client.on("error", () => {})
+  const end = Effect.tryPromise(() => client.end())
   yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () =>
-    Effect.ignore(
-      Effect.timeout(
-        Effect.tryPromise(() => client.end()),
-        "2 seconds"
-      )
-    )
+    Effect.ignore(Effect.timeout(end, "2 seconds"))
   )
   return client
 })
@@ -137,8 +130,7 @@ export const make = (options: Options): Target.Target => {
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
-        begin: "begin; set local work_mem = '64MB'",
-        beginStaging: "begin; set local synchronous_commit = off",
+        begin: (isStaging) => run(`begin; set local ${isStaging ? "synchronous_commit = off" : "work_mem = '64MB'"}`),
         run,
         columnsOf: (table) =>
           run(
@@ -148,8 +140,8 @@ export const make = (options: Options): Target.Target => {
           ),
         append: (table, columns, rows) => {
           const statement = `copy ${quote(table)} (${SqlCopy.namesOf(columns)}) from stdin`
-          const lines = Buffer.from(rows.map((row) => `${lineOf(columns, row)}\n`).join(""))
-          return copyIn(client, statement, lines, toFailure)
+          const lines = rows.map((row) => columns.map(({ name, type }) => fieldOf(row[name], type)).join("\t"))
+          return copyIn(client, statement, Buffer.from(`${lines.join("\n")}\n`), toFailure)
         },
         adopt: (staged, table, isSoft, now) =>
           Effect.gen(function* () {

@@ -1,107 +1,97 @@
 /** Reports of a running sync: lines for a person, lines of JSON for a program, or warnings only. */
-import { Clock, Data, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect } from "effect"
 import { note, print } from "../../process/Printed.ts"
 import type { Change } from "./Target.ts"
 
-export type Event = Data.TaggedEnum<{
+type Said =
   /** The target was opened, for the first time. */
-  Opened: { readonly organization: string; readonly url: string; readonly target: string }
-  /** A round begins. */
-  Started: {}
-  /** A page was applied. */
-  Applied: { readonly changes: ReadonlyArray<Change> }
-  /** The copy has all changes that the service has shown. */
-  InStep: { readonly lag: number }
+  | { readonly event: "opened"; readonly organization: string; readonly url: string; readonly target: string }
   /** A sentence for the user. */
-  Note: { readonly message: string }
-}>
-export const Event = Data.taggedEnum<Event>()
+  | { readonly event: "note"; readonly message: string }
+
+export type Event =
+  | Said
+  /** A round begins. */
+  | { readonly event: "started" }
+  /** A page was applied. */
+  | { readonly event: "applied"; readonly changes: ReadonlyArray<Change> }
+  /** The copy has all changes that the service has shown. */
+  | { readonly event: "in_step"; readonly lag: number }
 
 export type Report = (event: Event) => Effect.Effect<void>
 
 interface Changes {
-  records: number
-  removed: number
+  readonly records: number
+  readonly removed: number
 }
 
-/** The changes of a resource in a round. */
-interface Count extends Changes {
-  readonly resource: string
-  /** The time of the last line about them, in milliseconds. */
-  notedAt: number
-}
-
-/** A line of a report, as a program reads it. */
 type Line =
-  | { readonly event: "opened"; readonly organization: string; readonly url: string; readonly target: string }
-  | { readonly event: "note"; readonly message: string }
-  | (Readonly<Changes> & { readonly event: "applied"; readonly resource: string })
-  | (Readonly<Changes> & { readonly event: "in_step"; resource: string; seconds: number; lag: number })
-  | (Readonly<Changes> & { readonly event: "done"; readonly seconds: number })
+  | Said
+  | (Changes & { readonly event: "applied"; readonly resource: string })
+  | (Changes & { readonly event: "in_step"; resource: string; seconds: number; lag: number })
+  | (Changes & { readonly event: "done"; readonly seconds: number })
 
 /** Milliseconds between two lines about pages of a resource. */
 const interval = 1000
 
 /** The lines of events, from counts of the changes of resources since the copy was last in step. */
 const makeLines = (resources: ReadonlyArray<string>) => {
-  let counts = new Map<string, Count>()
+  let counts = new Map<string, { records: number; removed: number; notedAt: number }>()
   let since: number | undefined
   let isFirst = true
 
+  const started = (now: number): ReadonlyArray<Line> => {
+    if (since !== undefined) return []
+    since = now
+    counts = new Map(resources.map((resource) => [resource, { records: 0, removed: 0, notedAt: now }]))
+    return []
+  }
+
   const applied = (changes: ReadonlyArray<Change>, now: number): ReadonlyArray<Line> => {
-    const changed = new Set<Count>()
     for (const change of changes) {
       const count = counts.get(change.resource)
-      if (count === undefined) continue
-      changed.add(count)
-      if ("record" in change) count.records += 1
-      if ("removed" in change) count.removed += 1
+      if (count !== undefined && "record" in change) count.records += 1
+      if (count !== undefined && "removed" in change) count.removed += 1
     }
-    const due = [...changed].filter(({ notedAt }) => now - notedAt >= interval)
-    return due.map((count) => {
+    return [...new Set(changes.map(({ resource }) => resource))].flatMap((resource) => {
+      const count = counts.get(resource)
+      if (count === undefined || now - count.notedAt < interval) return []
       count.notedAt = now
-      return { event: "applied", resource: count.resource, records: count.records, removed: count.removed }
+      return [{ event: "applied", resource, records: count.records, removed: count.removed }]
     })
   }
 
-  const ended = (lag: number, now: number): ReadonlyArray<Line> => {
-    const shown = [...counts.values()].filter(({ records, removed }) => isFirst || records + removed > 0)
+  const inStep = (lag: number, now: number): ReadonlyArray<Line> => {
     const seconds = (now - (since ?? now)) / 1000
     const total = { records: 0, removed: 0 }
-    const lines = shown.map(({ records, removed, resource }): Line => {
+    const lines = [...counts].flatMap(([resource, { records, removed }]): ReadonlyArray<Line> => {
       total.records += records
       total.removed += removed
-      return { event: "in_step", resource, records, removed, seconds, lag }
+      const isShown = isFirst || records + removed > 0
+      return isShown ? [{ event: "in_step", resource, records, removed, seconds, lag }] : []
     })
     since = undefined
     isFirst = false
-    return shown.length === 0 ? [] : [...lines, { event: "done", ...total, seconds }]
+    return lines.length === 0 ? [] : [...lines, { event: "done", ...total, seconds }]
   }
 
   return (event: Event, now: number): ReadonlyArray<Line> => {
-    switch (event._tag) {
-      case "Opened":
-        return [{ event: "opened", organization: event.organization, url: event.url, target: event.target }]
-      case "Note":
-        return [{ event: "note", message: event.message }]
-      case "Applied":
+    switch (event.event) {
+      case "started":
+        return started(now)
+      case "applied":
         return applied(event.changes, now)
-      case "InStep":
-        return ended(event.lag, now)
-      case "Started":
-        if (since !== undefined) return []
-        since = now
-        counts = new Map(
-          resources.map((resource) => [resource, { resource, records: 0, removed: 0, notedAt: now }] as const)
-        )
-        return []
+      case "in_step":
+        return inStep(event.lag, now)
+      default:
+        return [event]
     }
   }
 }
 
 const number = new Intl.NumberFormat("en")
 
-const textOf = ({ records, removed }: Readonly<Changes>) =>
+const textOf = ({ records, removed }: Changes) =>
   `${number.format(records)} record${records === 1 ? "" : "s"}${removed === 0 ? "" : `, ${number.format(removed)} removed`}`
 
 /** A line for a person; none for a resource without changes. */
@@ -135,4 +125,4 @@ export const json = reporter((line, now) => [
 ])
 
 /** Warnings only, on standard error. */
-export const quiet: Report = (event) => (event._tag === "Note" ? note(event.message) : Effect.void)
+export const quiet = (): Report => (event) => (event.event === "note" ? note(event.message) : Effect.void)

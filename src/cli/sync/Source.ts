@@ -10,9 +10,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorEx
 
 /** The records of the organization that the API key belongs to. */
 export interface Source {
-  /** The address of the service. */
   readonly url: string
-  /** The id of the organization. */
   readonly organization: Effect.Effect<string, Failed>
   /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
   readonly changes: (
@@ -30,21 +28,16 @@ const encode = Schema.encodeEffect(Cursor)
 
 const ownResource = "organization"
 
-const pageSize = 1000
-
 /** The page for no resource that has a feed. */
 const nothing: Page = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
-
-/** The status of what a service does not do at all. */
-const notImplemented = 501
 
 const isTemporary = (cause: unknown) => {
   if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
   const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
-  return status === 429 || (status >= 500 && status !== notImplemented)
+  // A service that does not implement a request never will.
+  return status === 429 || (status >= 500 && status !== 501)
 }
 
-/** The service at an address, as the client was given it. */
 export const make = (given: string, client: Client.PracticeData): Source => {
   const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
   // Compression costs more than a connection within this machine. Without TLS, `fetch` by itself takes no better one than gzip.
@@ -77,9 +70,9 @@ export const make = (given: string, client: Client.PracticeData): Source => {
   /** Adds the record of the organization to the end of a round, if it has changed. */
   const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined, isFirst: boolean) {
     const [record, after] = yield* Effect.map(own, (found) => [found, JSON.stringify(found)] as const)
-    const reset: ReadonlyArray<Change> = isFirst ? [] : [{ resource: ownResource, reset: true }]
-    const added = before === undefined ? reset : []
-    const body = after === before ? page.body : [...page.body, ...added, { resource: ownResource, record }]
+    const isNew = before === undefined && !isFirst
+    const reset: ReadonlyArray<Change> = isNew ? [{ resource: ownResource, reset: true }] : []
+    const body = after === before ? page.body : [...page.body, ...reset, { resource: ownResource, record }]
     return { ...page, body, cursor: yield* Effect.orDie(encode({ feed: page.cursor, own: after })) }
   })
 
@@ -89,7 +82,7 @@ export const make = (given: string, client: Client.PracticeData): Source => {
     const before = hasOwn ? position.own : undefined
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
-    const options = { resources: others, limit: pageSize, signal, headers }
+    const options = { resources: others, limit: 1000, signal, headers }
     const pages: Stream.Stream<Page, Failed | CursorExpired> =
       others.length > 0
         ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)

@@ -3,7 +3,7 @@
  * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
  * first round ends.
  */
-import { DateTime, Effect, Predicate, Schema } from "effect"
+import { DateTime, Effect, Schema } from "effect"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
@@ -17,9 +17,8 @@ export interface Dialect extends Target.Place {
   readonly typeOf: (type: ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
-  readonly begin: string
-  /** Begins a transaction that a crash of the database may undo, as a whole. */
-  readonly beginStaging: string
+  /** Begins a transaction. A crash of the database may undo one that only stages changes, as a whole. */
+  readonly begin: (isStaging: boolean) => Effect.Effect<unknown, Failed>
   readonly run: (statement: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
@@ -27,7 +26,7 @@ export interface Dialect extends Target.Place {
   readonly append: (
     table: string,
     columns: ReadonlyArray<Column>,
-    rows: ReadonlyArray<ReadonlyArray<unknown>>
+    rows: ReadonlyArray<Row>
   ) => Effect.Effect<unknown, Failed>
   /**
    * Makes a table of the copy of one that has a staged record for each id, and no removal, without writing the rows again.
@@ -49,10 +48,9 @@ const stagedTable = ({ name }: Table) => `_practice_data_sync_staged_${name}`
 /** Of a staged change: true for a removal. A reset has neither this nor an id. */
 const isRemoved: Column = { name: "_removed", type: "boolean" }
 
-/** A name in quotes, which keep its capitals. */
+/** Quotes keep the capitals of a name. */
 export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** The names of columns, separated by commas. */
 export const namesOf = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
 const Mark = Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
@@ -67,12 +65,10 @@ const decodeMark = Schema.decodeUnknownEffect(Mark)
 const decodeProgress = Schema.decodeUnknownEffect(Progress)
 const encodeProgress = Schema.encodeEffect(Progress)
 
-/** The values of a staged change, in the order of its columns. */
-const valuesOf = ({ columns }: Table, change: Target.Change): ReadonlyArray<unknown> => {
-  const record: unknown = "record" in change ? change.record : undefined
-  if (Predicate.isReadonlyObject(record)) return [...columns.map(({ name }) => record[name]), false]
-  const [id, removed] = "removed" in change ? [change.removed, true] : [null, null]
-  return [id, ...columns.slice(1).map(() => null), removed]
+/** The row of a staged change. */
+const rowOf = (change: Target.Change): Row => {
+  if ("record" in change) return { ...change.record, [isRemoved.name]: false }
+  return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
 }
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
@@ -81,9 +77,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
-  const transaction = <A>(begin: string, work: Effect.Effect<A, Failed>) =>
+  const transaction = <A>(work: Effect.Effect<A, Failed>, isStaging: boolean) =>
     Effect.acquireUseRelease(
-      run(begin),
+      dialect.begin(isStaging),
       () => work,
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
@@ -205,7 +201,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const { staged } = found
     return yield* advance(found, { ...without(found), ...(staged && { staged: without(staged) }) })
   })
-  let progress = yield* transaction(dialect.begin, opened)
+  let progress = yield* transaction(opened, false)
 
   const present = Effect.gen(function* () {
     const made = options.tables.filter(({ resource }) => !unmade.has(resource))
@@ -218,28 +214,23 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
-  /** Makes the table of a resource of its staged records. Returns false if the table is still empty. */
-  const adopt = Effect.fnUntraced(function* (table: Table, now: string) {
-    const isAdopted = yield* dialect.adopt(stagedTable(table), table.name, softDelete, now)
-    if (isAdopted) yield* ensureStaged(table)
-    else yield* ensureTable(table)
-    return isAdopted
-  })
-
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
     const count = run(`update ${resources} set version = version + 1 where resource = $1`, [table.resource])
-    if (unmade.has(table.resource) && (yield* adopt(table, now))) {
-      yield* count
-      return
+    if (unmade.has(table.resource)) {
+      if (yield* dialect.adopt(stagedTable(table), table.name, softDelete, now)) {
+        yield* ensureStaged(table)
+        return yield* count
+      }
+      yield* ensureTable(table)
     }
     const [row] = yield* run(
       `select count(*) as changes, count(id) - count(distinct id) as superseded,
          coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`
     )
     const [changes = 0, superseded, reset = 0] = [row?.["changes"], row?.["superseded"], row?.["reset"]].map(Number)
-    if (changes === 0) return
+    if (changes === 0) return []
     const latest =
       superseded === 0
         ? `${staged} where _position > ${reset} and`
@@ -266,7 +257,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
        ${isEmpty ? "" : `on conflict (id) do update set ${sets.join(", ")}`}`,
       [now]
     )
-    yield* count
+    return yield* count
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
@@ -281,7 +272,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       // A reset of a table that is not made yet takes effect at once.
       const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
       if (from > 0) yield* run(`delete from ${quote(stagedTable(table))}`)
-      const rows = given.slice(from).map((change) => valuesOf(table, change))
+      const rows = given.slice(from).map(rowOf)
       if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
     }
     if (!isLast) return next
@@ -293,9 +284,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     else for (const table of tables) yield* run(`delete from ${table}`)
     if (!page.has_more) {
       const inStep = wanted.map((resource) => `'${resource}'`).join(", ")
-      // Changes behind an open transaction are not in the copy.
-      const at = DateTime.formatIso(DateTime.subtract(now, { seconds: page.is_consistent ? 0 : page.lag }))
-      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [at])
+      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [
+        Target.inStepAt(page, now)
+      ])
     }
     return next
   })
@@ -303,14 +294,11 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const copy: Target.Copy = {
     state: orGone(Effect.map(present, () => progress.staged ?? progress)),
     apply: (page, wanted) =>
-      Effect.map(
-        orGone(transaction(Target.endsRound(page) ? dialect.begin : dialect.beginStaging, apply(page, wanted))),
-        (next) => {
-          if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
-          progress = next
-          return next.staged ?? next
-        }
-      ),
+      Effect.map(orGone(transaction(apply(page, wanted), !Target.endsRound(page))), (next) => {
+        if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
+        progress = next
+        return next.staged ?? next
+      }),
     finish: Effect.void
   }
   return copy

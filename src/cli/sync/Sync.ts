@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import { type Failed, Unavailable } from "../Usage.ts"
-import { Event, type Report } from "./Progress.ts"
+import type { Report } from "./Progress.ts"
 import type { Source } from "./Source.ts"
 import type { Table } from "./Table.ts"
 import { type Copy, type Page, resets, type Target } from "./Target.ts"
@@ -20,16 +20,11 @@ export interface Options {
   readonly allowNewUrl: boolean
 }
 
-/** The longest outage without `watch`. An outage at the start fails at once. */
-const patience = Duration.minutes(1)
-
-const longestPause = Duration.seconds(15)
+/** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
+const patience = 60_000
 
 /** In seconds. Some transaction is always open on a busy server. */
 const shortestLag = 5
-
-/** The pages read ahead of the one that is applied. */
-const ahead = 2
 
 /** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
 const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: boolean) => {
@@ -46,11 +41,11 @@ const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: 
     /** Waits until the next attempt. Fails once the outage has lasted too long. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
       const now = yield* Clock.currentTimeMillis
-      if (!isWatching && now - (since ?? now) > Duration.toMillis(patience)) return yield* error
+      if (!isWatching && now - (since ?? now) > patience) return yield* error
       if (since === undefined) yield* note(`${error.message}. Trying again.`)
       since ??= now
       yield* Effect.sleep(pause)
-      pause = Duration.min(Duration.times(pause, 2), longestPause)
+      pause = Duration.min(Duration.times(pause, 2), Duration.seconds(15))
     })
   }
 }
@@ -79,7 +74,7 @@ const makeFieldCheck = (tables: ReadonlyArray<Table>, note: (message: string) =>
 export const run = (options: Options): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
   const asked = tables.map(({ resource }) => resource)
-  const note = (message: string) => report(Event.Note({ message }))
+  const note = (message: string) => report({ event: "note", message })
   const outage = makeOutage(note, watch !== undefined)
   const checkFields = makeFieldCheck(tables, note)
 
@@ -97,10 +92,11 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
         yield* checkFields(page)
         yield* keep(page, resources)
         yield* outage.end
-        yield* report(Event.Applied({ changes: page.body }))
+        yield* report({ event: "applied", changes: page.body })
       })
     const follow = Effect.suspend(() =>
-      Stream.runForEach(Stream.buffer(source.changes(state.cursor, asked), { capacity: ahead }), receive(asked))
+      // Two pages are read ahead of the one that is applied.
+      Stream.runForEach(Stream.buffer(source.changes(state.cursor, asked), { capacity: 2 }), receive(asked))
     )
     const load: Effect.Effect<void, Failed> = Effect.andThen(keep(resets(asked), asked), follow).pipe(
       Effect.catchTag("CursorExpired", () => restart)
@@ -120,21 +116,12 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     return last
   })
 
-  let hasBegun = false
-  const opened = Effect.gen(function* () {
-    const origin = { organization: yield* source.organization, url: source.url }
-    const copy = yield* target.open({ ...options, origin })
-    if (!hasBegun) yield* report(Event.Opened({ ...origin, target: target.name }))
-    hasBegun = true
-    return copy
-  })
-
   let isLagNoted = false
   const round = Effect.fnUntraced(function* (copy: Copy) {
-    yield* report(Event.Started())
+    yield* report({ event: "started" })
     const { is_consistent, lag } = yield* readRound(copy)
     yield* Effect.uninterruptible(copy.finish)
-    yield* report(Event.InStep({ lag }))
+    yield* report({ event: "in_step", lag })
     const isBehind = !is_consistent && lag > shortestLag
     if (isBehind && !isLagNoted) {
       yield* note(
@@ -144,8 +131,12 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     isLagNoted = isBehind
   })
 
+  let hasBegun = false
   const session = Effect.gen(function* () {
-    const copy = yield* opened
+    const origin = { organization: yield* source.organization, url: source.url }
+    const copy = yield* target.open({ ...options, origin })
+    if (!hasBegun) yield* report({ event: "opened", ...origin, target: target.name })
+    hasBegun = true
     while (true) {
       yield* round(copy)
       if (watch === undefined) return

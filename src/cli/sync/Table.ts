@@ -15,7 +15,6 @@ export interface Column {
 export interface Table {
   /** As in the paths of the API: `consumption-logs`. */
   readonly resource: string
-  /** `consumption_logs`. */
   readonly name: string
   /** In the order of the record's fields. The first one is `id`. */
   readonly columns: ReadonlyArray<Column>

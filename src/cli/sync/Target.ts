@@ -1,5 +1,5 @@
 /** The place of a copy. Each kind of target implements this, and survives a kill at any point. */
-import { Effect, Schema, type Scope } from "effect"
+import { DateTime, Effect, Schema, type Scope } from "effect"
 import { type Failed, Refused } from "../Usage.ts"
 import type { Table } from "./Table.ts"
 
@@ -74,6 +74,10 @@ export const formatVersion = 2
 
 /** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
 export const endsRound = ({ has_more, is_consistent }: Page) => is_consistent || !has_more
+
+/** The time at which the copy was in step after this page. Changes behind an open transaction are not in it. */
+export const inStepAt = ({ is_consistent, lag }: Page, now: DateTime.Utc) =>
+  DateTime.formatIso(DateTime.subtract(now, { seconds: is_consistent ? 0 : lag }))
 
 /** The page that begins a load: what does not come again until the round ends is gone. */
 export const resets = (resources: ReadonlyArray<string>): Page => ({

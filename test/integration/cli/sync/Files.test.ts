@@ -1,24 +1,19 @@
 /** The places that a copy in files accepts, and a full disk. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, FileSystem, Option } from "effect"
+import { Effect, Option } from "effect"
 import * as Files from "../../../../src/cli/sync/Files.ts"
-import * as Sqlite from "../../../../src/cli/sync/SqliteTarget.ts"
-import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
+import { targetOf } from "../../../../src/cli/Sync.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import * as Readers from "./readers.ts"
 import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 
-const open = (text: string) =>
-  targetOf(text, { schema: Option.none(), compact: false, softDelete: false }).pipe(
-    Effect.flatMap((target) => target.open(opening)),
-    Effect.scoped,
-    Effect.provide(NodeServices.layer)
-  )
+const targetAt = (text: string) => targetOf(text, { schema: Option.none(), compact: false, softDelete: false })
+
+const open = (text: string) => Effect.scoped(Effect.flatMap(targetAt(text), (target) => target.open(opening)))
 
 it.effect.each(["sqlite", "ndjson", "parquet"])(
   "%s: a symbolic link is followed to what exists, and never makes anything elsewhere",
@@ -64,27 +59,26 @@ it.effect.each([
 ] as const)("a copy in NDJSON %s", ([, name, change, refusal]) =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const target = yield* targetOf(folder, { schema: Option.none(), compact: false, softDelete: false })
-    const opened = target.open(opening)
+    const target = yield* targetAt(folder)
     yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
     const file = join(folder, name)
     const before = readFileSync(file, "utf8")
     writeFileSync(file, change(before))
     if (refusal === undefined) {
-      yield* Effect.scoped(opened)
+      yield* open(folder)
       assert.strictEqual(readFileSync(file, "utf8"), before)
     } else {
-      const { _tag, message } = yield* Effect.flip(Effect.scoped(opened))
+      const { _tag, message } = yield* Effect.flip(open(folder))
       assert.strictEqual(_tag, "Refused")
       assert.include(message, refusal)
     }
-  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  }).pipe(Effect.scoped)
 )
 
 it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with finer ones has doubles", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const target = yield* targetOf(`parquet:${folder}`, { schema: Option.none(), compact: false, softDelete: false })
+    const target = yield* targetAt(`parquet:${folder}`)
     const typeOf = (column: string) => Effect.promise(() => Readers.typeInParquet(folder, "charges", column))
     const copy = (at: number, net_paid: number) =>
       syncWith(target, () => page(at, [charge(`${at}`, "1", { net_paid })]), { resources: ["charges"] })
@@ -97,21 +91,18 @@ it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with 
     }
     const statement = "select type from pragma_table_info('charges') where name = 'net_paid'"
     assert.deepStrictEqual(Readers.query(join(folder, "_practice_data_sync.db"), statement), [{ type: "decimal" }])
-  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  }).pipe(Effect.scoped)
 )
 
 it.effect("a full disk is waited out", () =>
   Effect.gen(function* () {
-    const database = yield* Sqlite.open("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
+    const database = yield* Files.openSqlite("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
     database.exec("create table copy (text); pragma max_page_count = 4")
-    const inSqlite = Sqlite.attempt("sqlite:copy.db", () =>
-      database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
-    )
-    const writing = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.writeFileString("/dev/full", "x"))
-    for (const written of [inSqlite, Files.asTarget("ndjson:copy")(writing)]) {
-      const error = yield* Effect.flip(written)
+    const inSqlite = () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
+    for (const writing of [inSqlite, () => writeFileSync("/dev/full", "x")]) {
+      const error = yield* Effect.flip(Files.attempt("a copy", writing))
       assert.strictEqual(error._tag, "Unavailable", error.message)
       assert.include(error.message, "cannot be used: the disk is full. Free some space")
     }
-  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  }).pipe(Effect.scoped)
 )

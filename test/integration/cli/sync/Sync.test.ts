@@ -32,8 +32,8 @@ const stand = Effect.gen(function* () {
     }),
     statuses: () =>
       Object.fromEntries([...inSqlite(file, "charges")].map(([id, json]) => [id, JSON.parse(json).status])),
-    notes: () => events.flatMap((event) => (event._tag === "Note" ? [event.message] : [])),
-    tags: () => events.map(({ _tag }) => _tag)
+    notes: () => events.flatMap((event) => (event.event === "note" ? [event.message] : [])),
+    names: () => events.map(({ event }) => event)
   }
 })
 
@@ -44,9 +44,9 @@ const watch = Duration.seconds(5)
 
 it.effect("reports a round, and fails at once when the service refuses, or is down from the start", () =>
   Effect.gen(function* () {
-    const { notes, run, tags } = yield* stand
+    const { names, notes, run } = yield* stand
     yield* run((at) => page(at + 1, [], { has_more: at === 0 }))
-    assert.deepStrictEqual(tags(), ["Opened", "Started", "Applied", "Applied", "InStep"])
+    assert.deepStrictEqual(names(), ["opened", "started", "applied", "applied", "in_step"])
     const refused = new Refused({ message: "The service refuses" })
     assert.strictEqual(yield* Effect.flip(run(() => Effect.fail(refused))), refused)
     assert.strictEqual(yield* Effect.flip(run(() => page(1), { source: { organization: down } })), unavailable)

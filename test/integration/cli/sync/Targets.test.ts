@@ -276,19 +276,17 @@ for (const { kind, make } of stands) {
       Effect.gen(function* () {
         const { run, statuses, tables: copied } = yield* stand
         if (copied === undefined) return
-        const written = Effect.map(
-          copied.run("select id from @charges where _synced_at = (select max(_synced_at) from @charges)"),
-          (rows) => rows.map(({ id }) => id)
-        )
+        const idsOf = (where: string) =>
+          Effect.map(copied.run(`select id from @charges where ${where} order by id`), (rows) =>
+            rows.map(({ id }) => id)
+          )
+        const written = idsOf("_synced_at = (select max(_synced_at) from @charges)")
+        const marked = idsOf("_removed_at is not null")
         yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), charge("c", "1")]))
         yield* run(() => page(2, [charge("b", "2"), gone("c")]))
         assert.deepStrictEqual(yield* written, ["b"])
 
         const soft = (script: Script) => syncWith(copied.softDeleting, script)
-        const marked = Effect.map(
-          copied.run("select id from @charges where _removed_at is not null order by id"),
-          (rows) => rows.map(({ id }) => id)
-        )
         yield* soft(() => page(3, [gone("a"), charge("d", "3"), gone("never")]))
         assert.deepStrictEqual(yield* marked, ["a"])
         yield* soft(() => page(4, [reset(), charge("a", "4")]))

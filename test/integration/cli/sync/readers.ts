@@ -12,7 +12,8 @@ import type { FieldType } from "../../../support/contract/Resource.ts"
 /** The JSON of each record, by its id. */
 export type Rows = ReadonlyMap<string, string>
 
-const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))
+export const tableOf = (resource: string) =>
+  resource === "organization" ? "organizations" : resource.replaceAll("-", "_")
 
 const fieldsOf = (resource: string) => Object.entries(resourceOf(resource).fields)
 
@@ -21,32 +22,20 @@ const byId = (records: ReadonlyArray<object>): Rows =>
     records.map((record) => [Predicate.hasProperty(record, "id") ? String(record.id) : "", JSON.stringify(record)])
   )
 
-const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
 const portions = ["to_Platform", "to_Processor", "to_Clinic"]
 
-/** A column as the value of a field. A column of another type than the contract's field does not compile. */
-const expressionOf = (name: string, type: FieldType): string => {
-  const column = `"${name}"`
-  switch (type.replace("!", "")) {
-    case "date-time":
-      return utc(column)
-    case "date":
-      return `to_char(${column} + interval '0 s', 'YYYY-MM-DD')`
-    case "number":
-      return `trim_scale(${column})`
-    case "integer":
-      return `${column} + 0::int4`
-    case "boolean":
-      return `(${column} and true)`
-    case "strings":
-      return `case when ${column} is not null then array_cat(${column}, '{}'::text[]) end`
-    case "split":
-      return `json_build_object(${portions.map((portion) => `'${portion}', ${column} -> '${portion}'`).join(", ")})`
-    default:
-      return column
-  }
+/** The value of a field, by its type, from its column. One of another type is an error of the statement. */
+const expressions: Readonly<Record<string, (column: string) => string>> = {
+  "date-time": (column) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+  date: (column) => `to_char(${column} + interval '0 s', 'YYYY-MM-DD')`,
+  number: (column) => `trim_scale(${column})`,
+  integer: (column) => `${column} + 0::int4`,
+  boolean: (column) => `(${column} and true)`,
+  strings: (column) => `case when ${column} is not null then array_cat(${column}, '{}'::text[]) end`,
+  split: (column) => `json_build_object(${portions.map((name) => `'${name}', ${column} -> '${name}'`).join(", ")})`
 }
+
+const expressionOf = (name: string, type: FieldType) => expressions[type.replace("!", "")]?.(`"${name}"`) ?? `"${name}"`
 
 /** The rows of a table in a schema of a Postgres. */
 export const inPostgres = Effect.fnUntraced(function* (sql: PgClient.PgClient, schema: string, resource: string) {
@@ -58,16 +47,8 @@ export const inPostgres = Effect.fnUntraced(function* (sql: PgClient.PgClient, s
 })
 
 const fromSqlite = (value: SQLOutputValue | undefined, type: FieldType): unknown => {
-  if (value === null) return null
-  switch (type.replace("!", "")) {
-    case "boolean":
-      return value === 1
-    case "strings":
-    case "split":
-      return typeof value === "string" ? JSON.parse(value) : undefined
-    default:
-      return value
-  }
+  if (type.startsWith("boolean")) return value === null ? null : value === 1
+  return typeof value === "string" && /^(strings|split)/.test(type) ? JSON.parse(value) : value
 }
 
 /** The rows of a query in a SQLite file. */

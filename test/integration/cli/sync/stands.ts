@@ -2,7 +2,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted, type Scope } from "effect"
 import * as NdjsonTarget from "../../../../src/cli/sync/NdjsonTarget.ts"
 import * as ParquetTarget from "../../../../src/cli/sync/ParquetTarget.ts"
@@ -107,35 +106,30 @@ const ageFile = (file: string) => {
   writeFileSync(file, JSON.stringify({ ...found, format: 1 }))
 }
 
-const ndjson = Effect.gen(function* () {
-  const folder = join(yield* temporaryFolder, "copy")
-  const stand: Stand = {
-    target: yield* NdjsonTarget.make(folder, true),
+const ndjson = Effect.map(temporaryFolder, (parent): Stand => {
+  const folder = join(parent, "copy")
+  return {
+    target: NdjsonTarget.make(folder, true),
     rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
     inStepAt: (resource) => Effect.sync(() => Readers.stateIn(folder).resources[resource].in_step_at),
     occupy: occupy(folder, "charges.ndjson"),
     drop: Effect.sync(() => rmSync(join(folder, "charges.ndjson"))),
     age: Effect.sync(() => ageFile(join(folder, "_practice_data_sync.json")))
   }
-  return stand
-}).pipe(Effect.provide(NodeServices.layer))
+})
 
-const parquet = Effect.gen(function* () {
-  const folder = join(yield* temporaryFolder, "copy")
+const parquet = Effect.map(temporaryFolder, (parent): Stand => {
+  const folder = join(parent, "copy")
   const run = runIn(join(folder, "_practice_data_sync.db"))
-  const target = yield* ParquetTarget.make(folder)
+  const target = ParquetTarget.make(folder)
   const rowsOf = (name: string) => Effect.promise(() => Readers.inParquet(folder, name))
-  const stand = inSql(target, target, rowsOf, run)
-  const result: Stand = {
-    target,
-    rowsOf,
-    inStepAt: stand.inStepAt,
-    drop: stand.drop,
+  const { age, tables: _, ...stand } = inSql(target, target, rowsOf, run)
+  return {
+    ...stand,
     occupy: occupy(folder, "charges.parquet"),
-    age: Effect.andThen(stand.age, run("update _practice_data_sync_files set cursor = 'old'"))
+    age: Effect.andThen(age, run("update _practice_data_sync_files set cursor = 'old'"))
   }
-  return result
-}).pipe(Effect.provide(NodeServices.layer))
+})
 
 /** The kinds of target. */
 export const stands: ReadonlyArray<{

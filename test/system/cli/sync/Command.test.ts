@@ -6,16 +6,14 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../../src/database/Database.ts"
+import { Effect, Layer } from "effect"
 import * as Readers from "../../../integration/cli/sync/readers.ts"
 import { processWith, start } from "../../../support/cli.ts"
 import { everything, resources } from "../../../support/contract/Contract.ts"
 import { eventually } from "../../../support/eventually.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { options, Service } from "../../../support/Service.ts"
-import { emptyDatabase, TestDatabase } from "../../../support/TestDatabase.ts"
+import { clientOf, emptyDatabase, TestDatabase } from "../../../support/TestDatabase.ts"
 
 const key = "pda_demo_oakridge"
 const password = "s3cret of the warehouse"
@@ -46,17 +44,12 @@ const searched = Effect.fnUntraced(function* (name: string) {
 /** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */
 const warehouse = Effect.gen(function* () {
   const admin = new URL(yield* emptyDatabase)
-  const sql = yield* connect({
-    url: Redacted.make(admin.href),
-    applicationName: "practice-data-test",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
+  const sql = yield* clientOf(admin.href)
   const [database, user] = [admin.pathname.slice(1), `${admin.pathname.slice(1)}_user`]
   yield* sql.unsafe(`create role ${user} login password '${password}'`)
   yield* sql.unsafe(`grant connect, create on database ${database} to ${user}`)
   return { target: `postgres://${user}@${admin.host}/${database}?schema=practice`, sql }
-}).pipe(Effect.provide(Reactivity.layer))
+})
 
 layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (it) => {
   it.effect("copies what /search has, record by record, and has nothing new the second time", () =>

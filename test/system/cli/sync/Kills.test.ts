@@ -7,9 +7,7 @@
  */
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Random, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../../src/database/Database.ts"
+import { Effect, Fiber, Random } from "effect"
 import { resources } from "../../../support/contract/Contract.ts"
 import { options } from "../../../support/Service.ts"
 import { processWith, start } from "../../../support/cli.ts"
@@ -17,13 +15,11 @@ import { eventually } from "../../../support/eventually.ts"
 import * as Process from "../../../support/Process.ts"
 import * as LocalPostgres from "../../../support/LocalPostgres.ts"
 import { settled } from "../../../support/settled.ts"
-import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../../support/TestDatabase.ts"
 import * as Readers from "../../../integration/cli/sync/readers.ts"
 
 const kills = 4
 const owner = "org_oakridge"
-
-const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))
 
 /** Has a process run for a while, kill it, and start it again on the same port. */
 const mortalService = Effect.gen(function* () {
@@ -41,7 +37,7 @@ const mortalService = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, life, last }
 })
 
-const writers = Effect.gen(function* () {
+const writer = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   let round = 0
   const transaction = Effect.gen(function* () {
@@ -88,14 +84,8 @@ const tornIn = (rows: Found) =>
 const ownPostgres = Effect.gen(function* () {
   // A process that is killed loses nothing that the system was given to write.
   const postgres = yield* LocalPostgres.make({ settings: { fsync: "off" } })
-  const sql = yield* connect({
-    url: Redacted.make(postgres.url),
-    applicationName: "practice-data-test",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
-  return { ...postgres, sql }
-}).pipe(Effect.provide(Reactivity.layer))
+  return { ...postgres, sql: yield* clientOf(postgres.url) }
+})
 
 /** Kills a command again and again, at some point after it has opened its target. */
 const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Environment, args: ReadonlyArray<string>) {
@@ -154,7 +144,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           }
         ]
 
-        const { write } = yield* writers
+        const { write } = yield* writer
         const restart = Effect.gen(function* () {
           yield* Effect.sleep("9 seconds")
           yield* warehouse.stopImmediately
@@ -200,7 +190,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           assert.strictEqual(ended.code, 0, ended.stderr)
           for (const { name } of resources) {
             const rows = yield* sql<{ id: string; record: string }>`
-            select id, record from ${sql(tableOf(name))} where organization_id = ${owner}`
+            select id, record from ${sql(Readers.tableOf(name))} where organization_id = ${owner}`
             assert.deepStrictEqual(
               Object.fromEntries(yield* read(name)),
               Object.fromEntries(rows.map(({ id, record }) => [id, record])),

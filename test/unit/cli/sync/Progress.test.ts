@@ -4,33 +4,26 @@ import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import * as Progress from "../../../../src/cli/sync/Progress.ts"
 
-const { Applied, InStep, Note, Opened, Started } = Progress.Event
+const applied = (resource: string, records: number, removed = 0): Progress.Event => ({
+  event: "applied",
+  changes: [
+    ...Array.from({ length: records }, (_, id) => ({ resource, record: { id } })),
+    ...Array.from({ length: removed }, (_, id) => ({ resource, removed: `${id}` }))
+  ]
+})
 
-const applied = (resource: string, records: number, removed = 0) =>
-  Applied({
-    changes: [
-      ...Array.from({ length: records }, (_, id) => ({ resource, record: { id } })),
-      ...Array.from({ length: removed }, (_, id) => ({ resource, removed: `${id}` }))
-    ]
-  })
+const opened = { event: "opened", organization: "org_a", url: "http://service", target: "sqlite:copy.db" } as const
+const noted = { event: "note", message: "The service says \u001b[2J\u202e\n, and is tried again." } as const
+const started = { event: "started" } as const
+const inStep = (lag: number): Progress.Event => ({ event: "in_step", lag })
 
 /** A first load, and three later rounds. */
 const events = [
-  Opened({ organization: "org_a", url: "http://service", target: "sqlite:copy.db" }),
-  Started(),
-  applied("charges", 1000),
-  Note({ message: "The service says \u001b[2J\u202e\n, and is tried again." }),
-  Started(),
-  applied("charges", 234, 1),
-  applied("pets", 500),
-  InStep({ lag: 3 }),
-  Started(),
-  applied("charges", 0),
-  InStep({ lag: 0 }),
-  Started(),
-  applied("charges", 2, 1),
-  InStep({ lag: 0 })
-]
+  [opened, started, applied("charges", 1000), noted],
+  [started, applied("charges", 234, 1), applied("pets", 500), inStep(3)],
+  [started, applied("charges", 0), inStep(0)],
+  [started, applied("charges", 2, 1), inStep(0)]
+].flat()
 
 /** Reports events with half a second between one and the next. Returns what was printed. */
 const tell = Effect.fnUntraced(function* (report: Progress.Report) {
@@ -66,15 +59,15 @@ it.effect("for a program, is a line of JSON for each event that matters", () =>
       assert.match(at, /^1970-01-01T00:00:0\d\.\d{3}Z$/)
       return event
     })
-    const inStep = { event: "in_step", records: 0, removed: 0, seconds: 3, lag: 3 }
+    const first = { event: "in_step", records: 0, removed: 0, seconds: 3, lag: 3 }
     assert.deepStrictEqual(told, [
-      { event: "opened", organization: "org_a", url: "http://service", target: "sqlite:copy.db" },
-      { event: "note", message: "The service says \u001b[2J\u202e\n, and is tried again." },
+      opened,
+      noted,
       { event: "applied", resource: "charges", records: 1234, removed: 1 },
       { event: "applied", resource: "pets", records: 500, removed: 0 },
-      { ...inStep, resource: "charges", records: 1234, removed: 1 },
-      { ...inStep, resource: "pets", records: 500 },
-      { ...inStep, resource: "products" },
+      { ...first, resource: "charges", records: 1234, removed: 1 },
+      { ...first, resource: "pets", records: 500 },
+      { ...first, resource: "products" },
       { event: "done", records: 1734, removed: 1, seconds: 3 },
       { event: "in_step", resource: "charges", records: 2, removed: 1, seconds: 1, lag: 0 },
       { event: "done", records: 2, removed: 1, seconds: 1 }
@@ -84,7 +77,7 @@ it.effect("for a program, is a line of JSON for each event that matters", () =>
 
 it.effect("quiet, is notes alone, on standard error", () =>
   Effect.gen(function* () {
-    assert.deepStrictEqual(yield* tell(Progress.quiet), [""])
+    assert.deepStrictEqual(yield* tell(Progress.quiet()), [""])
     assert.lengthOf(yield* TestConsole.errorLines, 1)
   })
 )

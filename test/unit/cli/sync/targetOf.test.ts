@@ -1,15 +1,13 @@
 /** The targets that texts name, and the secrets that no message shows. */
-import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Option } from "effect"
-import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
+import { targetOf } from "../../../../src/cli/Sync.ts"
 
 /** The name of a target, or the error of a text. */
 const named = (text: string, schema?: string, compact = false) =>
   targetOf(text, { schema: Option.fromNullishOr(schema), compact, softDelete: false }).pipe(
     Effect.map(({ name }) => name),
-    Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join())),
-    Effect.provide(NodeServices.layer)
+    Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
   )
 
 it.effect.each([
