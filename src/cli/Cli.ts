@@ -48,14 +48,16 @@ const endWithoutOutput = (error: Error) => {
 export const main = () => {
   process.stdout.on("error", endWithoutOutput)
   // An interrupted command ends with the shell's code of the signal.
-  let isTerminated = false
-  process.once("SIGTERM", () => (isTerminated = true))
-  const codeOf = (code: number) => (isTerminated && code === 130 ? 143 : code)
+  let interrupted = 130
+  process.once("SIGTERM", () => (interrupted = 143))
   run(process.argv.slice(2)).pipe(
     Effect.provide(NodeServices.layer),
     NodeRuntime.runMain({
       disableErrorReporting: true,
-      teardown: (exit, onExit) => onExit(codeOf(Usage.exitCode(exit)))
+      teardown: (exit, onExit) => {
+        const code = Usage.exitCode(exit)
+        onExit(code === 130 ? interrupted : code)
+      }
     })
   )
 }

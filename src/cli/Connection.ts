@@ -5,7 +5,6 @@ import { PracticeData } from "../client/index.ts"
 import * as Variable from "../process/Variable.ts"
 import { misused, Refused } from "./Usage.ts"
 
-/** The variables of clients' commands. */
 export const variables = {
   url: Config.NonEmptyString("PRACTICE_DATA_URL"),
   apiKey: Config.Redacted("PRACTICE_DATA_API_KEY"),
@@ -17,7 +16,6 @@ export const refuseSlips = Variable.refuseSlips(
   Config.all(Object.values<Config.Config<unknown>>(variables).map(Config.option))
 )
 
-/** The flags of a command that reads. */
 export const connection = {
   url: Flag.String("url").pipe(
     Flag.withDescription("Address of the service (PRACTICE_DATA_URL; http://127.0.0.1:3000 by default)"),
@@ -40,7 +38,6 @@ const optionNames: Readonly<Record<string, string>> = {
   secret: "The signing secret"
 }
 
-/** The message of an error of the client. */
 export const messageOf = (error: unknown) =>
   error instanceof Error ? error.message.replace(/^\w+/, (name) => optionNames[name] ?? name) : String(error)
 
@@ -51,19 +48,17 @@ export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
 /** The client of a command with an API key. */
 export const clientOf = Effect.fnUntraced(function* (
   command: ReadonlyArray<string>,
-  given: Readonly<{ url: string; apiKey: Option.Option<Redacted.Redacted> }>
+  { apiKey, url }: Readonly<{ url: string; apiKey: Option.Option<Redacted.Redacted> }>
 ) {
   yield* refuseSlips
-  if (Option.isNone(given.apiKey)) {
+  if (Option.isNone(apiKey)) {
     return yield* misused(command, "There is no API key. Set PRACTICE_DATA_API_KEY, or give --api-key.")
   }
-  const key = Redacted.value(given.apiKey.value)
-  return yield* make(command, () => new PracticeData({ baseUrl: given.url, apiKey: key }))
+  return yield* make(command, () => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
 })
 
-/** The failure of a request. */
 export const refusalOf = (error: unknown) => new Refused({ message: messageOf(error) })
 
-/** Sends a request to the service. Interrupting it aborts the request. */
+/** Sends a request. Interrupting it aborts the request. */
 export const ask = <A>(request: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: request, catch: refusalOf })

@@ -11,22 +11,18 @@ import { invocation } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import { Refused } from "./Usage.ts"
 
-const settings = Effect.gen(function* () {
-  const found = yield* config
-  if (Option.isNone(found.databaseUrl) && found.dataDir === "memory") {
-    return yield* new Refused({
-      message: "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
-    })
-  }
-  return found
-})
-
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
   Layer.unwrap(
-    Effect.map(settings, (found) =>
+    Effect.gen(function* () {
+      const settings = { ...(yield* config), ...overrides }
+      if (Option.isNone(settings.databaseUrl) && settings.dataDir === "memory") {
+        return yield* new Refused({
+          message: "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
+        })
+      }
       // Nothing else waits for a command, so a busy database has more time to let it in.
-      Databases.layer({ ...found, ...overrides }, { fill: loadDemoData, asGuest: true, connectTimeout: "10 seconds" })
-    )
+      return Databases.layer(settings, { fill: loadDemoData, asGuest: true, connectTimeout: "10 seconds" })
+    })
   )
 
 const databases = layerOf({})

@@ -6,10 +6,9 @@ import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
 import { type AnyRecord, type AnyResource, resources, type Verb } from "../client/index.ts"
 import { typeName } from "../api/openapi/Endpoint.ts"
-import { nearest } from "../process/Variable.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { documented, misused } from "./Usage.ts"
+import { didYouMean, documented, misused } from "./Usage.ts"
 
 const resource = (verb: Verb) =>
   Argument.Literals(
@@ -21,19 +20,15 @@ const deletions = "invoice-deletions"
 
 const refuseGet = (message: string) => misused(["get"], message)
 
-const keyOf = (name: string, id: Option.Option<string>, idempotencyKey: Option.Option<string>) => {
-  if (Option.isSome(idempotencyKey)) {
-    return name === deletions && Option.isNone(id)
-      ? Effect.succeed({ idempotency_key: idempotencyKey.value })
-      : refuseGet(`--idempotency-key is for ${deletions}, instead of an id.`)
+const keyOf = Effect.fnUntraced(function* (name: string, id?: string, idempotencyKey?: string) {
+  const isOwn = name === "organization"
+  if (idempotencyKey !== undefined) {
+    if (name === deletions && id === undefined) return { idempotency_key: idempotencyKey }
+    return yield* refuseGet(`--idempotency-key is for ${deletions}, instead of an id.`)
   }
-  if (Option.isSome(id)) {
-    return name === "organization"
-      ? refuseGet("organization takes no id: it is that of the API key.")
-      : Effect.succeed(id.value)
-  }
-  return name === "organization" ? Effect.succeed({}) : refuseGet(`Give the id of the record: get ${name} ID.`)
-}
+  if (isOwn && id !== undefined) return yield* refuseGet("organization takes no id: it is that of the API key.")
+  return isOwn ? {} : (id ?? (yield* refuseGet(`Give the id of the record: get ${name} ID.`)))
+})
 
 export const get = Command.make(
   "get",
@@ -51,7 +46,11 @@ export const get = Command.make(
     json: Output.json
   },
   Effect.fn(function* (given) {
-    const key = yield* keyOf(given.resource, given.id, given.idempotencyKey)
+    const key = yield* keyOf(
+      given.resource,
+      Option.getOrUndefined(given.id),
+      Option.getOrUndefined(given.idempotencyKey)
+    )
     const { get: read } = (yield* clientOf(["get"], given)).resource(given.resource)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
     yield* Output.shown(given.json, record, Output.linesOf(record))
@@ -81,18 +80,16 @@ const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>
   return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
 }
 
-/** The filters of a search, as the API takes them. */
 const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Record<string, string>>) {
   const known = filterTypesOf(name)
   const filters: Record<string, string | number | boolean> = {}
   for (const [field, text] of Object.entries(given)) {
     const types = known.get(field)
-    const names = [...known.keys()]
     const refuse = (expected: string) => misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
     if (types === undefined) {
-      const meant = nearest(field, names)
-      const hint = meant === undefined ? "" : ` Did you mean ${meant}?`
-      return yield* misused(["search"], `${name} has no filter ${field}.${hint} There are ${names.join(", ")}.`)
+      const names = [...known.keys()]
+      const hint = didYouMean(field, names) || "."
+      return yield* misused(["search"], `${name} has no filter ${field}${hint} There are ${names.join(", ")}.`)
     }
     if (types.includes("boolean")) {
       if (text !== "true" && text !== "false") return yield* refuse("true or false")
@@ -105,9 +102,6 @@ const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Rec
   return filters
 })
 
-/** The rows that a table is aligned by. */
-const batch = 500
-
 /** Reads as many records as wanted, page after page. */
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
   const pageSize = Math.max(2, Math.min(limit, live ? 100 : 1000))
@@ -117,17 +111,6 @@ const read = ({ all, live = false }: AnyResource, filters: object, limit: number
   )
   return Stream.take(Stream.unwrap(pages), limit)
 }
-
-/** Prints rows, each cut to the width of the terminal. */
-const printTable = Effect.fnUntraced(function* (
-  rows: ReadonlyArray<AnyRecord>,
-  chosen: ReadonlyArray<string>,
-  isFirst: boolean
-) {
-  const fields = chosen.length === 0 ? Object.keys(rows[0] ?? {}) : chosen
-  const lines = Output.lines(Output.columnsOf(fields), rows, yield* Output.width)
-  yield* Output.print(lines.slice(isFirst ? 0 : 1))
-})
 
 export const search = Command.make(
   "search",
@@ -152,23 +135,23 @@ export const search = Command.make(
   Effect.fn(function* (given) {
     if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
     const filters = yield* filtersOf(given.resource, given.filter)
-    const client = yield* clientOf(["search"], given)
-    const found = client.resource(given.resource)
+    const found = (yield* clientOf(["search"], given)).resource(given.resource)
     const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
-    let count = 0
+    const width = yield* Output.width
     let hits = 0
-    yield* read(found, filters, limit + 1).pipe(
-      Stream.filter(() => ++hits <= limit),
-      Stream.grouped(given.json ? 1 : batch),
-      Stream.runForEach((rows) => {
-        const isFirst = count === 0
-        count += rows.length
-        return given.json
-          ? Effect.forEach(rows, Output.record, { discard: true })
-          : printTable(rows, given.fields, isFirst)
-      })
-    )
-    if (count === 0) yield* Output.note(`There are no ${given.resource} to show.`)
+    let isFirst = true
+    const printTable = (rows: ReadonlyArray<AnyRecord>) => {
+      const fields = given.fields.length === 0 ? Object.keys(rows[0] ?? {}) : given.fields
+      const lines = Output.lines(Output.columnsOf(fields), rows, width).slice(isFirst ? 0 : 1)
+      isFirst = false
+      return Output.print(lines)
+    }
+    const records = Stream.filter(read(found, filters, limit + 1), () => ++hits <= limit)
+    yield* given.json
+      ? Stream.runForEach(records, Output.record)
+      : // Each is aligned by itself.
+        Stream.runForEach(Stream.grouped(records, 500), printTable)
+    if (hits === 0) yield* Output.note(`There are no ${given.resource} to show.`)
     if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
   })
 ).pipe(

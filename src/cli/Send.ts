@@ -1,5 +1,5 @@
 /** `send`. */
-import { DateTime, Duration, Effect, FileSystem, Option, Redacted, Schema, SchemaIssue, Stdio, Stream } from "effect"
+import { DateTime, Effect, FileSystem, Option, Redacted, Schema, SchemaIssue, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
@@ -16,31 +16,25 @@ const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const textOf = Effect.fnUntraced(function* (file: string) {
-  if (file !== "-") return yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(file))
+  const fs = yield* FileSystem.FileSystem
   const { stdin } = yield* Stdio.Stdio
-  return yield* Stream.mkString(Stream.decodeText(stdin))
+  return yield* file === "-" ? Stream.mkString(Stream.decodeText(stdin)) : fs.readFileString(file)
 })
 
 const readFile = (file: string) =>
-  textOf(file).pipe(
-    Effect.flatMap((text) => decode(text)),
-    Effect.catchTags({
-      PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
-      SchemaError: ({ issue }) => {
-        const [first] = issuesOf(issue).issues
-        const where = first?.path?.map(String).join(".") ?? ""
-        const reason = [where, first?.message ?? ""].filter((text) => text !== "").join(": ")
-        return new Refused({ message: `${file} is not what the intake takes. ${reason}` })
-      }
-    })
-  )
+  Effect.catchTags(Effect.flatMap(textOf(file), decode), {
+    PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
+    SchemaError: ({ issue }) => {
+      const [first] = issuesOf(issue).issues
+      const where = first?.path?.map(String).join(".") ?? ""
+      const reason = [where, first?.message ?? ""].filter((text) => text !== "").join(": ")
+      return new Refused({ message: `${file} is not what the intake takes. ${reason}` })
+    }
+  })
 
-/** The longest wait for a task after it is due. All its attempts may take longer. */
-const patience = Duration.minutes(10)
-
-/** Polls a task until it has ended. */
+/** Polls a task until it has ended, for ten minutes after it is due. All its attempts may take longer. */
 const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey: string, scheduledFor: string) {
-  const until = DateTime.addDuration(DateTime.makeUnsafe(scheduledFor), patience)
+  const until = DateTime.add(DateTime.makeUnsafe(scheduledFor), { minutes: 10 })
   while (true) {
     const task = yield* ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
     if (task.state === "completed" || task.state === "dead") return task

@@ -33,7 +33,6 @@ export const serve = Command.make(
   )
 )
 
-/** Prints a line about names, if there are any. */
 const printNamed = (about: string, names: ReadonlyArray<string>) =>
   names.length === 0 ? Effect.void : Output.print(`${about}: ${names.join(", ")}`)
 
@@ -46,7 +45,7 @@ export const migrate = Command.make(
     const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
     if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
     const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
-    const ofLogins = yield* Effect.forEach(databases, (database) => giveToLogins(database))
+    const ofLogins = yield* Effect.forEach(databases, giveToLogins)
     const given = [...new Set(ofLogins.flatMap((one) => one.given))]
     const refused = [...new Set(ofLogins.flatMap((one) => one.refused))]
     const { begun, waiting } = yield* beginAnew(databases[0])
@@ -70,11 +69,9 @@ export const distribute = Command.make(
   "distribute",
   { json: Output.json },
   Effect.fn(function* ({ json }) {
+    const tables = resources.map(({ table }) => table)
     const done = yield* Effect.catchTag(
-      distributeTables(
-        yield* TaskDatabase,
-        resources.map(({ table }) => table)
-      ),
+      distributeTables(yield* TaskDatabase, tables),
       "CannotDistribute",
       ({ message }) => new Refused({ message })
     )

@@ -19,8 +19,8 @@ const names = { invoices: "invoice", invoice_lines: "line" } as const
 const deletedText = ({ invoices, invoice_lines, lines_of_invoices }: Outcome) => {
   const ofInvoices = `${counted(invoices.deleted, "invoice")} with ${counted(lines_of_invoices, "line")}`
   const ofLines = `${counted(invoice_lines.deleted, "line")} named by itself`
-  const deleted = [...(invoices.deleted > 0 ? [ofInvoices] : []), ...(invoice_lines.deleted > 0 ? [ofLines] : [])]
-  return deleted.length === 0 ? "nothing" : deleted.join(", ")
+  if (invoices.deleted === 0) return invoice_lines.deleted === 0 ? "nothing" : ofLines
+  return invoice_lines.deleted === 0 ? ofInvoices : `${ofInvoices}, ${ofLines}`
 }
 
 /** The outcome of a task in one line, or its last error. */
@@ -32,10 +32,7 @@ const inBrief = ({ last_error, outcome }: Pick<Tasks.Task, "last_error" | "outco
 
 const time = (text: string | null) => (text === null ? null : `${Output.second(text)} UTC`)
 
-type Shown = Omit<Tasks.TaskDetails, "due_at" | "trace_parent">
-
-/** The lines about a task. */
-export const taskLines = (task: Shown): ReadonlyArray<string> => {
+export const taskLines = (task: Omit<Tasks.TaskDetails, "due_at" | "trace_parent">) => {
   const { outcome } = task
   const missed = outcome === null ? [] : Tasks.notDeleted(outcome)
   return Output.pairs([
@@ -73,14 +70,11 @@ const list = Command.make(
     limit: Output.limit("tasks"),
     json: Output.json
   },
-  Effect.fn(function* (options) {
-    const state = Option.getOrUndefined(options.state)
-    const owner = Option.getOrUndefined(options.organization)
-    yield* Output.rows(yield* Tasks.list({ state, organization: owner, limit: options.limit }), {
-      columns,
-      json: options.json,
-      none: `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
-    })
+  Effect.fn(function* ({ json, limit, ...given }) {
+    const state = Option.getOrUndefined(given.state)
+    const owner = Option.getOrUndefined(given.organization)
+    const none = `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
+    yield* Output.rows(yield* Tasks.list({ state, organization: owner, limit }), { columns, json, none })
   })
 ).pipe(
   documented(
@@ -93,7 +87,6 @@ const list = Command.make(
   )
 )
 
-/** The arguments that identify a task. */
 const identity = {
   id: Argument.String("task-id").pipe(
     Argument.withDescription("Id of the task, as the intake returned it"),
@@ -109,18 +102,12 @@ const identity = {
 
 type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
-const identityOf = Effect.fnUntraced(function* (command: string, { id, idempotencyKey, organization: owner }: Given) {
-  const named = Option.isSome(owner) ? ` of ${owner.value}` : ""
-  if (Option.isSome(id) && Option.isNone(idempotencyKey)) {
-    return { id: id.value, organization: Option.getOrUndefined(owner), name: `${id.value}${named}` }
-  }
-  if (Option.isNone(id) && Option.isSome(idempotencyKey) && Option.isSome(owner)) {
-    const key = idempotencyKey.value
-    return {
-      id: taskIdOf(owner.value, key),
-      organization: owner.value,
-      name: `with the Idempotency-Key ${key}${named}`
-    }
+const identityOf = Effect.fnUntraced(function* (command: string, given: Given) {
+  const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
+  const named = owner === undefined ? "" : ` of ${owner}`
+  if (id !== undefined && key === undefined) return { id, organization: owner, name: `${id}${named}` }
+  if (id === undefined && key !== undefined && owner !== undefined) {
+    return { id: taskIdOf(owner, key), organization: owner, name: `with the Idempotency-Key ${key}${named}` }
   }
   return yield* misused(["tasks", command], "Give either a task-id, or --idempotency-key with --organization.")
 })
@@ -173,14 +160,16 @@ const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isCo
   const next = DateTime.add(yield* DateTime.now, { milliseconds: 1 })
   const chosen = { ...given, before: given.before ?? DateTime.formatIso(next) }
   const count = yield* Tasks.countDead(chosen)
-  const isCut = count > Tasks.mostCounted
-  const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")
   if (count === 0) return yield* Output.note("There is no such dead task.")
-  if (!isConfirmed && !(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
-    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
-  }
-  if (!isConfirmed && !(yield* Prompt.Confirm({ message: `Replay ${all}?` }))) {
-    return yield* new Refused({ message: "Nothing was changed." })
+  if (!isConfirmed) {
+    const isCut = count > Tasks.mostCounted
+    const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")
+    if (!(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
+      return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
+    }
+    if (!(yield* Prompt.Confirm({ message: `Replay ${all}?` }))) {
+      return yield* new Refused({ message: "Nothing was changed." })
+    }
   }
   const replayed = yield* Commands.replayDead(yield* Commands.commandLine, chosen, Tasks.mostCounted)
   yield* Output.print(`Replaying ${counted(replayed, "task")}`)

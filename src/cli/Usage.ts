@@ -22,7 +22,7 @@ const asCalled = (line: string) => {
   return line.replace("practice-data ", isRead ? called.replace("npm run", "npm run --silent") : called)
 }
 
-/** The help of a command: a line, its whole description, and examples with a description or without. */
+/** The help of a command: a line, examples with a description or without, and a longer description. */
 export const documented =
   (
     short: string,
@@ -36,7 +36,7 @@ export const documented =
       Command.withExamples(
         examples.map(([line, about]) => ({
           command: asCalled(line),
-          ...(about === undefined ? {} : { description: about })
+          ...(about !== undefined && { description: about })
         }))
       )
     )
@@ -53,16 +53,22 @@ const expectations: ReadonlyArray<readonly [RegExp, string]> = [
   [/^Invalid key=value format.*/, "name=value"]
 ]
 
+/** A question for the nearest known word, if one is near. */
+export const didYouMean = (word: string, known: ReadonlyArray<string>) => {
+  const meant = nearest(word, known)
+  return meant === undefined ? "" : `. Did you mean ${meant}?`
+}
+
 /** Adds the nearest choice to the error of a word that is none of several. */
 const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
   if (error._tag !== "InvalidValue") return error
   const { kind, option, value } = error
-  const ours = expectations.reduce((text, [theirs, words]) => text.replace(theirs, words), error.expected)
-  if (!/^("[^"]*"( \| )?)+$/.test(ours)) return new CliError.InvalidValue({ kind, option, value, expected: ours })
-  const choices = ours.slice(1, -1).split('" | "')
-  const meant = nearest(error.value.toLowerCase().replaceAll("_", "-"), choices)
-  const hint = meant === undefined ? "" : `. Did you mean ${meant}?`
-  return new CliError.InvalidValue({ kind, option, value, expected: `${choices.join(", ")}${hint}` })
+  let expected = expectations.reduce((text, [theirs, words]) => text.replace(theirs, words), error.expected)
+  if (/^("[^"]*"( \| )?)+$/.test(expected)) {
+    const choices = expected.slice(1, -1).split('" | "')
+    expected = `${choices.join(", ")}${didYouMean(value.toLowerCase().replaceAll("_", "-"), choices)}`
+  }
+  return new CliError.InvalidValue({ kind, option, value, expected })
 }
 
 const presenter: CliOutput.Presenter = {
@@ -77,7 +83,6 @@ const presenter: CliOutput.Presenter = {
   })
 }
 
-/** The output of help and errors, and the global flags. */
 export const layer = Layer.mergeAll(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })

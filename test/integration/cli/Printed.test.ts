@@ -4,6 +4,7 @@ import { assert, it as test, layer } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Layer, Schema } from "effect"
 import { json } from "../../support/Client.ts"
 import { cli, runWith } from "../../support/cli.ts"
+import * as Listening from "../../support/Listening.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -41,7 +42,7 @@ interface Reply {
 }
 
 /** A service that responds with the reply that it is given. */
-class Liar extends Context.Service<Liar, { readonly url: string; reply: Reply; asked: string }>()(
+class Liar extends Context.Service<Liar, { url: string; reply: Reply; asked: string }>()(
   "practice-data/test/integration/cli/Printed/Liar"
 ) {
   static readonly layer = Layer.effect(
@@ -55,13 +56,8 @@ class Liar extends Context.Service<Liar, { readonly url: string; reply: Reply; a
         const headers = { "content-type": "application/json", connection: "close", ...others }
         request.once("end", () => response.writeHead(status, headers).end(body))
       })
-      yield* Effect.acquireRelease(
-        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-        () => Effect.sync(() => server.close())
-      )
-      const address = server.address()
-      const port = address === null || typeof address === "string" ? 0 : address.port
-      return Object.assign(liar, { url: `http://127.0.0.1:${port}` })
+      liar.url = `http://127.0.0.1:${(yield* Listening.on(server)).port}`
+      return liar
     })
   )
 }
