@@ -55,15 +55,8 @@ export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (
     // @ts-expect-error A search finds nothing rather than failing.
     .handle("search", searchFailingWith(new RecordNotFound()))
     .handle("get", searchFailingWith(new RecordNotFound()))
-    .handle("changes", searchFailingWith(new CursorExpired()))
-)
-
-export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
-  handlers
-    .handle("search", searchFailingWith(new RecordStoreDown()))
     // @ts-expect-error No endpoint declares this error.
-    .handle("get", searchFailingWith(new Error("undeclared")))
-    .handle("changes", searchFailingWith(new CursorExpired()))
+    .handle("changes", searchFailingWith(new Error("undeclared")))
 )
 
 class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}
@@ -163,9 +156,6 @@ export const filtersOnFields = Resource.make({
 
 // @ts-expect-error A toy has no such field.
 export const filterOnNoField = Resource.make({ ...toy, filters: { colour: Filter.equals("colour") } })
-
-// @ts-expect-error The second of them is no field.
-export const filterOnSomeFields = Resource.make({ ...toy, filters: { maker: Filter.equals("maker", "colour") } })
 
 // @ts-expect-error A number is not compared as text.
 export const textFilterOnNumber = Resource.make({ ...toy, filters: { price: Filter.equals("price") } })

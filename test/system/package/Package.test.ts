@@ -41,6 +41,16 @@ const answers = (url: string) =>
     Effect.map(({ status }) => assert.strictEqual(status, 200))
   )
 
+/** Reads by the client of promises, in a folder of its own. */
+const readsAlone = Effect.fnUntraced(function* (entry: string, url: string, cwd: string) {
+  const program = `
+    import { PracticeData } from "${entry}"
+    const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
+    console.log((await client.organization.get()).id)`
+  const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd, env: {} })
+  assert.strictEqual(stdout, "org_harbor\n")
+})
+
 const blocks = snippets()
 const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
 const files = blocks.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
@@ -100,12 +110,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const map = readFileSync(join(installed, "dist/PracticeData.d.ts.map"), "utf8")
         assert.include(map, `"sources":["../src/PracticeData.ts"]`)
         assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
-        const program = `
-        import { PracticeData } from "practice-data-client"
-        const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
-        console.log((await client.organization.get()).id)`
-        const ran = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
-        assert.strictEqual(ran.stdout, "org_harbor\n")
+        yield* readsAlone("practice-data-client", url, alone)
       })
     )
 
@@ -126,12 +131,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const { bare, folder, url } = yield* Project
         const alone = join(folder, "alone")
         cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
-        const program = `
-        import { PracticeData } from "practice-data/client"
-        const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
-        console.log((await client.organization.get()).id)`
-        const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
-        assert.strictEqual(stdout, "org_harbor\n")
+        yield* readsAlone("practice-data/client", url, alone)
         const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
         assert.strictEqual(code, 1)
         assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)

@@ -1,14 +1,11 @@
 /** The package's entries, as other packages see them. */
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Layer, Redacted, Struct } from "effect"
-import { HttpServer } from "effect/http"
-import { HttpApiTest } from "effect/http-api"
+import { DateTime, Effect, Struct } from "effect"
 import * as Contract from "../../../src/exports/index.ts"
-import { Server } from "../../../src/exports/server.ts"
-import { build, OrgResolver, Repositories, servicesMemory } from "../../../src/exports/testing.ts"
+import { build } from "../../../src/exports/testing.ts"
 import { rowsOf } from "../../../src/records/Rows.ts"
 
-const { charges, Client, DataApi, paymentIntents, resources } = Contract
+const { paymentIntents, resources } = Contract
 
 describe("practice-data", () => {
   it("exports every resource, and the schema of its record", () => {
@@ -42,31 +39,6 @@ describe("practice-data/testing", () => {
         scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
         species: "Canine"
       }
-    )
-  })
-
-  it.effect("the data API runs on fakes and built records, behind its typed client", () => {
-    const services = Layer.mergeAll(
-      servicesMemory,
-      Repositories.layerMemory({
-        charges: [
-          build(charges, { id: "charge_1", status: "open" }),
-          build(charges, { id: "charge_2", status: "paid" }),
-          build(charges, { id: "charge_3", status: "open", organization_id: "org_harbor" })
-        ]
-      }),
-      OrgResolver.layerMemory({ my_key: "org_oakridge" })
-    )
-    return Effect.gen(function* () {
-      const client = yield* HttpApiTest.groups(DataApi, ["charges"])
-      const { body } = yield* client.charges.search({ payload: { status: "open" } })
-      assert.deepStrictEqual(
-        body.map(({ id }) => id),
-        ["charge_1"]
-      )
-    }).pipe(
-      Effect.provide(Server.dataApiHandlers.pipe(Layer.provide(services))),
-      Effect.provide([Client.layerKey(Redacted.make("my_key")), HttpServer.layerServices])
     )
   })
 })

@@ -26,11 +26,6 @@ const program = Effect.gen(function* () {
   const intake = yield* HttpApiClient.make(IntakeApi, { baseUrl: `${url}/api/v1` })
   const key = "delivery-1"
 
-  const { body } = yield* data.clinics.search({ payload: {} })
-  deepStrictEqual(
-    body.map(({ id }) => id),
-    ["clinic_oakridge_01", "clinic_oakridge_02"]
-  )
   const missing = yield* Effect.flip(data.charges.get({ payload: { id: "charge_nowhere" } }))
   deepStrictEqual(missing._tag, "RecordNotFound")
 
