@@ -213,9 +213,7 @@ export const make = (given: string, compact: boolean): Target.Target => {
         const isInStep = !page.has_more && resources.includes(table.resource)
         states[table.resource] = isInStep ? { ...appended, in_step_at: at } : appended
       }
-      const state = { cursor: page.cursor, resources }
-      yield* save(states, state)
-      return state
+      yield* save(states, { cursor: page.cursor, resources })
     })
 
     const copy: Target.Copy = {

@@ -297,7 +297,6 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       Effect.map(orGone(transaction(apply(page, wanted), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
         progress = next
-        return next.staged ?? next
       }),
     finish: Effect.void
   }

@@ -84,7 +84,8 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     let last = resets(asked)
     const keep = Effect.fnUntraced(function* (page: Page, resources: ReadonlyArray<string>) {
       // A stop signal waits until the page is applied.
-      state = yield* Effect.uninterruptible(copy.apply(page, resources))
+      yield* Effect.uninterruptible(copy.apply(page, resources))
+      state = { cursor: page.cursor, resources }
       last = page
     })
     const receive = (resources: ReadonlyArray<string>) =>

@@ -43,7 +43,7 @@ export interface Copy {
    *
    * @param resources the resources that the page was read for
    */
-  readonly apply: (page: Page, resources: ReadonlyArray<string>) => Effect.Effect<State, Failed>
+  readonly apply: (page: Page, resources: ReadonlyArray<string>) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }

@@ -87,14 +87,12 @@ describe("an invalid option", () => {
   const options = { baseUrl, apiKey: "key" }
   test.each([
     [{ ...options, baseUrl: "localhost:3000" }, /baseUrl must be an address/],
-    [{ ...options, baseUrl: "" }, /baseUrl must be an address/],
     [{ ...options, baseUrl: "https://user:secret@host" }, /baseUrl must not have a user/],
     [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must not have a query/],
     [{ ...options, apiKey: "" }, /apiKey is missing/],
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
     [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
     [{ ...options, timeout: 0 }, /timeout must be/],
-    [{ ...options, timeout: Number.NaN }, /timeout must be/],
     [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
     [{ ...options, maxRetries: -1 }, /maxRetries must be/],
     [{ ...options, maxRetries: 0.5 }, /maxRetries must be/]
