@@ -142,11 +142,10 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       "runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line",
       () =>
         Effect.gen(function* () {
-          const { bare, folder, oldest, url, whole } = yield* Project
+          const { bare, folder, oldest } = yield* Project
           for (const node of [oldest, node24]) {
             const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
             assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
-            yield* succeed(node, ["plain.mjs"], { cwd: whole, env: { PRACTICE_DATA_URL: url } })
           }
           const older = ["--require", olderIn(folder), binOf(bare), "--version"]
           const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
@@ -180,7 +179,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect("has APIs to serve beside other routes, and typed clients of them", () =>
+    it.effect("has APIs to serve, and typed clients of them", () =>
       Effect.gen(function* () {
         const { oldest, whole } = yield* Project
         yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })

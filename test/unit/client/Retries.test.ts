@@ -7,9 +7,7 @@ import {
   type Fetch,
   PracticeData,
   PracticeDataError,
-  RateLimitError,
   type RequestOptions,
-  ServiceUnavailableError,
   TimeoutError
 } from "../../../src/client/index.ts"
 import { baseUrl, broken, clientOf, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
@@ -85,18 +83,12 @@ afterEach(() => {
 })
 
 describe("a retry", () => {
-  it.each([
-    [429, RateLimitError],
-    [503, ServiceUnavailableError]
-  ])("after a %i waits for its Retry-After, with jitter", async (status, Class) => {
+  it.each([429, 503])("after a %i waits for its Retry-After, with jitter", async (status) => {
     jitter(0.5)
     const busy = refused(status, "Busy", { "retry-after": "7" })
     assert.deepStrictEqual(await timed([busy, busy, emptyPage]), { at: [0, 7250, 14_750], result: [] })
     jitter(0)
-    const { at, result } = await timed([busy])
-    assert.deepStrictEqual(at, [0, 7000, 14_000, 21_000])
-    assert.instanceOf(result, Class)
-    assert.deepInclude(result, { status, retryAfter: 7, detail: "Busy" })
+    assert.deepStrictEqual((await timed([busy])).at, [0, 7000, 14_000, 21_000])
   })
 
   it("reads a Retry-After that is a date", async () => {

@@ -1,18 +1,14 @@
-/** Both APIs beside a route of the project's own, in its own server, asked by their typed clients. */
+/** Both APIs in a server of the project's own, asked by their typed clients. */
 import { deepStrictEqual } from "node:assert"
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import { FetchHttpClient, HttpClient, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { FetchHttpClient, HttpRouter, HttpServer } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { Client, DataApi, IntakeApi } from "practice-data"
 import { App, PspClient } from "practice-data/server"
 
-const routes = Layer.mergeAll(
-  HttpRouter.add("GET", "/hello", HttpServerResponse.text("Hello")),
-  App.dataApi,
-  App.intake(Duration.minutes(1))
-)
+const routes = Layer.merge(App.dataApi, App.intake(Duration.minutes(1)))
 
 const server = HttpRouter.serve(routes, { disableLogger: true }).pipe(
   Layer.provideMerge(NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 })),
@@ -36,9 +32,6 @@ const program = Effect.gen(function* () {
   deepStrictEqual(receipt.status, "scheduled")
   const task = yield* data["deletion-tasks"].get({ payload: { idempotency_key: key } })
   deepStrictEqual(task.task_id, receipt.task_id)
-
-  const hello = yield* Effect.flatMap(HttpClient.get(`${url}/hello`), ({ text }) => text)
-  deepStrictEqual(hello, "Hello")
 })
 
 await program.pipe(
