@@ -21,50 +21,45 @@ const valueOf = (value: unknown) => {
   return Predicate.isNullish(value) ? null : JSON.stringify(value)
 }
 
-const openCopy = Effect.fnUntraced(function* (
-  place: Target.Place,
-  file: string,
-  softDelete: boolean,
-  opening: Target.OpenOptions
-) {
-  yield* Files.lock(place, `${file}.sync-lock`)
-  const database = yield* Files.openSqlite(place.name, file)
-  const run = <A>(work: () => A) => Files.attempt(place.name, work)
-  // Readers of the copy do not wait for a write, nor writes for readers.
-  yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
-  const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
-  const inode = inodeOf()
-  return yield* SqlCopy.open(
-    {
-      ...place,
-      quote: SqlCopy.quoteName,
-      typeOf,
-      position: "integer primary key",
-      begin: () => run(() => database.exec("begin immediate")),
-      // Node 22 takes no numbers of parameters.
-      run: (statement, params = []) =>
-        run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
-      // A file that was removed can still be written, and nobody would see it.
-      columnsOf: (table) =>
-        run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
-      append: (table, columns, rows) =>
-        run(() => {
-          const params = columns.map(() => "?").join(", ")
-          const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
-          const statement = database.prepare(`insert into ${into} values (${params})`)
-          for (const row of rows) statement.run(...columns.map(({ name }) => valueOf(row[name])))
-        }),
-      // It would write the rows again.
-      adopt: () => Effect.succeed(false),
-      truncate: (tables) => run(() => database.exec(tables.map((table) => `delete from ${table};`).join(" "))),
-      softDelete
-    },
-    opening
-  )
-})
-
 /** The target of a file, which is made if there is none. */
-export const make = (file: string, place: Target.Place, softDelete = false): Target.Target => ({
-  name: place.name,
-  open: (opening) => openCopy(place, file, softDelete, opening)
-})
+export const make = (file: string, place: Target.Place, softDelete = false): Target.Target => {
+  const run = <A>(work: () => A) => Files.attempt(place.name, work)
+  const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
+
+  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
+    yield* Files.lock(place, `${file}.sync-lock`)
+    const database = yield* Files.openSqlite(place.name, file)
+    // Readers of the copy do not wait for a write, nor writes for readers.
+    yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
+    const inode = inodeOf()
+    return yield* SqlCopy.open(
+      {
+        ...place,
+        quote: SqlCopy.quoteName,
+        typeOf,
+        position: "integer primary key",
+        begin: () => run(() => database.exec("begin immediate")),
+        // Node 22 takes no numbers of parameters.
+        run: (statement, params = []) =>
+          run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
+        // A file that was removed can still be written, and nobody would see it.
+        columnsOf: (table) =>
+          run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
+        append: (table, columns, rows) =>
+          run(() => {
+            const params = columns.map(() => "?").join(", ")
+            const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
+            const statement = database.prepare(`insert into ${into} values (${params})`)
+            for (const row of rows) statement.run(...columns.map(({ name }) => valueOf(row[name])))
+          }),
+        // It would write the rows again.
+        adopt: () => Effect.succeed(false),
+        truncate: (tables) => run(() => database.exec(tables.map((table) => `delete from ${table};`).join(" "))),
+        softDelete
+      },
+      opening
+    )
+  })
+
+  return { name: place.name, open }
+}
