@@ -116,6 +116,25 @@ it.effect(
     }).pipe(Effect.scoped)
 )
 
+it.effect("stops once the page that is being applied is applied", () =>
+  Effect.gen(function* () {
+    let applied = 0
+    const apply = () =>
+      Effect.delay(
+        Effect.sync(() => void (applied += 1)),
+        "1 second"
+      )
+    const copy = { state: Effect.succeed({ resources: [] }), apply, finish: Effect.void }
+    const target = { name: "slow", open: () => Effect.succeed(copy) }
+    const running = yield* Effect.forkScoped(syncWith(target, () => page(1), { resources }))
+    yield* TestClock.adjust("500 millis")
+    const stopped = yield* Effect.forkScoped(Fiber.interrupt(running))
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(stopped)
+    assert.strictEqual(applied, 1)
+  }).pipe(Effect.scoped)
+)
+
 it.effect("notes once which fields it does not copy", () =>
   Effect.gen(function* () {
     const { notes, run } = yield* stand
