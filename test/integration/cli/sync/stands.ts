@@ -64,12 +64,13 @@ let schemas = 0
 
 const postgres = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
-  const schema = `Copy ${++schemas}`
-  const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${schema}".`)))
+  const schema = `Copy "${++schemas}`
+  const escaped = schema.replaceAll('"', '""')
+  const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${escaped}".`)))
   const make = (softDelete: boolean) =>
     PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
-  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, schema, name)), run)
-  return { ...stand, occupy: Effect.andThen(run(`create schema "${schema}"`), stand.occupy) }
+  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, escaped, name)), run)
+  return { ...stand, occupy: Effect.andThen(run(`create schema "${escaped}"`), stand.occupy) }
 })
 
 const runIn =
