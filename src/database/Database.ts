@@ -4,6 +4,7 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Equal, Layer, type Redacted, Schema } from "effect"
+import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
@@ -87,6 +88,21 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
   ...options.settings
 })
 
+/** The spans of a client name the server that was found first. This names the one of the statement. */
+const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
+  const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
+    const { host, port } = endpoint()
+    span.attribute("server.address", host)
+    span.attribute("server.port", port)
+    return Effect.succeed(statement)
+  })
+  return {
+    ...store,
+    run: (request, statements) => store.run(request, named(statements)),
+    runShort: (request, query, alone) => store.runShort(request, query, () => named(alone()))
+  }
+}
+
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: Options) {
   const name = options.name ?? "database"
@@ -119,7 +135,8 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
   const probe = route.find
   const store = yield* Store.make({ name, pool: options.pool, connections, pipeline, isCancellable: true, probe })
-  return withStore(client, { ...store, distribution: Distribution.make(client, store), route })
+  const distribution = Distribution.make(client, store)
+  return withStore(client, { ...(route.url.hosts.length > 1 ? naming(store, route) : store), distribution, route })
 })
 
 /** All databases on the one client that there is. */
