@@ -3,19 +3,16 @@
  * a browser on it. On any other address the token is required.
  */
 import { hash, timingSafeEqual } from "node:crypto"
-import { Clock, Context, Data, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
 import { isLoopback } from "./Config.ts"
-
-/** A token is refused. `retryAfter`, in seconds: after too many wrong ones. */
-export type Refused = Data.TaggedEnum<{ NotSet: {}; Wrong: {}; TooMany: { readonly retryAfter: number } }>
-export const Refused = Data.taggedEnum<Refused>()
+import { Problem } from "./OperatorStore.ts"
 
 const minute = 60_000
 
-/** The number of wrong tokens from an address in a minute that are refused as `Wrong`. */
+/** The number of wrong tokens from an address in a minute that are refused as such. */
 export const mostWrong = 10
 
 /** The number of addresses that are counted by themselves. All others count as one. */
@@ -23,12 +20,19 @@ const mostAddresses = 1000
 
 const digest = (token: Redacted.Redacted) => hash("sha256", Redacted.value(token), "buffer")
 
+const refused = (status: 401 | 403 | 429, message: string) => new Problem({ status, message })
+
+const notSet = refused(
+  403,
+  "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
+)
+
 /** The operators' token. Wrong ones are counted by address; the right one always passes. */
 export class Token extends Context.Service<
   Token,
   {
     readonly isSet: boolean
-    readonly check: (given: Redacted.Redacted, address: string) => Effect.Effect<void, Refused>
+    readonly check: (given: Redacted.Redacted | undefined, address: string) => Effect.Effect<void, Problem>
   }
 >()("practice-data/operations/Access/Token") {
   static readonly layer = (token: Option.Option<Redacted.Redacted>) =>
@@ -37,17 +41,19 @@ export class Token extends Context.Service<
       return Token.of({
         isSet: Option.isSome(token),
         check: Effect.fnUntraced(function* (given, address) {
-          if (Option.isNone(token)) return yield* Effect.fail(Refused.NotSet())
+          if (Option.isNone(token)) return yield* notSet
+          if (given === undefined)
+            return yield* refused(401, "Send your name and the operators' token with HTTP Basic.")
           if (timingSafeEqual(digest(given), digest(token.value))) return
           const now = yield* Clock.currentTimeMillis
           for (const [key, { since }] of tried) if (now - since >= minute) tried.delete(key)
           const key = tried.has(address) || tried.size < mostAddresses ? address : "others"
           const { since, wrong } = tried.get(key) ?? { since: now, wrong: 0 }
           if (wrong >= mostWrong) {
-            return yield* Effect.fail(Refused.TooMany({ retryAfter: Math.ceil((since + minute - now) / 1000) }))
+            return yield* refused(429, "Too many wrong tokens from this address. Try again in a minute.")
           }
           tried.set(key, { since, wrong: wrong + 1 })
-          return yield* Effect.fail(Refused.Wrong())
+          return yield* refused(401, "Wrong token.")
         })
       })
     })
@@ -73,50 +79,41 @@ const isCrossSite = ({ headers, method }: Request) => {
   return URL.parse(origin)?.host !== host?.toLowerCase()
 }
 
-/** The name and the token of HTTP Basic; undefined without a token. */
+/** The name and the token of HTTP Basic, without which they are empty and undefined. */
 export const credentials = HttpApiBuilder.securityDecode(HttpApiSecurity.basic).pipe(
   Effect.provideService(HttpServerRequest.ParsedSearchParams, {}),
-  Effect.map(({ password, username }) =>
-    Redacted.value(password) === "" ? undefined : { name: username, token: password }
-  )
+  Effect.map(({ password, username }) => ({
+    name: username,
+    token: Redacted.value(password) === "" ? undefined : password
+  }))
 )
 
 export const addressOf = ({ remoteAddress }: Request): string =>
   Option.getOrElse(remoteAddress, () => "unknown").replace(/^::ffff:/, "")
 
-const refusal = (status: number, text: string, headers: Readonly<Record<string, string>> = {}) =>
-  HttpServerResponse.text(`${text}\n`, { status, headers })
+const headersOf: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { "www-authenticate": 'Basic realm="operators"' },
+  429: { "retry-after": "60" }
+}
 
-const challenge = { "www-authenticate": 'Basic realm="operators"' }
+/** The response to a program. */
+export const responseTo = ({ message, status }: Problem) =>
+  HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] })
 
-export const refusalOf: (refused: Refused) => HttpServerResponse.HttpServerResponse = Refused.$match({
-  NotSet: () =>
-    refusal(403, "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."),
-  Wrong: () => refusal(401, "Wrong token.", challenge),
-  TooMany: ({ retryAfter }) =>
-    refusal(429, "Too many wrong tokens from this address. Try again in a minute.", {
-      "retry-after": String(retryAfter)
-    })
+const misdirected = new Problem({
+  status: 421,
+  message:
+    "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
 })
 
-const misdirected = refusal(
-  421,
-  "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
-)
-
-/** Fails with a refusal unless the request has access. Monitors need no token for metrics and health. */
+/** Fails unless the request has access. Monitors need no token for metrics and health. */
 const requireAccess = Effect.fnUntraced(function* (host: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  if (isLoopback(host) && !namesLoopback(request)) return yield* Effect.fail(misdirected)
-  if (isCrossSite(request)) return yield* Effect.fail(refusal(403, "Requests from other sites are refused."))
+  if (isLoopback(host) && !namesLoopback(request)) return yield* misdirected
+  if (isCrossSite(request)) return yield* refused(403, "Requests from other sites are refused.")
   if (isLoopback(host) || /^\/(metrics|health)(\?|$)/.test(request.url)) return
-  const token = yield* Token
-  if (!token.isSet) return yield* Effect.fail(refusalOf(Refused.NotSet()))
-  const given = yield* credentials
-  if (given === undefined) {
-    return yield* Effect.fail(refusal(401, "Log in with your name and, as password, the operators' token.", challenge))
-  }
-  yield* Effect.mapError(token.check(given.token, addressOf(request)), refusalOf)
+  const { check } = yield* Token
+  yield* check((yield* credentials).token, addressOf(request))
 })
 
 const protect = (response: HttpServerResponse.HttpServerResponse) =>
@@ -126,7 +123,10 @@ const protect = (response: HttpServerResponse.HttpServerResponse) =>
 export const guard = (host: string) =>
   HttpMiddleware.make((httpEffect) =>
     requireAccess(host).pipe(
-      Effect.matchEffect({ onFailure: Effect.succeed, onSuccess: () => httpEffect }),
+      Effect.matchEffect({
+        onFailure: (problem) => Effect.succeed(responseTo(problem)),
+        onSuccess: () => httpEffect
+      }),
       Effect.map(protect)
     )
   )

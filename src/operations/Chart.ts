@@ -22,28 +22,25 @@ const [width, height] = [1000, 200]
 
 const rounded = (value: number) => Number(value.toFixed(1))
 
-const timeOf = ({ start }: Point) => Format.timeOfDay(start)
+const timeOf = ({ start }: Point) => Format.iso(start).slice(11, 16)
 
-interface Chart {
-  readonly key: string
-  readonly title: string
-  /** The labels of the axis, from the top. */
-  readonly axis: ReadonlyArray<string>
-  /** Later ones are drawn over earlier ones. */
-  readonly series: ReadonlyArray<Series>
-  readonly shape: "bar" | "mark"
-}
-
-const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray<Point>): Html => {
+/** @param axis its labels, from the top
+ * @param series later ones are drawn over earlier ones */
+const figure = (
+  slots: ReadonlyArray<Point>,
+  title: string,
+  shape: "bar" | "mark",
+  axis: ReadonlyArray<string>,
+  series: ReadonlyArray<Series>
+): Html => {
   const step = width / slots.length
-  const busy = slots.filter(({ requests }) => requests > 0).toReversed()
   const textOf = (slot: Point) =>
     `${timeOf(slot)}: ${series.map(({ name, text }) => `${name} ${text(slot)}`).join(", ")}`
   const grid = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
   const paths = series.map(({ color, share }) => {
     const parts = slots.map((slot, index) => {
-      if (!(share(slot) > 0)) return ""
       const y = rounded(height * (1 - share(slot)))
+      if (y >= height) return ""
       return shape === "bar"
         ? `M${rounded((index + 0.5) * step)} ${height}V${y}`
         : `M${rounded(index * step)} ${y}h${rounded(step)}`
@@ -56,15 +53,14 @@ const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray
       slot.requests > 0 &&
       h("rect", { x: rounded(index * step), width: rounded(step), height })(h("title")(textOf(slot)))
   )
-  const label = `${title}. ${busy[0] === undefined ? "No requests." : textOf(busy[0])}`
-  return h("figure", { "data-key": key })(
+  return h("figure", { "data-key": shape })(
     h("figcaption")(
       h("h2")(title),
       h("ul", { class: "legend" })(series.map(({ color, name }) => h("li", { class: color })(name)))
     ),
     h("div", { class: "plot" })(
       h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
-      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label })(
+      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
         h("path", { class: "grid", d: grid.join("") })(),
         paths,
         hints
@@ -75,7 +71,7 @@ const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray
       h("summary")("As a table"),
       table<Point>({
         caption: `${title}, as a table`,
-        rows: busy,
+        rows: slots.filter(({ requests }) => requests > 0).toReversed(),
         key: ({ start }) => String(start),
         empty: "No requests.",
         columns: {
@@ -87,8 +83,6 @@ const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray
   )
 }
 
-const errors = ({ clientErrors, serverErrors }: Point) => clientErrors + serverErrors
-
 const requests = (slots: ReadonlyArray<Point>, title: string) => {
   const most = Math.max(1, ...slots.map((slot) => slot.requests))
   const bar = (name: string, color: string, count: (slot: Point) => number, drawn = count): Series => ({
@@ -97,12 +91,22 @@ const requests = (slots: ReadonlyArray<Point>, title: string) => {
     share: (slot) => drawn(slot) / most,
     text: (slot) => Format.count(count(slot))
   })
-  const series = [
-    bar("all", "teal", (slot) => slot.requests),
-    bar("4xx", "amber", (slot) => slot.clientErrors, errors),
-    bar("5xx", "red", (slot) => slot.serverErrors)
-  ]
-  return figure({ key: "requests", title, axis: [Format.count(most), "0"], series, shape: "bar" }, slots)
+  return figure(
+    slots,
+    title,
+    "bar",
+    [Format.count(most), "0"],
+    [
+      bar("all", "teal", (slot) => slot.requests),
+      bar(
+        "4xx",
+        "amber",
+        (slot) => slot.clientErrors,
+        ({ clientErrors, serverErrors }) => clientErrors + serverErrors
+      ),
+      bar("5xx", "red", (slot) => slot.serverErrors)
+    ]
+  )
 }
 
 const rank = (name: string, color: string, share: number): Series => ({
@@ -112,12 +116,10 @@ const rank = (name: string, color: string, share: number): Series => ({
   text: ({ latency }) => Format.latency(quantile(latency, share))
 })
 
-const latencies: Chart = {
-  key: "latencies",
-  title: "Latency, on a logarithmic scale",
-  axis: [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency),
-  series: [rank("p50", "teal", 0.5), rank("p95", "amber", 0.95), rank("p99", "red", 0.99)],
-  shape: "mark"
+const latencies = (slots: ReadonlyArray<Point>) => {
+  const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
+  const series = [rank("p50", "teal", 0.5), rank("p95", "amber", 0.95), rank("p99", "red", 0.99)]
+  return figure(slots, "Latency, on a logarithmic scale", "mark", axis, series)
 }
 
 /** All slots of a window until now, with those without requests. */
@@ -140,14 +142,11 @@ export const charts = (
   parameters: Readonly<Record<string, string>> = {}
 ): Content => {
   const slots = slotsOf(recent, window, now)
-  const tab = (text: string, name: WindowName) => ({
-    text,
+  const tab = (name: WindowName) => ({
+    text: `Last ${name}`,
     href: link(path, { ...parameters, window: name }),
     isCurrent: name === window
   })
   const title = window === "hour" ? "Requests a minute" : "Requests in 5 minutes"
-  return [
-    tabs([tab("Last hour", "hour"), tab("Last day", "day")]),
-    h("div", { class: "charts" })(requests(slots, title), figure(latencies, slots))
-  ]
+  return [tabs([tab("hour"), tab("day")]), h("div", { class: "charts" })(requests(slots, title), latencies(slots))]
 }

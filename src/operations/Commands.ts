@@ -79,14 +79,7 @@ type Change = readonly [organization: string, target: string, result: string]
 const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   database: Context.Key<I, Database>,
   actor: Actor,
-  action:
-    | "organization.create"
-    | "key.create"
-    | "key.revoke"
-    | "secret.add"
-    | "secret.revoke"
-    | "task.replay"
-    | "tasks.replay",
+  action: string,
   change: Effect.Effect<A, E, R>,
   changeOf: (result: A) => Change | undefined
 ) {

@@ -9,16 +9,13 @@ import * as Variable from "../process/Variable.ts"
 const roles = ["data-api", "intake", "worker"] as const
 
 // The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
-const isOrigin = ({ href, origin, hostname }: URL) =>
-  /^https?:/.test(href) && hostname !== "" && [origin, `${origin}/`].includes(href)
-
 const httpOrigin = (name: string) =>
   Variable.variable(
     name,
     "a URL of a host and a port alone, such as http://127.0.0.1:12111",
     (given) => {
-      const url = URL.canParse(given) ? new URL(given) : undefined
-      return url !== undefined && isOrigin(url) ? url : undefined
+      const url = URL.parse(given)
+      return url !== null && url.href === `${url.origin}/` && /^https?:/.test(url.href) ? url : undefined
     },
     true
   )
@@ -27,27 +24,19 @@ const isTerminal = isatty(0) || isatty(1)
 
 const duration = (
   name: string,
-  [minimum, maximum]: readonly [Variable.Length | undefined, Variable.Length],
+  range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
   value: Variable.Length
-) =>
-  Variable.duration(name, { ...(minimum !== undefined && { minimum }), maximum, example: value }).pipe(
-    Config.withDefault(Variable.durationOf(value))
-  )
+) => Variable.duration(name, { ...range, example: value }).pipe(Config.withDefault(Variable.durationOf(value)))
 
-const timeout = (name: string, value: Variable.Length) => duration(name, ["100ms", "1h"], value)
+const timeout = (name: string, value: Variable.Length) => duration(name, { minimum: "100ms", maximum: "1h" }, value)
 
 const integer = (name: string, [minimum, maximum]: readonly [number, number], value: number) =>
   Variable.integer(name, { minimum, maximum, example: value }).pipe(Config.withDefault(value))
 
 const flag = (name: string) => Variable.boolean(name).pipe(Config.withDefault(false))
 
-const headerText = (name: string) =>
-  Variable.variable(
-    name,
-    "a key of visible ASCII characters, such as sk_live_...",
-    (given) => (/^[\x21-\x7e]+$/.test(given) ? Redacted.make(given) : undefined),
-    true
-  )
+const secret = (name: string, expected: string, form: RegExp) =>
+  Variable.variable(name, expected, (given) => (form.test(given) ? Redacted.make(given) : undefined), true)
 
 /** The variable of each setting, its values and its default. src/operations/README.md says what each means. */
 export const variables = {
@@ -62,8 +51,8 @@ export const variables = {
   idleTimeout: timeout("IDLE_TIMEOUT", "75s"),
   processes: integer("PROCESSES", [1, 256], 1),
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
-  deletionDelay: duration("DELETION_DELAY", [undefined, "366d"], "1m"),
-  taskRetention: duration("TASK_RETENTION", [undefined, "36500d"], "90d"),
+  deletionDelay: duration("DELETION_DELAY", { maximum: "366d" }, "1m"),
+  taskRetention: duration("TASK_RETENTION", { maximum: "36500d" }, "90d"),
   corsOrigins: Variable.variable(
     "CORS_ORIGINS",
     "origins such as https://app.example, separated by commas",
@@ -79,7 +68,9 @@ export const variables = {
   poolSize: integer("DATABASE_POOL_SIZE", [1, 1000], 10),
   rateLimit: Config.option(Variable.integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000, example: 100 })),
   dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),
-  stripeSecretKey: Config.option(headerText("STRIPE_SECRET_KEY")),
+  stripeSecretKey: Config.option(
+    secret("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", /^[\x21-\x7e]+$/)
+  ),
   stripeApiUrl: Config.option(httpOrigin("STRIPE_API_URL")),
   migrate: Config.option(Variable.boolean("MIGRATE")),
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
@@ -90,11 +81,10 @@ export const variables = {
     Config.withDefault("127.0.0.1")
   ),
   operationsToken: Config.option(
-    Variable.variable(
+    secret(
       "OPERATIONS_TOKEN",
       "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16",
-      (given) => (/^[\x21-\x7e]{16,255}$/.test(given) ? Redacted.make(given) : undefined),
-      true
+      /^[\x21-\x7e]{16,255}$/
     )
   ),
   metricsByOrganization: flag("METRICS_BY_ORGANIZATION")

@@ -45,21 +45,14 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
   const metrics = yield* ownMetrics
-  const snapshot = Effect.gen(function* () {
-    const [ready, checks] = yield* Effect.all([health.isReady, health.checks], { concurrency: 2 })
-    const own: ProcessSnapshot = {
-      process: 1,
-      pid: process.pid,
-      startedAt: Math.round(performance.timeOrigin),
-      version,
-      roles,
-      metrics: yield* metrics,
-      recent: yield* recent.snapshot,
-      ready,
-      checks
-    }
-    return own
-  })
+  const own = { process: 1, pid: process.pid, startedAt: Math.round(performance.timeOrigin), version, roles }
+  const snapshot = Effect.map(
+    Effect.all(
+      { metrics, recent: recent.snapshot, ready: health.isReady, checks: health.checks },
+      { concurrency: "unbounded" }
+    ),
+    (now): ProcessSnapshot => ({ ...own, ...now })
+  )
   return { snapshot, metrics }
 })
 
@@ -186,3 +179,6 @@ export const highest = (processes: ReadonlyArray<ProcessSnapshot>, name: string)
     .filter(Number.isFinite)
   return values.length === 0 ? undefined : Math.max(...values)
 }
+
+/** The time for which changes are held back, in seconds. */
+export const changesLag = ({ processes }: Seen) => highest(processes, "practice_data_changes_lag_seconds")

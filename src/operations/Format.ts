@@ -16,16 +16,13 @@ export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeU
 /** A time in UTC, to the second. */
 export const utc = (millis: number): string => iso(millis).slice(0, 19).replace("T", " ")
 
-/** The time of day in UTC, such as `09:30`. */
-export const timeOfDay = (millis: number): string => iso(millis).slice(11, 16)
-
 /** A time and its distance from now. */
 export const moment = (at: string | number | null, now: number): Content => {
+  if (at === null) return h("span", { class: "none" })("–")
   const millis = typeof at === "string" ? Date.parse(at) : at
-  if (millis === null || !Number.isFinite(millis)) return h("span", { class: "none" })("–")
   const ago = now - millis
-  const relative = Math.abs(ago) < 1000 ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
   const [date, time] = utc(millis).split(" ")
+  const relative = ago < 0 ? `in ${span(ago)}` : `${span(ago)} ago`
   return [h("time", { datetime: iso(millis) })(h("span")(date), " ", h("span")(time)), " ", h("small")(relative)]
 }
 

@@ -3,7 +3,7 @@ import { type Content, h, type Html, link } from "../http/Html.ts"
 import * as Format from "./Format.ts"
 
 /** A note in place of something that cannot be read. */
-export const unreadable = (message: string): Html => h("p", { class: "note problem" })(`${message}.`)
+export const unreadable = (message: string): Html => h("p", { class: "note problem" })(message)
 
 export const small = (...text: ReadonlyArray<Content>): Html => h("small")(text)
 
@@ -35,8 +35,8 @@ export interface Table<Row> {
   /** Shown if there are no rows. */
   readonly empty?: Content
   readonly columns: Readonly<Record<string, Cell<Row> | { readonly number: Cell<Row> }>>
-  /** Links the title of a column to the same table in its order. */
-  readonly sort?: (title: string) => { readonly href: string; readonly order: "ascending" | "descending" | undefined }
+  /** The column that orders the rows, and the link to the same table in the order of another. */
+  readonly sort?: { readonly order: string; readonly link: (title: string) => string }
 }
 
 /** A table that scrolls by itself on a narrow screen. */
@@ -45,11 +45,11 @@ export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<R
   const all = Object.entries(columns).map(([title, column]) =>
     typeof column === "function" ? { title, cell: column } : { title, cell: column.number, kind: "number" }
   )
-  const heads = all.map(({ kind, title }) => {
-    const { href, order } = sort?.(title) ?? {}
-    const text = href === undefined ? title : h("a", { href })(title)
-    return h("th", { scope: "col", class: kind, "aria-sort": order })(text)
-  })
+  const heads = all.map(({ kind, title }) =>
+    h("th", { scope: "col", class: kind, "aria-sort": title === sort?.order && (kind ? "descending" : "ascending") })(
+      sort === undefined ? title : h("a", { href: sort.link(title) })(title)
+    )
+  )
   const lines = rows.map((row) => {
     const cells = all.map(({ cell, kind }, index) =>
       h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(cell(row))

@@ -54,11 +54,8 @@ const script = readFileSync(new URL("live.js", import.meta.url), "utf8")
 const asset = (contentType: string, text: string) => cacheable(HttpServerResponse.text(text, { contentType }))
 
 type Services = Figures | OperatorStore | Token | Watch
-type Response = HttpServerResponse.HttpServerResponse
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
-
-/** A response may also be the failure of a handler. */
-type Handler = Effect.Effect<Response, Response, Services | Asked>
+type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
 type Handled = readonly ["GET" | "POST", HttpRouter.PathInput, Handler]
 
 const handlers: ReadonlyArray<Handled> = [
@@ -101,7 +98,7 @@ export const routes = (host: string) =>
     HttpRouter.addAll(
       Effect.map(Effect.context<Services>(), (services) =>
         handlers.map(([method, path, handler]) =>
-          HttpRouter.route(method, path, Effect.provideContext(Effect.catch(handler, Effect.succeed), services))
+          HttpRouter.route(method, path, Effect.provideContext(handler, services))
         )
       )
     ),

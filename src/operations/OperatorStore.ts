@@ -4,7 +4,6 @@
  */
 import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import * as Uuid from "uuid"
 import {
   CredentialDatabase,
   type Database,
@@ -22,13 +21,11 @@ import { IntakeSecret } from "../deletions/IntakeSecrets.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
 import * as Commands from "./Commands.ts"
 
-/** A read or a replay failed. The message is for a person. */
-export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
+/** A read or a change that failed, as the status of its response and a sentence for a person. */
+export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
 
-export interface TaskCounts extends Tasks.TaskCounts {
-  /** About how many tasks there are; null where the database has no estimate. */
-  readonly estimated: number | null
-}
+/** A store without a result. */
+const unavailable = (message: string) => new Problem({ status: 503, message })
 
 const Text = Schema.NullOr(Schema.String)
 
@@ -57,13 +54,15 @@ export interface TaskPage extends Page<Tasks.Task> {
 
 const within = Duration.millis(1500)
 
-const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Unreadable> => {
-  if (error.reason._tag === "AuthorizationError")
-    return Effect.fail(new Unreadable({ message: `The database role of this process may not do this in the ${store}` }))
+const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Problem> => {
+  const code = codeOf(error)
+  if (error.reason._tag === "AuthorizationError") {
+    return Effect.fail(unavailable(`The database role of this process may not do this in the ${store} store.`))
+  }
   // An undefined table or column.
-  return ["42P01", "42703"].includes(codeOf(error))
-    ? Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
-    : Effect.fail(error)
+  if (["42P01", "42703"].includes(code)) return Effect.fail(unavailable(`The ${store} store lacks migrations.`))
+  // A value of another type.
+  return Effect.fail(code.startsWith("22") ? new Problem({ status: 422, message: "There is no such page." }) : error)
 }
 
 /** Runs statements in their turn and in time. */
@@ -71,38 +70,29 @@ const runner =
   <I>(tag: Context.Key<I, Database>, database: Database, store: string) =>
   <A>(
     statements: Effect.Effect<A, SqlError, I>,
-    describe = (failure: Store.Failure) => `The ${store} store ${Store.describe(failure)}`
-  ): Effect.Effect<A, Unreadable> =>
+    describe = (failure: Store.Failure) => `The ${store} store ${Store.describe(failure)}.`
+  ): Effect.Effect<A, Problem> =>
     database.run(
-      { key: "operators", within, unavailable: (failure) => new Unreadable({ message: describe(failure) }) },
+      { key: "operators", within, unavailable: (failure) => unavailable(describe(failure)) },
       Effect.provideService(statements, tag, database).pipe(
-        Effect.catchTag("SqlError", (error) => refused(`${store} store`, error))
+        Effect.catchTag("SqlError", (error) => refused(store, error))
       )
     )
 
-const PlaceText = Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String]))
+const PlaceText = Schema.StringFromBase64Url.pipe(
+  Schema.decodeTo(Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String])))
+)
 
 /** Decodes a place; undefined where the text is none. */
-const placeOf = (text = ""): Place | undefined => {
-  const place = Schema.decodeOption(PlaceText)(Buffer.from(text.slice(0, 2000), "base64url").toString())
-  return Option.getOrUndefined(Option.filter(place, (parts) => !parts.join("").includes("\0")))
-}
-
-const isTime = (text: string) => /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d[\d.:+-]*( BC)?$/.test(text)
-
-/** Decodes a place in a list that is ordered by time and has UUIDs. */
-const timedPlaceOf = (text: string | undefined) => {
-  const place = placeOf(text)
-  return place !== undefined && isTime(place[0]) && Uuid.validate(place[2]) ? place : undefined
-}
+const placeOf = (text = ""): Place | undefined => Option.getOrUndefined(Schema.decodeOption(PlaceText)(text))
 
 const paged = <Row extends object>(
   found: ReadonlyArray<Row & { readonly position: string; readonly organization_id: string; readonly id: string }>
 ) => {
   const rows = found.slice(0, pageSize)
   const last = found.length > pageSize ? rows.at(-1) : undefined
-  const place = last === undefined ? undefined : JSON.stringify([last.position, last.organization_id, last.id])
-  return { rows, next: place === undefined ? undefined : Buffer.from(place).toString("base64url") }
+  const place = last && Schema.encodeOption(PlaceText)([last.position, last.organization_id, last.id])
+  return { rows, next: place && Option.getOrUndefined(place) }
 }
 
 const position = Schema.String
@@ -137,19 +127,20 @@ const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
 /** Dead tasks that the page replays at once: more take longer than a page may. */
 export const mostReplayed = 1000
 
-const since = (column: string) => isoTime(column).replace(/ as \w+$/, " as since")
-
 /** Transactions that have written, in all databases of the cluster, without their statements, which may hold anything. */
 const holders = `
-  select pid, null as prepared, datname::text as database, usename::text as user,
-    application_name as application, state, ${since("xact_start")}
-  from (
-    select * from pg_stat_activity where backend_xid is not null order by age(backend_xid) desc limit 20
-  ) active
-  union all
-  select null, gid, database::text, owner::text, null, 'prepared',
-    ${since("prepared")}
-  from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
+  select pid, prepared, database, "user", application, state, ${isoTime("since")} from (
+    (
+      select pid, null as prepared, datname::text as database, usename::text as "user", application_name as application,
+        state, xact_start as since
+      from pg_stat_activity where backend_xid is not null order by age(backend_xid) desc limit 20
+    )
+    union all
+    (
+      select null, gid, database::text, owner::text, null, 'prepared', prepared
+      from pg_prepared_xacts order by prepared limit 20
+    )
+  ) open`
 
 const entriesAfter = (sql: Database, after: Place | undefined) =>
   Commands.entries(
@@ -160,7 +151,7 @@ const entriesAfter = (sql: Database, after: Place | undefined) =>
     pageSize + 1
   )
 
-const unsure = (store: string) => () => `The ${store} store did not answer. Look again: it may be done`
+const unsure = (store: string) => () => `The ${store} store did not answer. Look again: it may be done.`
 
 const make = Effect.gen(function* () {
   const [sql, credentials, records] = [yield* TaskDatabase, yield* CredentialDatabase, yield* RecordDatabase]
@@ -169,33 +160,36 @@ const make = Effect.gen(function* () {
   const changeTasks = <A>(change: Effect.Effect<A, SqlError, TaskDatabase>) => ofTasks(change, unsure("task"))
   const changeKeys = <A>(change: Effect.Effect<A, SqlError, CredentialDatabase>) => ofKeys(change, unsure("credential"))
   const pages = TaskPages.make(sql)
-  const ofAll = <A>(statements: Effect.Effect<A, SqlError>) =>
-    Effect.andThen(sql.distribution.refresh, ofTasks(statements))
   const pageOf = (found: ReturnType<typeof pages.page>) =>
-    Effect.map(ofAll(found), ({ isPartial, rows }): TaskPage => ({ ...paged(rows), isPartial }))
+    Effect.map(Effect.andThen(sql.distribution.refresh, ofTasks(found)), ({ isPartial, rows }): TaskPage => ({
+      ...paged(rows),
+      isPartial
+    }))
 
   return {
-    taskCounts: ofAll(
-      Effect.zipWith(Tasks.counts(sql), pages.estimate, (counts, estimated): TaskCounts => ({ ...counts, estimated }))
-    ),
+    taskCounts: ofTasks(Tasks.counts(sql)),
     /**
      * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`,
      * the latest first; all others by `scheduled_for`, the latest first. An `after` that is no `next` is ignored.
      */
-    tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, timedPlaceOf(after))),
+    tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, placeOf(after))),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
     findTasks: (text: string, organization: string | undefined) => pageOf(pages.find(text, organization)),
-    task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
+    task: (organization: string, id: string) =>
+      Effect.flatMap(
+        ofTasks(pages.one(organization, id)),
+        Effect.fromOption(() => new Problem({ status: 404, message: "No deletion of this organization has this id." }))
+      ),
     /** The latest entries of the audit log about a key, a secret or a task. */
-    history: (organization: string, target: string): Effect.Effect<ReadonlyArray<Commands.Entry>, Unreadable> =>
+    history: (organization: string, target: string): Effect.Effect<ReadonlyArray<Commands.Entry>, Problem> =>
       ofTasks(Commands.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
-    keys: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<ApiKey>, Unreadable> =>
+    keys: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<ApiKey>, Problem> =>
       Effect.map(ofKeys(keyRows(credentialPage(credentials, "api_keys", keyColumns, filter, after))), paged),
-    secrets: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<IntakeSecret>, Unreadable> =>
+    secrets: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<IntakeSecret>, Problem> =>
       Effect.map(ofTasks(secretRows(credentialPage(sql, "intake_secrets", "", filter, after))), paged),
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
-    audit: (after: string | undefined): Effect.Effect<Page<Commands.Entry>, Unreadable> => {
-      const place = timedPlaceOf(after)
+    audit: (after: string | undefined): Effect.Effect<Page<Commands.Entry>, Problem> => {
+      const place = placeOf(after)
       const reads = [
         ofTasks(entriesAfter(sql, place)),
         ...(isSameDatabase(sql, credentials) ? [] : [ofKeys(entriesAfter(credentials, place))])

@@ -5,7 +5,7 @@ import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import { iso, utc } from "./Format.ts"
 import { unreadable } from "./Layout.ts"
-import { Unreadable } from "./OperatorStore.ts"
+import { Problem } from "./OperatorStore.ts"
 
 const navigation = {
   "/ops": "Overview",
@@ -24,7 +24,7 @@ export type Place = keyof typeof navigation
 /** The content of a page at a time. */
 export type View = (now: number) => Content
 
-interface Shown {
+export interface Shown {
   /** The current entry of the navigation. */
   readonly place: Place
   readonly title?: string
@@ -70,28 +70,24 @@ export const respond = ({ isLive = true, place, status = 200, title = navigation
   })
 
 /** Leaves time for the rest of a page that responds within two seconds. */
-export const inTime = <A, R>(read: Effect.Effect<A, Unreadable, R>) =>
+export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
   read.pipe(
     Effect.timeoutOrElse({
       duration: "1700 millis",
-      orElse: () => Effect.fail(new Unreadable({ message: "No answer in time" }))
+      orElse: () => Effect.fail(new Problem({ status: 503, message: "No answer in time." }))
     }),
     Effect.result
   )
 
 /** Shows what was read, or why it could not be. */
-export const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) => Content): Content =>
+export const shownOr = <A>(read: Result.Result<A, Problem>, view: (value: A) => Content): Content =>
   Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
 
-/** Fails with a page that says why there is nothing to show. */
-export const refuse = (shown: Omit<Shown, "view">, message: string) =>
-  Effect.flip(respond({ isLive: false, ...shown, view: () => unreadable(message) }))
-
-/** Reads in time, or fails with such a page. */
-export const readOrRefuse = <A, R>(shown: Omit<Shown, "view">, read: Effect.Effect<A, Unreadable, R>) =>
-  Effect.flatMap(inTime(read), (found) =>
-    Result.isSuccess(found) ? Effect.succeed(found.success) : refuse({ ...shown, status: 503 }, found.failure.message)
-  )
+/** Shows a problem in the place of a page. */
+export const showProblem =
+  (shown: Omit<Shown, "view">) =>
+  ({ message, status }: Problem) =>
+    respond({ ...shown, status, view: () => unreadable(message) })
 
 /** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
 export type Query = (name: string) => string | undefined
@@ -108,5 +104,12 @@ export const query = Effect.map(
       usable(Array.ensure(parameters[name] ?? [])[0])
 )
 
-export const page = <R>(place: Place, read: (parameter: Query) => Effect.Effect<View, never, R>) =>
-  Effect.flatMap(Effect.flatMap(query, read), (view) => respond({ place, view }))
+/** The handler of a page. */
+export const page = <R>(
+  place: Place,
+  read: (parameter: Query) => Effect.Effect<View | Pick<Shown, "title" | "view">, Problem, R>
+) =>
+  Effect.flatMap(query, read).pipe(
+    Effect.flatMap((found) => respond({ place, ...(typeof found === "function" ? { view: found } : found) })),
+    Effect.catch(showProblem({ place }))
+  )

@@ -6,8 +6,8 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, field, filterForm, id, nextPage, none, pairs, small, table } from "../Layout.ts"
-import { type CredentialFilter, OperatorStore, type Page, type Unreadable } from "../OperatorStore.ts"
-import { inTime, page, type Query, readOrRefuse, refuse, shownOr } from "../Page.ts"
+import { type CredentialFilter, OperatorStore, type Page, Problem } from "../OperatorStore.ts"
+import { inTime, page, type Query, shownOr } from "../Page.ts"
 import * as Change from "./Change.ts"
 
 const day = 86_400_000
@@ -22,7 +22,7 @@ const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number)
   return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
 }
 
-type Operated<A> = Effect.Effect<A, Unreadable, OperatorStore>
+type Operated<A> = Effect.Effect<A, Problem, OperatorStore>
 
 const pagesOf = <Credential extends IntakeSecret>(kind: {
   readonly place: "/ops/keys" | "/ops/secrets"
@@ -90,29 +90,25 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     make: Effect.fnUntraced(function* (actor, given) {
       const isLine = Schema.is(Commands.Line(""))
       if (!isLine(given.organization) || (isNamed && !isLine(given.name))) {
-        const problem = `Enter the organization${isNamed ? ", and what it is for" : ""}: 1 to 128 characters each.`
-        return Change.Made.Unchanged({ status: 422, problem })
+        const message = `Enter the organization${isNamed ? ", and what it is for" : ""}: 1 to 128 characters each.`
+        return yield* new Problem({ status: 422, message })
       }
       const made = yield* kind.make(actor, given)
       const secret = Redacted.value(made.secret)
-      return Change.Made.Shown({
-        title: `The new ${one}`,
-        text: secret,
-        view: [
-          h("p", { class: "note warning" })("Copy it now: it is not shown again."),
-          h("pre")(secret),
-          pairs({ Organization: id(given.organization, listOf(given.organization)), Id: id(made.id) }),
-          h("p")(button("Done", listOf(given.organization), "main"))
-        ]
-      })
+      const view = () => [
+        h("p", { class: "note warning" })("Copy it now: it is not shown again."),
+        h("pre")(secret),
+        pairs({ Organization: id(given.organization, listOf(given.organization)), Id: id(made.id) }),
+        h("p")(button("Done", listOf(given.organization), "main"))
+      ]
+      return { text: secret, page: { title: `The new ${one}`, view } }
     })
   })
 
   const requested = Effect.fnUntraced(function* (parameter: Query) {
     const filter = { organization: parameter("organization"), id: parameter("id") ?? "" }
-    const shown = { title: `Revoke ${one}`, place }
-    const { rows } = yield* readOrRefuse(shown, kind.read(filter))
-    return rows[0] ?? (yield* refuse({ ...shown, status: 404 }, `There is no ${one} ${filter.id}`))
+    const [row] = (yield* kind.read(filter)).rows
+    return row ?? (yield* new Problem({ status: 404, message: `There is no ${one} ${filter.id}.` }))
   })
 
   const revoke = Change.make({
@@ -134,10 +130,8 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     button: `Revoke this ${one}`,
     cancel: ({ organization_id: of }) => listOf(of),
     make: Effect.fnUntraced(function* (actor, { id: which, organization_id: of }) {
-      return Option.match(yield* kind.revoke(actor, which), {
-        onNone: () => Change.Made.Unchanged({ status: 409, problem: `This ${one} was revoked before.` }),
-        onSome: () => Change.Made.Led({ to: listOf(of), text: `Revoked ${which}` })
-      })
+      if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}`, page: listOf(of) }
+      return yield* new Problem({ status: 409, message: `This ${one} was revoked before.` })
     })
   })
 

@@ -2,11 +2,11 @@
 import { Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { mostOrganizations } from "../../deletions/TaskPages.ts"
-import { mostCounted, type Task, type TaskFilter, totalsOf } from "../../deletions/Tasks.ts"
+import { mostCounted, type Task, type TaskCounts, type TaskFilter, totalsOf } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
-import { OperatorStore, type TaskCounts, type TaskPage } from "../OperatorStore.ts"
+import { OperatorStore, type TaskPage } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
 const path = "/ops/deletions"
@@ -19,11 +19,10 @@ export const linkTo = ({ id: task, organization_id }: Pick<Task, "id" | "organiz
   link("/ops/task", { organization: organization_id, id: task })
 
 const stateTabs = (counts: TaskCounts | undefined, { organization, state: current }: TaskFilter) => {
-  const countOf = (state: State | undefined) => {
-    if (counts === undefined || state === "completed") return ""
-    if (state !== undefined) return ` ${Format.count(counts[state], mostCounted)}`
-    return counts.estimated === null ? "" : ` about ${Format.count(counts.estimated)}`
-  }
+  const countOf = (state: State | undefined) =>
+    counts === undefined || state === undefined || state === "completed"
+      ? ""
+      : ` ${Format.count(counts[state], mostCounted)}`
   const all = [undefined, ...State.literals].map((state) => ({
     text: `${state ?? "all"}${countOf(state)}`,
     href: link(path, { state, organization }),

@@ -5,10 +5,7 @@ import { Html } from "../../http/Html.ts"
 import { idOf } from "../../http/Markdown.ts"
 import { respond } from "../Page.ts"
 
-const paths = { "RUNBOOK.md": "/ops/runbook", "README.md": "/ops/guide" } as const
-type File = keyof typeof paths
-
-const isFile = (name: string): name is File => Object.hasOwn(paths, name)
+const paths: Readonly<Record<string, string>> = { "RUNBOOK.md": "/ops/runbook", "README.md": "/ops/guide" }
 
 const markdown = new Marked({
   renderer: {
@@ -18,20 +15,19 @@ const markdown = new Marked({
     // Other files are not on this listener.
     link({ href, tokens }) {
       const text = this.parser.parseInline(tokens)
-      const [name = "", anchor] = href.split("#")
-      const path = isFile(name) ? paths[name] : name
-      if (path !== "" && !path.startsWith("/")) return text
-      return `<a href="${path}${anchor === undefined ? "" : `#${anchor}`}">${text}</a>`
+      const [, name = "", anchor = ""] = /^([^#]*)(.*)$/.exec(href) ?? []
+      const path = paths[name] ?? name
+      return path === "" || path.startsWith("/") ? `<a href="${path}${anchor}">${text}</a>` : text
     }
   }
 })
 
-const page = (file: File) => {
+const page = (place: "/ops/runbook" | "/ops/guide", file: string) => {
   const source = readFileSync(new URL(`../${file}`, import.meta.url), "utf8")
   let content: Html | undefined
   const view = () => (content ??= Html.markup(markdown.parse(source, { async: false })))
-  return respond({ place: paths[file], isLive: false, view })
+  return respond({ place, isLive: false, view })
 }
 
-export const runbook = page("RUNBOOK.md")
-export const guide = page("README.md")
+export const runbook = page("/ops/runbook", "RUNBOOK.md")
+export const guide = page("/ops/guide", "README.md")

@@ -2,14 +2,14 @@
 import { Effect } from "effect"
 import { type Content, h } from "../../http/Html.ts"
 import type { Entry } from "../Commands.ts"
-import { highest, type Seen, Watch } from "../Figures.ts"
+import { changesLag, highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { clamped, id, lagTile, nextPage, none, section, small, table, tile } from "../Layout.ts"
 import { OperatorStore, type Transaction } from "../OperatorStore.ts"
 import { inTime, page, shownOr } from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
 
-const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
+const transactions = (now: number) => (rows: ReadonlyArray<Transaction>) =>
   table<Transaction>({
     caption: "Open transactions that have written",
     rows,
@@ -27,9 +27,8 @@ const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
 
 const changesTiles = (seen: Seen) => {
   const waiting = highest(seen.processes, "practice_data_changes_waiting")
-  const lag = highest(seen.processes, "practice_data_changes_lag_seconds")
   return h("dl", { class: "tiles" })(
-    lagTile("Changes held back", lag, "delay until readers see a change"),
+    lagTile("Changes held back", changesLag(seen), "delay until readers see a change"),
     lagTile("Replica lag", highest(seen.processes, "practice_data_replica_lag_seconds"), "of READ_DATABASE_URL"),
     tile("Readers waiting", waiting === undefined ? "–" : Format.count(waiting), "for the next change, in long polls")
   )
@@ -49,7 +48,7 @@ export const changes = page(
           "Readers of a replica get changes that were committed after the oldest of these began once it ends.",
           " They have written, in any database of the cluster. Oldest first."
         ),
-        shownOr(found, (rows) => transactions(rows, now))
+        shownOr(found, transactions(now))
       ),
       h("p")(small("To end one, follow ", h("a", { href: "/ops/guide#changes" })("Changes in the guide"), "."))
     ]

@@ -1,13 +1,13 @@
 /** `/ops`: the state of the service now, and its requests in the last hour or day. */
 import { Effect, Result } from "effect"
-import { mostCounted } from "../../deletions/Tasks.ts"
+import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
-import { highest, type Seen, Watch } from "../Figures.ts"
+import { changesLag, highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { badge, clamped, lagTile, none, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
-import { OperatorStore, type TaskCounts } from "../OperatorStore.ts"
+import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
 const minute = 60_000
@@ -20,48 +20,28 @@ const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: numbe
   // The points are whole minutes, of which the last is not over.
   const covered = Math.min(4 * minute + (now % minute), Math.max(1000, now - started))
   const p95 = Recent.quantile(latency, 0.95)
-  const refused = Object.entries(hour.refused).toSorted(([, one], [, two]) => two - one)
-  const all = refused.reduce((sum, [, count]) => sum + count, 0)
-  const reasons = refused.slice(0, 3).map(([name, count]) => `${Format.count(count)} ${Format.reason(name)}`)
+  const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0)
+  const errors = `${Format.count(serverErrors)} in 5 minutes`
   return [
     tile("Requests a second", Format.rate((requests * 1000) / covered), "last 5 minutes"),
     tile("Latency p95", Format.latency(p95), "last 5 minutes", stateOf(p95 ?? 0, 1000, Infinity)),
-    tile(
-      "Server errors",
-      Format.share(serverErrors, requests),
-      `${Format.count(serverErrors)} in 5 minutes`,
-      stateOf(serverErrors / Math.max(1, requests), 0, 0.05)
-    ),
-    tile("Refused", Format.count(all), all === 0 ? "last hour" : `last hour: ${reasons.join(", ")}`)
+    tile("Server errors", Format.share(serverErrors, requests), errors, stateOf(serverErrors / requests || 0, 0, 0.05)),
+    tile("Refused", h("a", { href: "/ops/requests#refused" })(Format.count(refused)), "last hour")
   ]
 }
 
 const linked = (state: string, count: number) =>
   h("a", { href: link("/ops/deletions", { state }) })(Format.count(count, mostCounted))
 
-const oldestDueTile = (oldest: string | null, now: number) => {
-  const name = "Oldest due deletion"
-  if (oldest === null) return tile(name, "none", "nothing waits")
-  const late = now - Date.parse(oldest)
-  return late > 0
-    ? tile(name, Format.span(late), "overdue, or running", stateOf(late, minute, 5 * minute))
-    : tile(name, `in ${Format.span(late)}`, "until the next one is due")
+const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
+  const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
+  const oldest = oldest_due_at === null ? "none" : `${late < 0 ? "in " : ""}${Format.span(late)}`
+  return [
+    tile("Dead deletions", linked("dead", dead), "failed for good", stateOf(dead, 0, 0)),
+    tile("Oldest due deletion", oldest, late > 0 && "overdue, or running", stateOf(late, minute, 5 * minute)),
+    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
+  ]
 }
-
-const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => [
-  tile(
-    "Dead deletions",
-    linked("dead", dead),
-    dead === 0 ? "none failed for good" : "failed for good: replay them",
-    stateOf(dead, 0, 0)
-  ),
-  oldestDueTile(oldest_due_at, now),
-  tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
-]
-
-const heldBackTile = (lag: number | undefined) =>
-  lag !== undefined &&
-  lagTile("Changes held back", lag, lag === 0 ? "not at all" : "by an open transaction or a replica", "/ops/changes")
 
 const dependencies = ({ dependencies: all }: Seen, now: number) =>
   table({
@@ -94,9 +74,7 @@ const dependencies = ({ dependencies: all }: Seen, now: number) =>
   })
 
 const processes = ({ processes: all, silent }: Seen, now: number): Content => [
-  silent.map(({ pid, process, silent: why }) =>
-    unreadable(`Process ${process}${pid === null ? "" : ` (pid ${pid})`}: ${why}`)
-  ),
+  silent.map(({ pid, process, silent: why }) => unreadable(`Process ${process} (pid ${pid ?? "none"}): ${why}.`)),
   table({
     caption: "Processes of this host",
     rows: all,
@@ -127,7 +105,7 @@ export const page = Page.page(
       h("dl", { class: "tiles" })(
         requestTiles(seen, recent, now),
         Result.isSuccess(counts) && taskTiles(counts.success, now),
-        heldBackTile(highest(seen.processes, "practice_data_changes_lag_seconds"))
+        lagTile("Changes held back", changesLag(seen), "by an open transaction or a replica", "/ops/changes")
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),

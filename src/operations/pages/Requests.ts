@@ -35,18 +35,11 @@ const columns = {
   p99: rank(0.99)
 }
 
-type Order = keyof typeof columns | "name"
-
-const orders: ReadonlyArray<Order> = ["name", "Requests", "4xx", "5xx", "p50", "p95", "p99"]
-
-const byName = (one: Row, two: Row) => (one.name < two.name ? -1 : 1)
-
-const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: Order) => {
+const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: string) => {
   const rows = Object.entries(counts).map(([name, each]): Row => ({ name, ...each }))
-  if (order === "name") return rows.toSorted(byName)
-  const { value } = columns[order]
-  // Equal values first: infinity minus infinity is not a number.
-  return rows.toSorted((one, two) => (value(one) === value(two) ? byName(one, two) : value(two) - value(one)))
+  const byName = rows.toSorted((one, two) => (one.name < two.name ? -1 : 1))
+  const value = Object.entries(columns).find(([name]) => name === order)?.[1].value ?? (() => 0)
+  return byName.toSorted((one, two) => value(two) - value(one))
 }
 
 const refusals = (refused: Recent.Window["refused"]) =>
@@ -64,7 +57,7 @@ export const page = Page.page(
     const { look } = yield* Watch
     const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
     const window = windowOf(parameter)
-    const order = orders.find((each) => each === parameter("sort")) ?? "Requests"
+    const order = parameter("sort") ?? "Requests"
     const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
       const title = `By ${first.toLowerCase()}`
       const content = table<Row>({
@@ -73,10 +66,9 @@ export const page = Page.page(
         key: ({ name }) => name,
         empty,
         columns: { [first]: ({ name }) => id(name), ...columns },
-        sort: (column) => {
-          const sort = column === first ? "name" : column
-          const direction = sort === "name" ? "ascending" : "descending"
-          return { href: link(path, { window, sort }), order: sort === order ? direction : undefined }
+        sort: {
+          order: order === "name" ? first : order,
+          link: (column) => link(path, { window, sort: column === first ? "name" : column })
         }
       })
       return section(first, title, content)

@@ -1,16 +1,16 @@
 /** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import type { Outcome } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
-import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
-import { notDeleted, Replay } from "../../deletions/Tasks.ts"
+import type { ShownTask } from "../../deletions/TaskPages.ts"
+import { notDeleted } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
 import type { Entry } from "../Commands.ts"
 import * as Format from "../Format.ts"
-import { button, clamped, id, none, pairs, section, small, table } from "../Layout.ts"
-import { OperatorStore } from "../OperatorStore.ts"
-import { inTime, type Query, query, readOrRefuse, respond, shownOr } from "../Page.ts"
+import { button, clamped, id, none, pairs, section, table } from "../Layout.ts"
+import { OperatorStore, Problem } from "../OperatorStore.ts"
+import { inTime, page as pageOf, type Query, shownOr } from "../Page.ts"
 import * as Change from "./Change.ts"
 import { linkTo, stateBadge } from "./Deletions.ts"
 import { authorship } from "./Lists.ts"
@@ -43,23 +43,20 @@ type Item = Readonly<Record<string, string | null>>
 
 const items = (title: string, all: number, some: ReadonlyArray<Item>, ...fields: ReadonlyArray<string>): Content => {
   if (some.length === 0) return undefined
-  const more = some.length < mostItems ? ", with repeated ones" : `, of which the first ${some.length} are shown`
-  const column = (name: string) => (item: Item) => {
+  const cell = (name: string) => (item: Item) => {
     const value = item[name] ?? undefined
     return value === undefined ? none("any") : id(value)
   }
   return h("details", { "data-key": title })(
-    h("summary")(`${title}: ${Format.count(all)}${all > some.length ? more : ""}`),
+    h("summary")(`${title}: ${Format.count(all)}${all > some.length ? `, the first ${some.length} are shown` : ""}`),
     table({
       caption: title,
       rows: some,
       key: (item) => fields.map((name) => item[name] ?? "").join(" "),
-      columns: Object.fromEntries(fields.map((name) => [name, column(name)]))
+      columns: Object.fromEntries(fields.map((name) => [name, cell(name)]))
     })
   )
 }
-
-const replayLink = (task: ShownTask) => link("/ops/task/replay", { organization: task.organization_id, id: task.id })
 
 /** The facts that tell a task from others. */
 const identity = (task: ShownTask) => ({
@@ -85,7 +82,7 @@ const facts = (task: ShownTask, now: number) => {
   })
 }
 
-const historyTable = (rows: ReadonlyArray<Entry>, now: number) =>
+const historyTable = (now: number) => (rows: ReadonlyArray<Entry>) =>
   table<Entry>({
     caption: "Changes to this task by operators",
     rows,
@@ -99,62 +96,44 @@ const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) =>
     const text = "The deletion is due now. The next free worker runs it."
     return wasReplayed && h("p", { class: "note fine", role: "status" })(text)
   }
+  const { id: task_id, organization_id: organization } = task
   return hasToken
-    ? h("p", { class: "actions" })(
-        button("Replay…", replayLink(task), "main"),
-        small(`Makes it due now, with ${maximumAttempts} new attempts. Asks for confirmation.`)
-      )
+    ? h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", { organization, id: task_id }), "main"))
     : h("p", { class: "note" })(
         "To replay it here, set OPERATIONS_TOKEN and restart. Or run ",
-        h("code")(`tasks replay ${task.id}`),
+        h("code")(`tasks replay ${task_id}`),
         "."
       )
 }
 
-const notFound = respond({
-  title: "Deletion not found",
+const requested = (parameter: Query) =>
+  OperatorStore.use(({ task }) => task(parameter("organization") ?? "", parameter("id") ?? ""))
+
+export const page = pageOf(
   place,
-  isLive: false,
-  status: 404,
-  view: () => [h("p")("No deletion of this organization has this id."), h("p")(button("Deletions", place))]
-})
-
-/** Reads the task of the request; fails with the response that says why it is not shown. */
-const requested = Effect.fnUntraced(function* (parameter: Query) {
-  const { task } = yield* OperatorStore
-  const read = task(parameter("organization") ?? "", parameter("id") ?? "")
-  const found = yield* readOrRefuse({ title: "Deletion", place, isLive: true }, read)
-  return Option.isSome(found) ? found.value : yield* Effect.flip(notFound)
-})
-
-export const page = Effect.gen(function* () {
-  const parameter = yield* query
-  const task = yield* requested(parameter)
-  const { isSet } = yield* Token
-  const wasReplayed = parameter("replayed") !== undefined
-  const history = yield* inTime((yield* OperatorStore).history(task.organization_id, task.id))
-  return yield* respond({
-    title: `Deletion ${task.idempotency_key}`,
-    place,
-    view: (now) => [
-      replayHint(task, isSet, wasReplayed),
-      facts(task, now),
-      task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
-      task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
-      section(
-        "items",
-        "Items to delete",
-        items("Invoices", task.invoices_count, task.invoices, "invoice_id", "clinic_id", "client_id"),
-        items("Lines", task.invoice_lines_count, task.invoice_lines, "invoice_line_id", "invoice_id", "clinic_id")
-      ),
-      section(
-        "history",
-        "History",
-        shownOr(history, (rows) => historyTable(rows, now))
-      )
-    ]
+  Effect.fnUntraced(function* (parameter) {
+    const task = yield* requested(parameter)
+    const { isSet } = yield* Token
+    const wasReplayed = parameter("replayed") !== undefined
+    const history = yield* inTime((yield* OperatorStore).history(task.organization_id, task.id))
+    return {
+      title: `Deletion ${task.idempotency_key}`,
+      view: (now) => [
+        replayHint(task, isSet, wasReplayed),
+        facts(task, now),
+        task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
+        task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
+        section(
+          "items",
+          "Items to delete",
+          items("Invoices", task.invoices_count, task.invoices, "invoice_id", "clinic_id", "client_id"),
+          items("Lines", task.invoice_lines_count, task.invoice_lines, "invoice_line_id", "invoice_id", "clinic_id")
+        ),
+        section("history", "History", shownOr(history, historyTable(now)))
+      ]
+    }
   })
-})
+)
 
 export const replay = Change.make({
   place,
@@ -172,11 +151,14 @@ export const replay = Change.make({
   button: "Replay this deletion",
   cancel: linkTo,
   make: Effect.fnUntraced(function* (actor, task) {
-    return Replay.$match(yield* (yield* OperatorStore).replay(actor, task.organization_id, task.id), {
-      Replayed: () => Change.Made.Led({ to: `${linkTo(task)}&replayed=1`, text: `Replaying ${task.id}` }),
-      NotDead: ({ state }) =>
-        Change.Made.Unchanged({ status: 409, problem: `This deletion is ${state}. Only a dead one can be replayed.` }),
-      NotFound: () => Change.Made.Unchanged({ status: 404, problem: "There is no such deletion." })
+    const replayed = yield* (yield* OperatorStore).replay(actor, task.organization_id, task.id)
+    if (replayed._tag === "Replayed") {
+      return { text: `Replaying ${task.id}`, page: `${linkTo(task)}&replayed=1` }
+    }
+    const state = replayed._tag === "NotDead" ? replayed.state : "gone"
+    return yield* new Problem({
+      status: 409,
+      message: `This deletion is ${state}. Only a dead one can be replayed.`
     })
   })
 })

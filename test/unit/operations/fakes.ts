@@ -1,5 +1,5 @@
 /** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
-import { Array, Effect, Layer, Option, Record, Redacted } from "effect"
+import { Effect, Layer, Option, Record, Redacted } from "effect"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
@@ -11,7 +11,7 @@ import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
-import { OperatorStore, type Transaction, Unreadable } from "../../../src/operations/OperatorStore.ts"
+import { OperatorStore, Problem, type Transaction } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -139,7 +139,9 @@ export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry 
 })
 
 const given = <A>(rows: ReadonlyArray<A> | undefined) =>
-  rows === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(rows)
+  rows === undefined
+    ? Effect.fail(new Problem({ status: 503, message: "There is no such store." }))
+    : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
   Effect.map(given(rows), (found) => ({ rows: found, next: undefined, isPartial: false }))
@@ -154,11 +156,10 @@ export const store = (rows: {
 }) =>
   Layer.sync(OperatorStore, () => {
     let { tasks } = rows
-    const one = (organization: string, id: string) =>
-      Effect.map(
-        Effect.suspend(() => given(tasks)),
-        Array.findFirst((task: ShownTask) => task.organization_id === organization && task.id === id)
-      )
+    const one = Effect.fnUntraced(function* (organization: string, id: string) {
+      const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
+      return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
+    })
     const pageIf = (organization: string | undefined, isWanted: (task: ShownTask) => boolean) =>
       Effect.suspend(() =>
         pageOf(
@@ -171,7 +172,7 @@ export const store = (rows: {
         (found) => {
           const count = (state: State) => found.filter((task) => task.state === state).length
           const [scheduled, running, dead] = [count("scheduled"), count("running"), count("dead")]
-          return { scheduled, running, dead, oldest_due_at: null, now: iso(0), estimated: found.length }
+          return { scheduled, running, dead, oldest_due_at: null, now: iso(0) }
         }
       ),
       tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
@@ -199,9 +200,7 @@ export const store = (rows: {
       audit: () => pageOf(rows.audit),
       holders: given(rows.holders),
       replay: Effect.fnUntraced(function* (_, organization, id) {
-        const found = yield* one(organization, id)
-        if (found._tag === "None") return Replay.NotFound()
-        const task = found.value
+        const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
         const replayed: ShownTask = { ...task, state: "scheduled", attempts: 0, finished_at: null }
         tasks = tasks?.map((each) => (each === task ? replayed : each))
