@@ -43,14 +43,12 @@ export const count = (value: number, most = Infinity): string =>
 export const counted = (value: number, one: string): string => `${count(value)} ${value === 1 ? one : `${one}s`}`
 
 /** To one decimal below 10. Less than a tenth of something is `<0.1`. */
-const small = (value: number) => (value < 0.1 ? "<0.1" : value < 10 ? value.toFixed(1) : count(value))
-
-export const rate = (value: number): string => (value === 0 ? "0" : small(value))
-
-export const share = (part: number, whole: number): string => {
-  if (whole === 0) return "–"
-  return part === 0 ? "0 %" : `${small((100 * part) / whole)} %`
+export const rate = (value: number): string => {
+  if (value > 0 && value < 0.1) return "<0.1"
+  return value > 0 && value < 10 ? value.toFixed(1) : count(value)
 }
+
+export const share = (part: number, whole: number): string => (whole === 0 ? "–" : `${rate((100 * part) / whole)} %`)
 
 export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
@@ -60,16 +58,9 @@ const names: Readonly<Record<string, string>> = {
   limit: "rate limited",
   load: "overloaded",
   outage: "database outage",
-  processor: "payment processor",
   too_large: "too large",
   protocol: "not HTTP",
-  timeout: "body too slow"
-}
-
-/** The reason why a request was refused. */
-export const reason = (name: string): string => names[name] ?? name
-
-const dependencies: Readonly<Record<string, string>> = {
+  timeout: "body too slow",
   records: "Record store",
   credentials: "Credential store",
   tasks: "Task store",
@@ -77,4 +68,5 @@ const dependencies: Readonly<Record<string, string>> = {
   processor: "Payment processor"
 }
 
-export const dependency = (name: string): string => dependencies[name] ?? name
+/** The reason why a request was refused, or a dependency. */
+export const name = (key: string): string => names[key] ?? key

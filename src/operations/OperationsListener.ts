@@ -20,7 +20,6 @@ import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
 import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
-import * as Replay from "./pages/Replay.ts"
 import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
@@ -65,7 +64,7 @@ const handlers: ReadonlyArray<Handled> = [
   ["GET", "/ops/deletions", Deletions.page],
   ["GET", "/ops/task", Task.page],
   ...Task.replay,
-  ...Replay.replay,
+  ...Deletions.replay,
   ["GET", "/ops/keys", Credentials.keys.list],
   ...Credentials.keys.create,
   ...Credentials.keys.revoke,

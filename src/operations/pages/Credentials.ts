@@ -1,5 +1,5 @@
 /** `/ops/keys` and `/ops/secrets`: API keys and signing secrets, how they are made, and how they are revoked. */
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Record, Redacted, Schema } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
 import type { ApiKey } from "../../keys/ApiKeys.ts"
@@ -10,18 +10,6 @@ import { type CredentialFilter, OperatorStore, type Page, Problem } from "../Ope
 import { inTime, page, type Query, shownOr } from "../Page.ts"
 import * as Change from "./Change.ts"
 
-const day = 86_400_000
-
-const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number): Content => {
-  if (last_used_on === null) {
-    const isOld = revoked_at === null && now - Date.parse(created_at) > 30 * day
-    return isOld ? badge("warning", "never") : none("never")
-  }
-  const days = Math.floor((now - Date.parse(last_used_on)) / day)
-  const relative = days < 1 ? "today" : days === 1 ? "yesterday" : `${Format.count(days)} days ago`
-  return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
-}
-
 type Operated<A> = Effect.Effect<A, Problem, OperatorStore>
 
 const pagesOf = <Credential extends IntakeSecret>(kind: {
@@ -29,7 +17,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
   /** The noun, such as `API key`. */
   readonly one: string
   readonly read: (filter: CredentialFilter, after?: string) => Operated<Page<Credential>>
-  readonly columns: (now: number) => Readonly<Record<string, (one: Credential) => Content>>
+  readonly columns: { readonly [name: string]: (one: Credential) => Content }
   /** The consequences of making one, and of revoking one. */
   readonly follows: { readonly made: string; readonly revoked: string }
   readonly make: (
@@ -58,7 +46,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
             empty: organization === undefined ? `No ${one} yet.` : `${organization} has no ${one}.`,
             columns: {
               Organization: ({ organization_id: of }) => id(of, listOf(of)),
-              ...kind.columns(now),
+              ...kind.columns,
               Created: ({ created_at }) => Format.moment(created_at, now),
               State: ({ revoked_at: at }) =>
                 at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))],
@@ -120,9 +108,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
       pairs({
         Organization: id(row.organization_id),
         Id: id(row.id),
-        ...Object.fromEntries(
-          Object.entries(kind.columns(Date.parse(row.created_at))).map(([name, of]) => [name, of(row)])
-        )
+        ...Record.map(kind.columns, (of) => of(row))
       }),
       h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
     ],
@@ -143,11 +129,11 @@ export const keys = pagesOf<ApiKey>({
   one: "API key",
   isNamed: true,
   read: (filter, after) => OperatorStore.use((store) => store.keys(filter, after)),
-  columns: (now) => ({
+  columns: {
     Name: ({ name }) => clamped(name),
     Key: (key) => [id(`${key.prefix}…`), " ", small(key.id)],
-    "Last used": (key) => lastUsed(key, now)
-  }),
+    "Last used": ({ last_used_on }) => last_used_on ?? none("never")
+  },
   follows: { made: "It reads the data of its organization.", revoked: "Requests with it get 401." },
   make: (actor, given) => OperatorStore.use((store) => store.createKey(actor, given)),
   revoke: (actor, which) => OperatorStore.use((store) => store.revokeKey(actor, which))
@@ -158,7 +144,7 @@ export const secrets = pagesOf<IntakeSecret>({
   one: "signing secret",
   isNamed: false,
   read: (filter, after) => OperatorStore.use((store) => store.secrets(filter, after)),
-  columns: () => ({ Id: (secret) => id(secret.id) }),
+  columns: { Id: (secret) => id(secret.id) },
   follows: {
     made: "From then on, deliveries of the organization must be signed.",
     revoked:

@@ -1,15 +1,29 @@
-/** `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key. */
-import { Effect, Result } from "effect"
+/**
+ * `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key; and
+ * `/ops/deletions/replay`: replays the dead ones that have an organization, a reason or a time in common.
+ */
+import { Clock, DateTime, Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { mostOrganizations } from "../../deletions/TaskPages.ts"
-import { mostCounted, type Task, type TaskCounts, type TaskFilter, totalsOf } from "../../deletions/Tasks.ts"
+import { maximumAttempts } from "../../deletions/Task.ts"
+import {
+  type DeadFilter,
+  longestReason,
+  mostCounted,
+  type Task,
+  type TaskCounts,
+  type TaskFilter,
+  totalsOf
+} from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
-import { OperatorStore, type TaskPage } from "../OperatorStore.ts"
+import { mostReplayed, OperatorStore, Problem, type TaskPage } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
+import * as Change from "./Change.ts"
 
 const path = "/ops/deletions"
+const replayPath = "/ops/deletions/replay"
 
 const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead: "problem" } as const
 
@@ -36,12 +50,6 @@ const outcomeText = ({ last_error, outcome }: Task) => {
   const { invoices, lines, notDeleted } = totalsOf(outcome)
   const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
-}
-
-const orderOf = ({ organization, state }: TaskFilter) => {
-  if (organization !== undefined) return "Latest scheduled time first."
-  if (state === "dead") return "Latest to die first."
-  return state === "scheduled" || state === "running" ? "Next due first." : "Latest scheduled time first."
 }
 
 const tasks = ({ isPartial, rows }: TaskPage, state: State | undefined, empty: string, now: number): Content => [
@@ -80,10 +88,10 @@ export const page = Page.page(
     const [search, after] = [parameter("q"), parameter("after")]
     const list = search === undefined ? store.tasks(filter, after) : store.findTasks(search, organization)
     const [counts, found] = yield* Effect.all([Page.inTime(store.taskCounts), Page.inTime(list)], { concurrency: 2 })
-    const of = organization === undefined ? "" : ` of ${organization}`
-    const none =
-      after === undefined ? `There is no ${state ?? ""} deletion${of}.`.replace("  ", " ") : "There are no more."
-    const notFound = `No deletion${of} has the Idempotency-Key or id ${search}. Enter the whole key; case matters.`
+    const empty =
+      search === undefined
+        ? "There are no such deletions."
+        : `No deletion has the Idempotency-Key or id ${search}. Enter the whole key; case matters.`
     return (now) => [
       stateTabs(Result.getOrUndefined(counts), filter),
       filterForm(
@@ -95,13 +103,72 @@ export const page = Page.page(
         link(path, { state }),
         state !== undefined && h("input", { type: "hidden", name: "state", value: state })()
       ),
-      state === "dead" &&
-        h("p", { class: "actions" })(button("Replay several…", link(`${path}/replay`, { organization }))),
-      Page.shownOr(found, (shown) => [
-        h("p")(small(search === undefined ? orderOf(filter) : "Search result.")),
-        tasks(shown, state, search === undefined ? none : notFound, now),
-        nextPage(path, filter, shown.next)
-      ])
+      state === "dead" && h("p", { class: "actions" })(button("Replay several…", link(replayPath, { organization }))),
+      Page.shownOr(found, (shown) => [tasks(shown, state, empty, now), nextPage(path, filter, shown.next)])
     ]
   })
 )
+
+const refused = (message: string) => new Problem({ status: 422, message })
+
+/** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
+const timeOf = (text: string | undefined) =>
+  text === undefined
+    ? Effect.undefined
+    : Effect.fromOption(DateTime.make(text), () => refused(`${text} is not a time such as 2026-11-23T09:30Z.`)).pipe(
+        Effect.map(DateTime.formatIso)
+      )
+
+const filterOf = Effect.fnUntraced(function* (parameter: Page.Query) {
+  const reason = parameter("reason")
+  if (reason !== undefined && reason.length > longestReason) {
+    return yield* refused(`A reason has at most ${longestReason} characters.`)
+  }
+  const [since, before] = [yield* timeOf(parameter("since")), yield* timeOf(parameter("before"))]
+  return { organization: parameter("organization"), reason, since, before }
+})
+
+const fields = ({ before, organization, reason, since }: DeadFilter) =>
+  [
+    ["reason", "Text in the last error", reason],
+    ["organization", "Organization", organization],
+    ["since", "Died since (UTC)", since],
+    ["before", "Died before (UTC)", before]
+  ] as const
+
+/** The dead tasks that the parameters describe. */
+const chosen = Effect.fnUntraced(function* (parameter: Page.Query) {
+  const given = yield* filterOf(parameter)
+  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
+  const filter = { ...given, before: given.before ?? Format.iso((yield* Clock.currentTimeMillis) + 1) }
+  return { given, filter, count: yield* (yield* OperatorStore).countDead(filter) }
+})
+
+export const replay = Change.make({
+  place: path,
+  path: replayPath,
+  title: "Replay dead deletions",
+  subject: chosen,
+  about: ({ count, given }) => [
+    filterForm(replayPath, fields(given), replayPath),
+    h("p")(
+      h("strong")(Format.count(count, mostCounted)),
+      ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
+      count > mostReplayed && ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
+      ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
+    )
+  ],
+  hidden: ({ filter }) => ({ ...filter }),
+  button: "Replay these deletions",
+  cancel: ({ given: { organization } }) => link(path, { state: "dead", organization }),
+  make: Effect.fnUntraced(function* (actor, { filter }) {
+    const replayed = yield* (yield* OperatorStore).replayDead(actor, filter)
+    if (replayed === 0) {
+      return yield* new Problem({ status: 409, message: "No dead deletion matches. Nothing was changed." })
+    }
+    return {
+      text: `Replaying ${Format.counted(replayed, "deletion")}`,
+      page: link(path, { state: "scheduled", organization: filter.organization })
+    }
+  })
+})

@@ -43,32 +43,23 @@ const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now:
   ]
 }
 
+/** The dependencies of the first process, and those of others that have a problem. */
 const dependencies = ({ dependencies: all }: Seen, now: number) =>
   table({
     caption: "Dependencies of the service",
-    rows: Array.from(
-      Map.groupBy(all, ({ name }) => name),
-      ([name, each]) => {
-        const failing = each.filter(({ status }) => status === "warn")
-        const since = Math.max(...(failing.length > 0 ? failing : each).map((one) => one.since))
-        const [last] = each.flatMap((one) => one.last ?? []).toSorted((one, two) => two.at - one.at)
-        const { output } = each.find((one) => one.output !== undefined) ?? {}
-        return { name, failing, isAll: failing.length === each.length, since, last, output }
-      }
-    ),
-    key: ({ name }) => name,
+    rows: all.filter(({ process, status }) => status === "warn" || process === all[0]?.process),
+    key: ({ name, process }) => `${name} ${process}`,
     empty: "No process has reported its dependencies.",
     columns: {
-      Dependency: ({ name }) => Format.dependency(name),
-      State: ({ failing, isAll, output }) => {
-        if (failing.length === 0) return output === undefined ? badge("fine", "fine") : none(output)
-        const numbers = failing.map(({ process }) => process).join(", ")
-        return [badge("problem", "problem"), " ", !isAll && small(`in process ${numbers} only`)]
+      Dependency: ({ name, process }) => [Format.name(name), " ", small(`process ${process}`)],
+      State: ({ output, status }) => {
+        if (status === "warn") return badge("problem", "problem")
+        return output === undefined ? badge("fine", "fine") : none(output)
       },
-      "Last problem": ({ failing, last }) =>
-        last === undefined
+      "Last problem": ({ last, status }) =>
+        last === null
           ? none("none seen")
-          : [clamped(last.problem), failing.length === 0 && small(`seen last ${Format.span(now - last.at)} ago`)],
+          : [clamped(last.problem), status === "pass" && small(`seen last ${Format.span(now - last.at)} ago`)],
       Since: ({ since }) => Format.moment(since, now)
     }
   })

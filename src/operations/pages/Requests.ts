@@ -48,7 +48,7 @@ const refusals = (refused: Recent.Window["refused"]) =>
     rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
     key: ([reason]) => reason,
     empty: "No request was refused.",
-    columns: { Reason: ([reason]) => Format.reason(reason), Requests: { number: ([, count]) => Format.count(count) } }
+    columns: { Reason: ([reason]) => Format.name(reason), Requests: { number: ([, count]) => Format.count(count) } }
   })
 
 export const page = Page.page(

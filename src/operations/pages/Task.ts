@@ -19,23 +19,14 @@ const place = "/ops/deletions"
 
 const titles = { invoices: "Invoices", invoice_lines: "Lines by themselves" } as const
 
-const outcomeTable = (outcome: Outcome) => {
+const outcomePairs = (outcome: Outcome) => {
   const { invoice_lines, invoices, lines_of_invoices } = outcome
-  const rows = [
-    [titles.invoices, "deleted", invoices.deleted] as const,
-    ["Lines of these invoices", "deleted with them", lines_of_invoices] as const,
-    [titles.invoice_lines, "deleted", invoice_lines.deleted] as const,
-    ...notDeleted(outcome).map(({ count, items, reason }) => [titles[items], reason, count] as const)
-  ]
-  return table({
-    caption: "Outcome of the items",
-    rows: rows.filter(([, text, count]) => count > 0 || text === "deleted"),
-    key: ([kind, text]) => `${kind} ${text}`,
-    columns: {
-      Items: ([kind]) => kind,
-      Outcome: ([, text]) => text,
-      Count: { number: ([, , count]) => Format.count(count) }
-    }
+  const missed = notDeleted(outcome).map(({ count, items, reason }) => [`${titles[items]}: ${reason}`, count] as const)
+  return pairs({
+    "Invoices deleted": Format.count(invoices.deleted),
+    "Lines deleted with them": Format.count(lines_of_invoices),
+    "Lines deleted by themselves": Format.count(invoice_lines.deleted),
+    ...Object.fromEntries(missed.map(([name, count]) => [name, Format.count(count)]))
   })
 }
 
@@ -122,7 +113,7 @@ export const page = pageOf(
         replayHint(task, isSet, wasReplayed),
         facts(task, now),
         task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
-        task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
+        task.outcome !== null && section("outcome", "Outcome", outcomePairs(task.outcome)),
         section(
           "items",
           "Items to delete",

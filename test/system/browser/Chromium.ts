@@ -34,25 +34,17 @@ export interface Screen {
   readonly options: BrowserContextOptions
 }
 
-const desktopSize = { width: 1280, height: 900 }
-const phoneSize = { width: 390, height: 844 }
-
-/** A screen on a desk. */
-export const desktop: Screen = { name: "desktop", options: { viewport: desktopSize, colorScheme: "light" } }
-
-/** A phone, at night. */
-export const phone: Screen = {
-  name: "dark phone",
-  options: { viewport: phoneSize, colorScheme: "dark", hasTouch: true }
+/** A screen on a desk, by day. */
+export const desktop: Screen = {
+  name: "desktop",
+  options: { viewport: { width: 1280, height: 900 }, colorScheme: "light" }
 }
 
-/** The screens that pages are looked at on. */
-export const screens: ReadonlyArray<Screen> = [
-  desktop,
-  { name: "dark desktop", options: { viewport: desktopSize, colorScheme: "dark" } },
-  { name: "phone", options: { viewport: phoneSize, colorScheme: "light", hasTouch: true } },
-  phone
-]
+/** A small phone, at night. */
+export const phone: Screen = {
+  name: "dark phone",
+  options: { viewport: { width: 375, height: 800 }, colorScheme: "dark", hasTouch: true }
+}
 
 /** Where a screenshot goes. The folder is not part of the repository. */
 export const screenshot = (page: string, { name }: Screen) =>

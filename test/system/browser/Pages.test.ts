@@ -21,7 +21,6 @@ import {
   openPage,
   phone,
   type Screen,
-  screens,
   screenshot
 } from "./Chromium.ts"
 import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
@@ -68,6 +67,8 @@ const look = Effect.fnUntraced(function* ({ heading, name, path }: Looked, scree
   assert.deepStrictEqual(yield* faultsOf(page), [])
 }, Effect.scoped)
 
+const screens = [desktop, phone]
+
 if (!isInstalled) process.stderr.write(`${missing}\n`)
 
 describe.skipIf(!isInstalled)("In Chromium", () => {
@@ -76,7 +77,7 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
       it.effect(
         `every page is whole on a ${screen.name}, accessible and as wide as the screen`,
         () => Effect.forEach(pages, (page) => look(page, screen), { discard: true }),
-        screen === desktop || screen === phone ? long : {}
+        long
       )
     }
 
@@ -180,13 +181,8 @@ const paths = {
   audit: "/ops/audit"
 } as const
 
-const narrow = (screen: Screen): Screen =>
-  screen.options.viewport?.width === 390
-    ? { ...screen, options: { ...screen.options, viewport: { width: 375, height: 800 } } }
-    : screen
-
 const looked = Effect.fnUntraced(function* (base: string, kind: string, screen: Screen) {
-  const { page, problems } = yield* openPage(`${base}/ops`, narrow(screen))
+  const { page, problems } = yield* openPage(`${base}/ops`, screen)
   for (const [name, path] of Object.entries(paths)) {
     // The tasks of an empty store are not there.
     if (kind === "empty" && (name === "task" || name === "replay")) continue
@@ -218,8 +214,6 @@ const tabTo = Effect.fnUntraced(function* (page: Page, selector: string) {
 const shows = (page: Page, text: string | RegExp) =>
   Effect.promise(() => page.getByText(text).first().waitFor({ timeout: 20_000 }))
 
-if (!isInstalled) process.stderr.write(`${missing}\n`)
-
 describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
   layer(Chromium.layer, { excludeTestServices: true })((it) => {
     for (const screen of screens) {
@@ -230,7 +224,7 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
             yield* looked(yield* full, "full", screen)
             yield* looked(yield* empty, "empty", screen)
           }).pipe(Effect.scoped),
-        screen === desktop ? long : {}
+        long
       )
     }
 

@@ -4,7 +4,6 @@ import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { link } from "../../../src/http/Html.ts"
 import { mostWrong, Token } from "../../../src/operations/Access.ts"
-import { isLoopback } from "../../../src/operations/Config.ts"
 import { figures, processOf, store, taskOf } from "./fakes.ts"
 import { ask, type Asked, basic, type Configured, listener, token } from "./pages.ts"
 
@@ -48,14 +47,12 @@ const cases: ReadonlyArray<Case> = [
   ["a form of its own", here, replay, from("http://localhost:9464"), 303],
   ["a form of another site", here, replay, from("http://evil.example"), 403],
   ["a form on another port", here, replay, from("http://localhost:3000"), 403],
-  ["a form without an origin", here, replay, from("null"), 403],
   ["a form that another site sends", here, replay, { form, ...site("cross-site", followed) }, 403],
   ["a read where no token is set", { token: undefined }, "/ops", {}, 200],
   ["a change where no token is set", { token: undefined }, replay, { form }, 403],
   ["another machine", remote, "/ops", {}, 401],
   ["another machine with the token", remote, "/ops", signed(token), 200],
   ["another machine with a wrong token", remote, "/ops", signed("nope"), 401],
-  ["another machine with damaged credentials", remote, "/ops", { headers: { authorization: "Basic ???" } }, 401],
   ["another machine, stylesheet", remote, "/ops/style.css", {}, 401],
   ["another machine, unknown path", remote, "//ops", {}, 401],
   ["another machine, metrics", remote, "/metrics", {}, 200],
@@ -75,16 +72,6 @@ describe("access to the operators' pages", () => {
       if (status === 401) assert.match(answer.headers.get("www-authenticate") ?? "Basic", /^Basic/)
     }).pipe(Effect.provide(listener(services, configured)))
   )
-
-  it.each([
-    ["127.1.2.3", true],
-    ["::1", true],
-    ["localhost", true],
-    ["0.0.0.0", false],
-    ["10.0.0.1", false],
-    ["127.0.0.1.example", false],
-    ["", false]
-  ])("%s is loopback: %s", (name, expected) => assert.strictEqual(isLoopback(name), expected))
 })
 
 const check = (text: string, address: string) =>

@@ -27,11 +27,7 @@ const open: ReadonlyArray<Wrong> = [
   ["OPERATIONS_HOST", address, [" ", long]],
   ["ACCESS_LOG", boolean, ["maybe"]],
   ["METRICS_BY_ORGANIZATION", boolean, ["some"]],
-  [
-    "DRAIN",
-    "a duration of at most 10m, such as 2s",
-    ["5", "s", ".s", "3 s", "3x", "3constructor", "11m", "-1s", "-1 second"]
-  ],
+  ["DRAIN", "a duration of at most 10m, such as 2s", ["5", ".s", "3 s", "3constructor", "11m", "-1s"]],
   ["HEADERS_TIMEOUT", `${timeout} 10s`, ["0 seconds", "2 hours"]],
   ["BODY_TIMEOUT", `${timeout} 15s`, ["1", "Infinity"]],
   ["IDLE_TIMEOUT", `${timeout} 75s`, ["0 seconds", "soon"]],
@@ -41,14 +37,10 @@ const open: ReadonlyArray<Wrong> = [
   [
     "ROLES",
     "any of data-api, intake, worker, separated by commas, such as data-api,intake",
-    ["data-api,cook", "all", "Worker", " ", ",", "data-api,", long]
+    ["data-api,cook", "Worker", " ", "data-api,"]
   ],
-  [
-    "DELETION_DELAY",
-    "a duration of at most 366d, such as 1m",
-    ["5", "soon", "x minutes", "1 fortnight", "-1 minute", "367 days", "Infinity", "-Infinity", long]
-  ],
-  ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["90", "-1 minute", "Infinity", long]],
+  ["DELETION_DELAY", "a duration of at most 366d, such as 1m", ["soon", "1 fortnight", "367 days", "Infinity", long]],
+  ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["36501d"]],
   [
     "CORS_ORIGINS",
     "origins such as https://app.example, separated by commas",
@@ -62,17 +54,9 @@ const open: ReadonlyArray<Wrong> = [
 
 const postgres = "a URL such as postgres://user:password@host:5432/database, but it does not begin with postgres://"
 
-const notAnOrigin = [
-  "http",
-  "//127.0.0.1",
-  "http://",
-  "127.0.0.1:12111",
-  "localhost:12111",
-  "ftp://127.0.0.1",
-  ...["/v1", "/?account=1", "/#v1"].map((path) => `http://127.0.0.1:12111${path}`),
-  `http://someone:${secret}@127.0.0.1:12111`,
-  `http://${secret}@127.0.0.1:12111`
-]
+const origin = "http://127.0.0.1:12111"
+const somebody = `http://someone:${secret}@127.0.0.1:12111`
+const notAnOrigin = ["http", "http://", "localhost:12111", "ftp://127.0.0.1", somebody, `${origin}/v1`, `${origin}/#v1`]
 
 /** Variables whose values may hold a secret, which complaints do not repeat. */
 const secrets: ReadonlyArray<Wrong> = [

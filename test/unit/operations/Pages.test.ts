@@ -35,6 +35,9 @@ const memory = {
   holders: []
 }
 
+/** A program that sends the token. */
+const byCurl = { method: "POST", headers: { ...basic("bob", token), accept: "*/*" } }
+
 const well = figures(Effect.succeed({ processes: [processOf(now, { recent: busy(now) })], silent: [] }))
 
 const sick = figures(
@@ -127,6 +130,8 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     "/nope"
   ])("%s is 404", (path) => Effect.map(ask(path), ({ status }) => assert.strictEqual(status, 404)))
 
+  const replayable = listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] })))
+
   it.effect("a dead task is replayed with the token, by the form or by HTTP Basic; another one is not", () =>
     Effect.gen(function* () {
       const path = ofTask("/ops/task/replay", dead)
@@ -134,17 +139,12 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const done = yield* ask(path, { form: { name: "alice", token } })
       assert.strictEqual(done.status, 303)
       assert.include(done.headers.get("location") ?? "", "&replayed=1")
-      const byCurl = { method: "POST", headers: { ...basic("bob", token), accept: "*/*" } }
       const { status, text } = yield* ask(ofTask("/ops/task/replay", another), byCurl)
       assert.deepStrictEqual([status, text], [200, `Replaying ${another.id}\n`])
       const refused = yield* ask(ofTask("/ops/task/replay", completed), byCurl)
       const reason = "This deletion is completed. Only a dead one can be replayed.\n"
       assert.deepStrictEqual([refused.status, refused.text], [409, reason])
-    }).pipe(
-      Effect.provide(listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] }))), {
-        local: true
-      })
-    )
+    }).pipe(Effect.provide(replayable, { local: true }))
   )
 
   it.effect("the dead tasks of a reason are replayed after their number was confirmed", () =>
@@ -160,13 +160,8 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.strictEqual(refused.status, 403)
       const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=scheduled"])
-      const byCurl = { method: "POST", headers: { ...basic("bob", token), accept: "*/*" } }
       assert.strictEqual((yield* ask(`${path}?reason=total`, byCurl)).status, 409)
-    }).pipe(
-      Effect.provide(listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] }))), {
-        local: true
-      })
-    )
+    }).pipe(Effect.provide(replayable, { local: true }))
   )
 
   it.effect.each([
@@ -179,8 +174,8 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const shown = yield* ask(`${path}/create`, create)
       assert.deepStrictEqual([shown.status, shown.headers.get("cache-control")], [200, "no-store"])
       assert.include(shown.text, `<pre>${made}</pre>`)
-      const byCurl = yield* ask(`${path}/create`, { ...create, headers: { accept: "*/*" } })
-      assert.strictEqual(byCurl.text, `${made}\n`)
+      const text = yield* ask(`${path}/create`, { ...create, headers: { accept: "*/*" } })
+      assert.strictEqual(text.text, `${made}\n`)
       const unnamed = yield* ask(`${path}/create`, { form: { name: "alice", token, organization: " " } })
       assert.strictEqual(unnamed.status, 422)
       const wrong = yield* ask(`${path}/create`, { form: { ...form, name: "alice", token: "wrong" } })
@@ -190,18 +185,14 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const revoked = yield* ask(`${path}/revoke?id=${old}`, { form: { name: "alice", token } })
       assert.strictEqual(revoked.status, 303)
       assert.strictEqual((yield* ask(`${path}/revoke?id=nope`)).status, 404)
+      const again = yield* ask(`/ops/keys/revoke?id=${revokedId}`, { form: { name: "alice", token } })
+      assert.strictEqual(again.status, 409)
     })
-  )
-
-  it.effect("a key that was revoked before is not revoked again", () =>
-    Effect.map(ask(`/ops/keys/revoke?id=${revokedId}`, { form: { name: "alice", token } }), ({ status }) =>
-      assert.strictEqual(status, 409)
-    )
   )
 
   it.effect.each([
     ["a wrong token", { form: { name: "alice", token: "wrong-horse-battery" } }, 403],
-    ["a wrong token beside a right one", { form: { name: "a", token: "wrong" }, headers: basic("a", token) }, 403],
+    ["a wrong token beside a right one", { form: { name: "a", token: "x" }, headers: basic("a", token) }, 403],
     ["no name", { form: { name: " ", token } }, 422],
     ["no token", { form: { name: "alice" } }, 401],
     ["no form", { method: "POST" }, 401]
