@@ -32,14 +32,12 @@ type Held = ReadonlyArray<Privilege>
 const sameAs = (one: Privilege) => (other: Privilege) =>
   other.object === one.object && other.privilege === one.privilege
 
-/** The privileges, or columns of them, that are not held. */
+/** The privileges that are not held, or not on each column. */
 const lacking = (needed: Held, held: Held): Held =>
-  needed.flatMap((need) => {
+  needed.filter((need) => {
     const own = held.find(sameAs(need))
-    if (own === undefined) return [need]
-    if (own.columns === null) return []
-    const columns = need.columns?.filter((column) => !own.columns?.includes(column)) ?? null
-    return columns?.length === 0 ? [] : [{ ...need, columns }]
+    const isHeld = (column: string) => own?.columns?.includes(column) === true
+    return own === undefined || (own.columns !== null && need.columns?.every(isHeld) !== true)
   })
 
 /** The privileges on existing objects. Others come with what is missing. */

@@ -95,11 +95,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
           ["org_audit", "alice", "127.0.0.1", "key.create", key.id, "created"]
         ]
       )
-      const history = yield* store.history("org_a", completed)
-      assert.deepStrictEqual(
-        history.map(({ action }) => action),
-        ["task.replay"]
-      )
+      assert.deepStrictEqual(yield* store.history("org_a", completed), rows.slice(0, 1))
     })
   )
 

@@ -100,31 +100,17 @@ practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
 export const figures = (all: Figures["Service"]["all"]) =>
   Layer.succeed(Figures, Figures.of({ all, metrics: Effect.succeed("# no metrics\n") }))
 
-const keyOf = (now: number, id: string, created: number, some: Partial<ApiKey>): ApiKey => ({
-  organization_id: "org_oakridge",
-  id: `key_${id}VQ0aXbT1Zk`,
-  name: "Warehouse sync",
-  prefix: `pda_live_${id}`,
-  created_at: iso(now - created * day),
-  last_used_on: null,
-  revoked_at: null,
-  ...some
-})
-
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
 
-/** Keys: in use, never used, and revoked. */
-export const keysOf = (now: number): ReadonlyArray<ApiKey> => [
-  keyOf(now, "3nV", 90, { last_used_on: iso(now).slice(0, 10) }),
-  keyOf(now, "9xV", 90, { name: "Trial" }),
-  keyOf(now, "7aV", 400, {
-    organization_id: "org_harbor",
-    name: "Old laptop",
-    last_used_on: "2026-03-01",
-    revoked_at: iso(now - 30 * day)
-  })
-]
+/** Keys: in use, and revoked without a use. */
+export const keysOf = (now: number): ReadonlyArray<ApiKey> => {
+  const key = { organization_id: "org_oakridge", name: "Warehouse sync", created_at: iso(now - 90 * day) }
+  return [
+    { ...key, id: "key_3nVVQ0aXbT1Zk", prefix: "pda_live_3nV", last_used_on: iso(now).slice(0, 10), revoked_at: null },
+    { ...key, id: revokedId, prefix: "pda_live_7aV", last_used_on: null, revoked_at: iso(now - 30 * day) }
+  ]
+}
 
 /** An entry about a task. */
 export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry => ({
@@ -166,15 +152,10 @@ export const store = (rows: {
           tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
         )
       )
+    const dead = (reason = "") => tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
+    const counts = { scheduled: 1, running: 0, dead: 1, oldest_due_at: null, now: iso(0) }
     return {
-      taskCounts: Effect.map(
-        Effect.suspend(() => given(tasks)),
-        (found) => {
-          const count = (state: State) => found.filter((task) => task.state === state).length
-          const [scheduled, running, dead] = [count("scheduled"), count("running"), count("dead")]
-          return { scheduled, running, dead, oldest_due_at: null, now: iso(0) }
-        }
-      ),
+      taskCounts: Effect.as(given(tasks), counts),
       tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
@@ -182,16 +163,12 @@ export const store = (rows: {
       history: (_, target) => given(rows.audit?.filter((entry) => entry.target === target)),
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
-      countDead: ({ reason = "" }) =>
-        Effect.map(
-          Effect.suspend(() => given(tasks)),
-          (found) => found.filter(({ last_error }) => last_error?.includes(reason)).length
-        ),
-      replayDead: (_, { reason = "" }) =>
+      countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
+      replayDead: (_, { reason }) =>
         Effect.sync(() => {
-          const dead = tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
-          tasks = tasks?.filter((task) => !dead.includes(task))
-          return dead.length
+          const replayed = dead(reason)
+          tasks = tasks?.filter((task) => !replayed.includes(task))
+          return replayed.length
         }),
       createKey: () => Effect.succeed({ id: "key_new", secret: Redacted.make("pda_live_new") }),
       revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
