@@ -6,12 +6,12 @@ import { inline, markdown } from "./Markdown.ts"
 
 const style = `${baseStyle}
 .skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }
-header, main, nav { padding: 0 1.25rem; min-width: 0 } nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } header a { margin-right: 1rem; white-space: nowrap }
-main { max-width: 60rem } main a { overflow-wrap: anywhere }
+header, main, nav { padding: 0 1.25rem; min-width: 0 } nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } header p { display: flex; flex-wrap: wrap; gap: 0 1rem }
+main { max-width: 60rem; overflow-wrap: anywhere }
 section { margin-top: 3rem } article { margin-top: 2rem; border-top: 1px solid var(--line) }
 dt { margin-top: .4rem; font: var(--mono) } i { font: 15px system-ui, sans-serif } dd { margin: 0 0 0 1rem; color: var(--muted) } small { color: var(--muted) }
-td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere }
-.code { display: block; font: var(--mono); white-space: pre-wrap; overflow-wrap: anywhere }
+td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0 }
+.code { display: block; font: var(--mono); white-space: pre-wrap }
 .bar { display: flex; gap: .5rem } label { display: block; margin: .5rem 0 }
 input, textarea { display: block; width: 100% } input, textarea, button { font: inherit; padding: .3rem .6rem }
 @media (min-width: 60rem) {
