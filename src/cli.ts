@@ -2,9 +2,6 @@
 // oxlint-disable-next-line import/no-unassigned-import -- it ends an older Node
 import "./requireNode.cjs"
 
-// An older Node lacks it: a static import would fail before the line above explains it.
-const { enableCompileCache } = await import("node:module")
-enableCompileCache()
 const loaded = await import("./cli/Cli.ts").catch((error: unknown) => {
   // An installation of the client alone may lack them.
   if (!/Cannot find package '@?effect/.test(String(error))) throw error

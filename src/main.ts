@@ -1,10 +1,7 @@
-import { enableCompileCache } from "node:module"
 import { env, stderr } from "node:process"
 
 // The imports take a while, and a first start makes a database.
 if (!env["DATABASE_URL"]) stderr.write("Starting on the embedded database\n")
 
-// What was compiled for one start is there for the next.
-enableCompileCache()
 const { run } = await import("./app/App.ts")
 run()

@@ -1,5 +1,6 @@
-// Ends an older Node, in a language that it still runs: it would fail at the first line of the rest. As a program, prints
-// the options of Node for `npm start`.
+// Ends an older Node, in a language that it still runs: it would fail at the first line of the rest. Then keeps what is
+// compiled for the next start: required before the entry point, it saves 15 MiB, since no TypeScript is parsed. As a
+// program, prints the options of Node for `npm start`.
 "use strict"
 
 var needed = require("../package.json").engines.node.match(/\d+/g).map(Number)
@@ -16,9 +17,11 @@ if (present[0] < needed[0] || (present[0] === needed[0] && present[1] < needed[1
   process.exit(1)
 }
 
+require("module").enableCompileCache()
+
 if (require.main === module) {
   // As `--max-old-space-size-percentage=40`, which Node has since 22.21.
   var total = require("os").totalmem()
   var mebibytes = Math.floor((0.4 * Math.min(process.constrainedMemory() || total, total)) / (1024 * 1024))
-  process.stdout.write("--max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes)
+  process.stdout.write("-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes)
 }
