@@ -18,8 +18,9 @@ export const utc = (millis: number): string => iso(millis).slice(0, 19).replace(
 
 /** A time and its distance from now. */
 export const moment = (at: string | number | null, now: number): Content => {
-  if (at === null) return h("span", { class: "none" })("–")
-  const millis = typeof at === "string" ? Date.parse(at) : at
+  const millis = typeof at === "string" ? Date.parse(at) : (at ?? NaN)
+  // JavaScript parses no year beyond 9999 as the database writes it.
+  if (!Number.isFinite(millis)) return h("span", { class: "none" })("–")
   const ago = now - millis
   const [date, time] = utc(millis).split(" ")
   const relative = ago < 0 ? `in ${span(ago)}` : `${span(ago)} ago`

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import { Figures } from "../../../src/operations/Figures.ts"
 import * as Format from "../../../src/operations/Format.ts"
-import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
+import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 import { busy, checksOf, entryOf, figures, keysOf, processOf, revokedId, store, taskOf } from "./fakes.ts"
 import { ask, basic, listener, token } from "./pages.ts"
 
@@ -117,7 +117,8 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("a task is shown with its error, outcome, trace and history", () =>
     Effect.gen(function* () {
       const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-      yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "alice", "Replay…"])
+      const words = ["invoices_total_check", trace, "alice", "Replay…", "Invoices: 4, with repeated ones"]
+      yield* shows(ofTask("/ops/task", dead), words)
       const text = yield* shows(ofTask("/ops/task", completed), ["the organization has no such invoice"])
       assert.notInclude(text, "Replay…")
     })
@@ -262,7 +263,30 @@ describe("numbers and times of the pages", () => {
     const shares = [Format.share(0, 0), Format.share(0, 9), Format.share(1, 9999), Format.share(1, 3)]
     assert.deepStrictEqual(shares, ["–", "0 %", "<0.1 %", "33 %"])
     assert.deepStrictEqual([Format.count(12_345), Format.count(10_001, 10_000)], ["12,345", "over 10,000"])
+    assert.deepStrictEqual(Format.moment("10000-01-01T00:00:00.000Z", 0), Format.moment(null, 0))
   })
+})
+
+const problem = (message: string) => new Problem({ status: 503, message })
+
+/** A store that is lost during a change: what was read before it cannot be read again. */
+const lostStore = Layer.effect(
+  OperatorStore,
+  OperatorStore.useSync((of) => {
+    let reads = 0
+    const countDead = () => Effect.suspend(() => (reads++ === 0 ? Effect.succeed(1) : problem("Cannot be reached.")))
+    return OperatorStore.of({ ...of, countDead, replayDead: () => problem("It may be done.") })
+  })
+).pipe(Layer.provide(store({})))
+
+layer(listener(Layer.merge(well, lostStore)))("when the store is lost during a change", (it) => {
+  it.effect("the form says that the change may be done", () =>
+    Effect.gen(function* () {
+      const { status, text } = yield* ask("/ops/deletions/replay", { form: { name: "alice", token } })
+      assert.strictEqual(status, 503)
+      assert.include(text, "It may be done.")
+    })
+  )
 })
 
 const elements = (text: string) => Array.from(text.matchAll(/<[a-z!/][^\s>]*/gi), ([element]) => element)
