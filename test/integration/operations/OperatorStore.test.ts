@@ -119,13 +119,13 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
   )
 
   it.effect.each(['["2026-01-01 00:00:00+00","o","no uuid"]', '["soon","o","\\u0000"]'])(
-    "has no page after the place %s",
+    "refuses the place %s, which is of other values",
     (place) =>
       Effect.gen(function* () {
         const { audit, tasks } = yield* OperatorStore
         const text = Buffer.from(place).toString("base64url")
         const problem = yield* Effect.flip(tasks({ ...everything, state: "dead" }, text))
-        assert.strictEqual(problem.message, "There is no such page.")
+        assert.deepInclude(problem, { status: 422, message: "A parameter is invalid." })
         assert.deepStrictEqual(yield* Effect.flip(audit(text)), problem)
       })
   )
