@@ -1,5 +1,5 @@
 /** Times, durations, numbers and the service's short names as text. */
-import { DateTime } from "effect"
+import { DateTime, String } from "effect"
 import { type Content, h } from "../http/Html.ts"
 
 /** A length of time in its largest unit, such as `3 min`. */
@@ -54,20 +54,19 @@ export const share = (part: number, whole: number): string => (whole === 0 ? "â€
 export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
 const names: Readonly<Record<string, string>> = {
-  key: "invalid API key",
-  signature: "invalid signature",
-  limit: "rate limited",
-  load: "overloaded",
-  outage: "database outage",
-  too_large: "too large",
-  protocol: "not HTTP",
-  timeout: "body too slow",
+  key: "Invalid API key",
+  signature: "Invalid signature",
+  limit: "Rate limited",
+  load: "Overloaded",
+  outage: "Database outage",
+  too_large: "Too large",
+  protocol: "Not HTTP",
+  timeout: "Body too slow",
   records: "Record store",
   credentials: "Credential store",
   tasks: "Task store",
-  changes: "Changes",
   processor: "Payment processor"
 }
 
 /** The reason why a request was refused, or a dependency. */
-export const name = (key: string): string => names[key] ?? key
+export const name = (key: string): string => names[key] ?? String.capitalize(key)

@@ -295,13 +295,13 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
         Effect.gen(function* () {
           const base = yield* full
           const { page, problems } = yield* openPage(`${base}/ops`, desktop)
-          yield* Effect.promise(() => page.locator("[data-key=mark] summary").click())
+          yield* Effect.promise(() => page.locator("figure:last-child summary").click())
           yield* Effect.promise(() => page.locator("a", { hasText: "Last day" }).focus())
           problem = "Cannot be reached"
           yield* shows(page, "Cannot be reached")
           problem = null
           yield* shows(page, /seen last \d+ s ago/)
-          assert.strictEqual(yield* Effect.promise(() => page.locator("[data-key=mark] details[open]").count()), 1)
+          assert.strictEqual(yield* Effect.promise(() => page.locator("figure:last-child details[open]").count()), 1)
           assert.strictEqual(yield* Effect.promise(() => page.locator("a:focus").innerText()), "Last day")
           yield* Effect.promise(() => page.goto(`${base}/ops/deletions`))
           yield* Effect.promise(() => page.locator("#q").pressSequentially("half a ke"))
