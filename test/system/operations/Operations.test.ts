@@ -115,8 +115,6 @@ describe.concurrent("The operators' listener", () => {
         Effect.orElseSucceed(ready, () => false)
       )
       const replay = HttpClientRequest.post(`${operators}/ops/task/replay?organization=org_a&id=${id}`)
-      const refused = yield* HttpClient.execute(HttpClientRequest.basicAuth(replay, "alice", "wrong"))
-      assert.strictEqual(refused.status, 401)
       const done = yield* HttpClient.execute(HttpClientRequest.basicAuth(replay, "alice", token))
       assert.strictEqual(yield* done.text, `Replaying ${id}\n`)
       assert.include((yield* get(`${operators}/ops/audit`)).text, "alice")
