@@ -26,7 +26,7 @@ export interface ProcessSnapshot {
 }
 
 /** A process that does not answer, and why. */
-export interface Silent {
+interface Silent {
   readonly process: number
   readonly pid: number | null
   readonly silent: string

@@ -22,7 +22,7 @@ const navigation = {
 export type Place = keyof typeof navigation
 
 /** The content of a page at a time. */
-export type View = (now: number) => Content
+type View = (now: number) => Content
 
 export interface Shown {
   /** The current entry of the navigation. */
