@@ -9,7 +9,8 @@ const { CHROMIUM: executablePath = "/usr/bin/chromium" } = process.env
 
 /** True if it is installed. Tests that need it are skipped otherwise. */
 export const isInstalled = existsSync(executablePath)
-if (!isInstalled) process.stderr.write(`No Chromium at ${executablePath}: CHROMIUM names another one.\n`)
+if (!isInstalled)
+  process.stderr.write(`No Chromium at ${executablePath}: tests in a browser are skipped. Set CHROMIUM.\n`)
 
 /** The browser, which ends with the layer. */
 export class Chromium extends Context.Service<Chromium, Browser>()("practice-data/test/system/browser/Chromium") {

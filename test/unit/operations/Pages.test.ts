@@ -224,7 +224,7 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
-/** A store without rows, some of whose reads and changes are others. */
+/** A store without rows, with these reads and changes in place of its own. */
 const storeWith = (some: Partial<OperatorStore["Service"]>) =>
   Layer.effect(
     OperatorStore,
