@@ -224,6 +224,19 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
+test.effect("a dependency keeps its last problem while its process does not answer", () => {
+  let processes = [processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })]
+  const all = Effect.sync(() => ({ processes, silent: [] }))
+  return Effect.gen(function* () {
+    for (const next of [[], [processOf(now)]]) {
+      yield* ask("/health")
+      processes = next
+      yield* TestClock.adjust("2 seconds")
+    }
+    yield* shows("/health", ['"last_problem":{"output":"Cannot be reached"'])
+  }).pipe(Effect.provide(listener(Layer.merge(figures(all), store({})))))
+})
+
 /** A store without rows, with these reads and changes in place of its own. */
 const storeWith = (some: Partial<OperatorStore["Service"]>) =>
   Layer.effect(
