@@ -95,9 +95,8 @@ const paged = <Row extends object>(
   return { rows, next: place && Option.getOrUndefined(place) }
 }
 
-const position = Schema.String
-const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position }))
-const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position }))
+const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
+const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position: Schema.String }))
 
 export interface CredentialFilter {
   readonly organization: string | undefined
