@@ -27,7 +27,6 @@ export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items,
 export type ShownTask = typeof ShownTask.Type
 
 const owners = rowsOf(Schema.Struct({ organization_id: Schema.String }))
-const estimates = rowsOf(Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) }))
 const placed = rowsOf(Schema.Struct({ ...Task.fields, position: Schema.String }))
 const shown = rowsOf(ShownTask)
 
@@ -176,15 +175,6 @@ export const make = (sql: Database) => {
     return { rows, isPartial: known.length > mostOrganizations }
   })
 
-  /** The estimated number of all tasks; null where the tables are distributed, or not analyzed yet. */
-  const estimate = Effect.suspend(() =>
-    isDistributed()
-      ? Effect.succeed([])
-      : estimates(
-          sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
-        )
-  ).pipe(Effect.map(([found]) => found?.estimated ?? null))
-
   const one = (organization: string, id: string) =>
     Uuid.validate(id)
       ? Effect.map(
@@ -195,5 +185,5 @@ export const make = (sql: Database) => {
         )
       : Effect.succeedNone
 
-  return { page, find, one, estimate }
+  return { page, find, one }
 }

@@ -53,7 +53,7 @@ const figure = (
       slot.requests > 0 &&
       h("rect", { x: rounded(index * step), width: rounded(step), height })(h("title")(textOf(slot)))
   )
-  return h("figure", { "data-key": shape })(
+  return h("figure")(
     h("figcaption")(
       h("h2")(title),
       h("ul", { class: "legend" })(series.map(({ color, name }) => h("li", { class: color })(name)))

@@ -26,7 +26,7 @@ export interface ProcessSnapshot {
 }
 
 /** A process that does not answer, and why. */
-export interface Silent {
+interface Silent {
   readonly process: number
   readonly pid: number | null
   readonly silent: string
@@ -154,12 +154,14 @@ export class Watch extends Context.Service<
     Watch,
     Effect.gen(function* () {
       const figures = yield* Figures
-      let dependencies: ReadonlyArray<Dependency> = []
+      let known: ReadonlyArray<Dependency> = []
       const refresh = Effect.gen(function* () {
         const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
         const all = Option.getOrElse(found, () => ({ processes: [], silent: [] }))
         const at = yield* Clock.currentTimeMillis
-        dependencies = all.processes.flatMap((one) => tracked(dependencies, one, at))
+        const dependencies = all.processes.flatMap((one) => tracked(known, one, at))
+        const answered = new Set(all.processes.map(({ process }) => process))
+        known = [...dependencies, ...known.filter(({ process }) => !answered.has(process))]
         return { ...all, dependencies }
       })
       const look = yield* Effect.cachedWithTTL(refresh, "1 second")

@@ -1,5 +1,5 @@
 /** Times, durations, numbers and the service's short names as text. */
-import { DateTime } from "effect"
+import { DateTime, String } from "effect"
 import { type Content, h } from "../http/Html.ts"
 
 /** A length of time in its largest unit, such as `3 min`. */
@@ -18,8 +18,9 @@ export const utc = (millis: number): string => iso(millis).slice(0, 19).replace(
 
 /** A time and its distance from now. */
 export const moment = (at: string | number | null, now: number): Content => {
-  if (at === null) return h("span", { class: "none" })("–")
-  const millis = typeof at === "string" ? Date.parse(at) : at
+  const millis = typeof at === "string" ? Date.parse(at) : (at ?? NaN)
+  // JavaScript parses no year beyond 9999 as the database writes it.
+  if (!Number.isFinite(millis)) return h("span", { class: "none" })("–")
   const ago = now - millis
   const [date, time] = utc(millis).split(" ")
   const relative = ago < 0 ? `in ${span(ago)}` : `${span(ago)} ago`
@@ -53,20 +54,19 @@ export const share = (part: number, whole: number): string => (whole === 0 ? "�
 export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
 const names: Readonly<Record<string, string>> = {
-  key: "invalid API key",
-  signature: "invalid signature",
-  limit: "rate limited",
-  load: "overloaded",
-  outage: "database outage",
-  too_large: "too large",
-  protocol: "not HTTP",
-  timeout: "body too slow",
+  key: "Invalid API key",
+  signature: "Invalid signature",
+  limit: "Rate limited",
+  load: "Overloaded",
+  outage: "Database outage",
+  too_large: "Too large",
+  protocol: "Not HTTP",
+  timeout: "Body too slow",
   records: "Record store",
   credentials: "Credential store",
   tasks: "Task store",
-  changes: "Changes",
   processor: "Payment processor"
 }
 
 /** The reason why a request was refused, or a dependency. */
-export const name = (key: string): string => names[key] ?? key
+export const name = (key: string): string => names[key] ?? String.capitalize(key)

@@ -62,7 +62,7 @@ const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError 
   // An undefined table or column.
   if (["42P01", "42703"].includes(code)) return Effect.fail(unavailable(`The ${store} store lacks migrations.`))
   // A value of another type.
-  return Effect.fail(code.startsWith("22") ? new Problem({ status: 422, message: "There is no such page." }) : error)
+  return Effect.fail(code.startsWith("22") ? new Problem({ status: 422, message: "A parameter is invalid." }) : error)
 }
 
 /** Runs statements in their turn and in time. */
@@ -95,9 +95,8 @@ const paged = <Row extends object>(
   return { rows, next: place && Option.getOrUndefined(place) }
 }
 
-const position = Schema.String
-const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position }))
-const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position }))
+const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
+const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position: Schema.String }))
 
 export interface CredentialFilter {
   readonly organization: string | undefined
@@ -170,7 +169,7 @@ const make = Effect.gen(function* () {
     taskCounts: ofTasks(Tasks.counts(sql)),
     /**
      * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`,
-     * the latest first; all others by `scheduled_for`, the latest first. An `after` that is no `next` is ignored.
+     * the latest first; all others by `scheduled_for`, the latest first. An `after` that is no place is ignored.
      */
     tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, placeOf(after))),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */

@@ -22,7 +22,7 @@ const navigation = {
 export type Place = keyof typeof navigation
 
 /** The content of a page at a time. */
-export type View = (now: number) => Content
+type View = (now: number) => Content
 
 export interface Shown {
   /** The current entry of the navigation. */
@@ -57,14 +57,14 @@ const header = (place: Place) =>
 
 export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: Shown) =>
   Effect.map(Clock.currentTimeMillis, (now) => {
-    const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
+    const made = h("time", { datetime: iso(now) })(utc(now))
     const html = document(
       `${title} · Practice Data operations`,
       [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
       h("a", { class: "skip", href: "#main" })("Skip to the content"),
       header(place),
       h("main", { id: "main", tabindex: -1 })(h("h1")(title), view(now)),
-      h("footer")(h("p")(`Version ${version}. `, asOf, " All times are UTC."))
+      h("footer")(h("p")(`Version ${version}. As of `, made, ". All times are UTC."))
     )
     return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
   })

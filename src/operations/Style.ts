@@ -30,6 +30,7 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
+.tile dd a { text-underline-offset: .15em }
 .tile dd.about { font-size: 13px; font-weight: 400 }
 .tile.warning { border-left-color: var(--amber) }
 .tile.problem { border-left-color: var(--red) }

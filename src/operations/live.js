@@ -19,13 +19,11 @@ const change = (from, to) => {
     from.nodeValue = to.nodeValue
     return
   }
-  const names = from.getAttributeNames().filter((name) => name !== "open" && !to.hasAttribute(name))
-  for (const name of names) from.removeAttribute(name)
+  for (const name of from.getAttributeNames()) if (name !== "open" && !to.hasAttribute(name)) from.removeAttribute(name)
   for (const { name, value } of to.attributes) from.setAttribute(name, value)
   let next = from.firstChild
   // A copy: a new node moves from one page to the other.
-  const children = Array.from(to.childNodes)
-  for (const wanted of children) {
+  for (const wanted of Array.from(to.childNodes)) {
     const key = keyOf(wanted)
     const known = key ? Array.from(from.children).find((child) => keyOf(child) === key) : next
     if (known?.nodeName !== wanted.nodeName || (!key && keyOf(known))) {

@@ -24,14 +24,13 @@ const migratedIn = Effect.fnUntraced(function* (schema: string) {
       .replaceAll("public.", `${schema}.`)
       .replaceAll("'public'", `'${schema}'`)
   const { parts, privileges } = yield* Effect.orDie(Schema.decodeUnknownEffect(Migrated)(migrated))
-  const catalog: Catalog.Catalog = {
+  return {
     schema,
     isClosed: false,
     isReplica: false,
     parts: parts.map((part) => ({ ...part, name: there(part.name), definition: there(part.definition) })),
     privileges: privileges.map((each) => ({ ...each, object: there(each.object) }))
-  }
-  return catalog
+  } satisfies Catalog.Catalog
 })
 
 const isOfKeys = (...names: ReadonlyArray<string>) => names.some((text) => /api_key|\bmigrations\b|^schema /.test(text))

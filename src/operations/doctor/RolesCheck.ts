@@ -128,6 +128,7 @@ export const check = Effect.fnUntraced(function* (
     ),
     ok(`The login ${self.login} may: ${able.length === 0 ? "nothing" : able.join(", ")}.`),
     self.is_superuser &&
+      needed.length > 0 &&
       warn(
         `The login ${self.login} is a superuser, whom no grant limits.`,
         `Give the service a login of its own, and grant it ${needed.map(({ name }) => name).join(", ")}.`

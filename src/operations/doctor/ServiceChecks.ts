@@ -35,7 +35,7 @@ const factOf = (error: PspError): Fact => {
   }
 }
 
-export interface Processor {
+interface Processor {
   readonly settings: Settings
   /** The database that has the accounts, if it can be reached. */
   readonly sql: Database | undefined

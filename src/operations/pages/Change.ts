@@ -86,16 +86,18 @@ export const make = <Subject>(change: Change<Subject>) => {
     const { check, isSet } = yield* Token
     const { name, parameter, token } = yield* submitted
     const source = addressOf(request)
+    // Read once: after a change that may be done, the store may not respond any more.
+    const subject = yield* Effect.cached(change.subject(parameter))
     const isForm = isSet && token !== undefined && request.headers["accept"]?.includes("text/html") === true
     const attempt = Effect.gen(function* () {
       yield* check(token, source)
       if (name === "") return yield* nameless
-      return yield* change.make({ name, source }, yield* change.subject(parameter))
+      return yield* change.make({ name, source }, yield* subject)
     })
     const made = yield* Effect.result(attempt)
     if (Result.isFailure(made)) {
       if (!isForm) return responseTo(made.failure)
-      return yield* form(yield* change.subject(parameter), name, made.failure.status === 401 ? wrong : made.failure)
+      return yield* form(yield* subject, name, made.failure.status === 401 ? wrong : made.failure)
     }
     const { page, text } = made.success
     if (!isForm) return HttpServerResponse.text(`${text}\n`)

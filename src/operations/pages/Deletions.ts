@@ -119,13 +119,17 @@ const timeOf = (text: string | undefined) =>
         Effect.map(DateTime.formatIso)
       )
 
-const filterOf = Effect.fnUntraced(function* (parameter: Page.Query) {
+/** The dead tasks that the parameters describe. */
+const chosen = Effect.fnUntraced(function* (parameter: Page.Query) {
   const reason = parameter("reason")
   if (reason !== undefined && reason.length > longestReason) {
     return yield* refused(`A reason has at most ${longestReason} characters.`)
   }
   const [since, before] = [yield* timeOf(parameter("since")), yield* timeOf(parameter("before"))]
-  return { organization: parameter("organization"), reason, since, before }
+  const given = { organization: parameter("organization"), reason, since, before }
+  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
+  const filter = { ...given, before: before ?? Format.iso((yield* Clock.currentTimeMillis) + 1) }
+  return { given, filter, count: yield* (yield* OperatorStore).countDead(filter) }
 })
 
 const fields = ({ before, organization, reason, since }: DeadFilter) =>
@@ -135,14 +139,6 @@ const fields = ({ before, organization, reason, since }: DeadFilter) =>
     ["since", "Died since (UTC)", since],
     ["before", "Died before (UTC)", before]
   ] as const
-
-/** The dead tasks that the parameters describe. */
-const chosen = Effect.fnUntraced(function* (parameter: Page.Query) {
-  const given = yield* filterOf(parameter)
-  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
-  const filter = { ...given, before: given.before ?? Format.iso((yield* Clock.currentTimeMillis) + 1) }
-  return { given, filter, count: yield* (yield* OperatorStore).countDead(filter) }
-})
 
 export const replay = Change.make({
   place: path,

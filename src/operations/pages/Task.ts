@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Outcome } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
-import type { ShownTask } from "../../deletions/TaskPages.ts"
+import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
 import { notDeleted } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
@@ -34,12 +34,13 @@ type Item = Readonly<Record<string, string | null>>
 
 const items = (title: string, all: number, some: ReadonlyArray<Item>, ...fields: ReadonlyArray<string>): Content => {
   if (some.length === 0) return undefined
+  const more = some.length < mostItems ? ", with repeated ones" : `, the first ${mostItems} are shown`
   const cell = (name: string) => (item: Item) => {
     const value = item[name] ?? undefined
     return value === undefined ? none("any") : id(value)
   }
   return h("details", { "data-key": title })(
-    h("summary")(`${title}: ${Format.count(all)}${all > some.length ? `, the first ${some.length} are shown` : ""}`),
+    h("summary")(`${title}: ${Format.count(all)}${all > some.length ? more : ""}`),
     table({
       caption: title,
       rows: some,

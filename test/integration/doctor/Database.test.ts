@@ -10,6 +10,7 @@ import * as Migrations from "../../../src/database/Migrations.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import type { Finding } from "../../../src/operations/doctor/Check.ts"
 import { sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
+import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import { begun, examined, has, isFine } from "./examined.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -118,9 +119,12 @@ const broken: ReadonlyArray<Broken> = [
 ]
 
 layer(begun, { excludeTestServices: true })("about a database the doctor", (it) => {
-  it.effect("warns of a superuser, and of nothing else if all is well", () =>
+  it.effect("warns of a superuser, unless nothing needs a role, and of nothing else if all is well", () =>
     Effect.gen(function* () {
-      const findings = yield* of((yield* TestDatabase).url)
+      const { sql, url } = yield* TestDatabase
+      const embedded = yield* MigrationsCheck.check(sql, { needed: [] })
+      assert.isTrue(embedded.every(({ status }) => status === "ok"))
+      const findings = yield* of(url)
       has(findings, "warn", /is a superuser/)
       isFine(findings.filter(({ message }) => !message.includes("is a superuser")))
       has(findings, "ok", /^PostgreSQL \d+.+ a statement takes \d+ ms/)

@@ -212,13 +212,4 @@ layer(layerIntake(layerMemory))("health", (it) => {
       assert.strictEqual((yield* get("/health/ready")).text, '{"ready":true}')
     })
   )
-
-  it.effect.each(["/health", "/health/ready"])("%s is 405 with another method", (path) =>
-    Effect.gen(function* () {
-      for (const method of ["POST", "DELETE"]) {
-        const { headers, status } = yield* send({ path: `/api/v1${path}`, method })
-        assert.deepStrictEqual([status, headers["allow"]], [405, "GET, HEAD"])
-      }
-    })
-  )
 })

@@ -7,11 +7,10 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 
 const { CHROMIUM: executablePath = "/usr/bin/chromium" } = process.env
 
-/** Whether there is one. */
+/** True if it is installed. Tests that need it are skipped otherwise. */
 export const isInstalled = existsSync(executablePath)
-
-/** Why tests that need one are left out. */
-export const missing = `There is no Chromium at ${executablePath}: the tests in a browser are left out. CHROMIUM names another one.`
+if (!isInstalled)
+  process.stderr.write(`No Chromium at ${executablePath}: tests in a browser are skipped. Set CHROMIUM.\n`)
 
 /** The browser, which ends with the layer. */
 export class Chromium extends Context.Service<Chromium, Browser>()("practice-data/test/system/browser/Chromium") {
