@@ -74,7 +74,7 @@ const list = Command.make(
     const state = Option.getOrUndefined(given.state)
     const owner = Option.getOrUndefined(given.organization)
     const none = `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
-    yield* Output.rows(yield* Tasks.list({ state, organization: owner, limit }), { columns, json, none })
+    yield* Output.rows(yield* Tasks.list({ state, organization: owner }, limit), { columns, json, none })
   })
 ).pipe(
   documented(

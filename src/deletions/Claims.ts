@@ -166,16 +166,14 @@ const statementsOf = (sql: Database) => {
   }
 }
 
-const byTasks = Order.mapInput(Order.Number, ({ tasks }: Share) => tasks)
-
 /** Shares places equally among the first organizations. Places that one does not need go to the others. */
 const sharesOf = (due: ReadonlyArray<Share>, places: number): ReadonlyArray<Share> => {
   const some = due.slice(0, places)
   let left = places
-  return Array.sort(some, byTasks).map(({ organization, tasks: most }, index) => {
-    const tasks = Math.min(most, Math.floor(left / (some.length - index)))
+  return Array.sortWith(some, (share) => share.tasks, Order.Number).map((share, index) => {
+    const tasks = Math.min(share.tasks, Math.floor(left / (some.length - index)))
     left -= tasks
-    return { organization, tasks }
+    return { ...share, tasks }
   })
 }
 

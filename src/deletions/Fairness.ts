@@ -2,7 +2,7 @@
 import { Clock, Duration, Effect } from "effect"
 
 /** Limits for tasks, and for bytes of payload as they are stored. */
-export interface Bound {
+interface Bound {
   readonly tasks: number
   readonly bytes: number
 }
@@ -18,7 +18,7 @@ export const bounds = {
 export type Bounds = Readonly<Record<keyof typeof bounds, Bound>>
 
 /** The backlog of an organization, counted up to its bound. */
-export interface Pending extends Bound {
+interface Pending extends Bound {
   readonly isKnown: boolean
 }
 

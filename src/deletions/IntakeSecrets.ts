@@ -95,9 +95,7 @@ const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
  */
 export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
-  const [found] = yield* owners(
-    sql`select organization_id as organization from intake_secrets where id = ${id} and revoked_at is null`
-  )
+  const [found] = yield* owners(sql`select organization_id as organization from intake_secrets where id = ${id}`)
   if (found === undefined) return Option.none()
   // A distributed table is changed by organization.
   const { organization } = found

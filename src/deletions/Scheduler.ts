@@ -93,23 +93,14 @@ const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
 
 const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
-const keyOf = ({ organization, taskId }: Pick<Claim, "organization" | "taskId">) =>
-  JSON.stringify([organization, taskId])
-
-/** Tasks in turns of their organizations: the first of each, then the second of each. */
-const inTurns = (tasks: ReadonlyArray<MemoryTask>) =>
-  byOrganization(tasks.map((task) => ({ organization: task.delivery.organization, task })))
-    .flatMap((some) => some.map(({ task }, turn) => ({ task, turn })))
-    .toSorted((one, other) => one.turn - other.turn)
-    .map(({ task }) => task)
-
 const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
   Effect.sync(() => {
     const tasks = new Map<string, MemoryTask>()
+    const lastClaims = new Map<string, number>()
     let claims = 0
 
     const held = (claim: Claim) => {
-      const task = tasks.get(keyOf(claim))
+      const task = tasks.get(claim.taskId)
       return task?.token === claim.token && task.state === "running" ? task : undefined
     }
     const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
@@ -124,6 +115,14 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         byDue
       )
 
+    /** Tasks in turns of their organizations: the first of each, then the second. The last to be claimed is last. */
+    const inTurns = (some: ReadonlyArray<MemoryTask>) => {
+      const groups = byOrganization(some.map((task) => ({ organization: task.delivery.organization, task })))
+      const turns = Array.sortWith(groups, ([{ organization }]) => lastClaims.get(organization) ?? 0, Order.Number)
+      const all = turns.flatMap((group) => group.map(({ task }, turn) => ({ task, turn })))
+      return Array.sortWith(all, ({ turn }) => turn, Order.Number).map(({ task }) => task)
+    }
+
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
       const { attempts, delivery, receipt, state, traceParent = null } = task
       const { idempotencyKey, organization, taskId } = delivery
@@ -134,6 +133,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         return { ...taken, token: "", attempt: attempts, isDead: true }
       }
       const token = `claim_${++claims}`
+      lastClaims.set(organization, claims)
       Object.assign(task, { state: "running", attempts: attempts + 1, token, dueAt: leaseEnd })
       return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
@@ -143,7 +143,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const traceParent = yield* Tracing.currentTraceParent
-          const known = tasks.get(keyOf(delivery))
+          const known = tasks.get(delivery.taskId)
           if (known !== undefined) {
             return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
               ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
@@ -154,7 +154,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           const [receivedAt, scheduledFor] = [DateTime.makeUnsafe(now), DateTime.makeUnsafe(dueAt)]
           const receipt = { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           const task = { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined, completedAt: undefined }
-          tasks.set(keyOf(delivery), { ...task, state: "scheduled" })
+          tasks.set(taskId, { ...task, state: "scheduled" })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
@@ -197,7 +197,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const task = tasks.get(keyOf(claim))
+          const task = tasks.get(claim.taskId)
           if (task?.token === claim.token) {
             Object.assign(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
           } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {

@@ -181,8 +181,8 @@ export const make = Effect.fnUntraced(function* ({
       const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
       const completed = yield* sql.run(
         tasks,
-        Effect.catchTag(completions(inTime), "SqlError", (error) =>
-          Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
+        Effect.mapError(completions(inTime), (error) =>
+          isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error
         )
       )
       return claims.map(({ organization, taskId }) => {

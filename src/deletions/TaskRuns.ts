@@ -31,7 +31,7 @@ export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) =>
 
 /**
  * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
- * nothing was changed; `released`: an outage or a stop ended the attempt, which does not count.
+ * nothing was changed; `released`: an outage ended the attempt, which does not count.
  */
 type Result = keyof typeof lines
 

@@ -54,11 +54,7 @@ export interface TaskFilter {
 }
 
 /** The tasks of a state and an organization, or of all, the latest `scheduled_for` first. */
-export const list = Effect.fnUntraced(function* ({
-  limit,
-  organization,
-  state
-}: TaskFilter & { readonly limit: number }) {
+export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, limit: number) {
   const sql = yield* TaskDatabase
   return yield* rowsOf(Task)(sql`
     select ${sql.literal(columns)} from deletion_tasks t

@@ -66,13 +66,15 @@ type Group = ReadonlyArray<Claim>
 /**
  * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
  * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be
- * alone. It returns the number of tasks that it claimed at first.
+ * alone. It returns the number of tasks that it claimed at first, less those that an outage released: they are due at
+ * once, and would be claimed again and again.
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const slots = yield* Semaphore.make(options.concurrency)
   const held = new Set<Claim>()
   let isStopping = false
+  let released = 0
 
   /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
   const release = (claims: Iterable<Claim>) =>
@@ -103,7 +105,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
           yield* report(claim, isCompleted ? "completed" : "superseded", { duration, ...outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
-        for (const claim of claims) yield* report(claim, "released")
+        released += claims.length
+        for (const claim of claims) yield* report(claim, "released", { duration, reason: result.failure.message })
         yield* Effect.ignore(release(claims))
         return []
       } else if (claims.length > 1) {
@@ -180,6 +183,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     Effect.suspend(() => (isStopping ? Effect.succeed([]) : scheduler.claim(limits, options.lease)))
 
   const round = Effect.gen(function* () {
+    released = 0
     // An attempt whose lease expires counts, so claims that the round before could not release come first.
     yield* release(held)
     // No more than start soon, so that several workers share the tasks of a dead one.
@@ -195,7 +199,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, () => Effect.succeed([]))
     if (isStopping) yield* release(held)
-    return together.length + alone.length
+    return together.length + alone.length - released
   })
   const stop = Effect.sync(() => {
     isStopping = true

@@ -165,7 +165,7 @@ export const metrics = {
   ),
   practice_data_task_runs_total: worker.counter(
     "Attempts of deletion tasks that ended, by outcome: failed (another attempt follows), dead (it was the last one), " +
-      "superseded (another worker has the task by now), released (an outage or a stop ended it; it does not count).",
+      "superseded (another worker has the task by now), released (an outage ended it; it does not count).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
   practice_data_task_attempts_total: worker.counter("Attempts that ended, unless their worker was lost.", {}),

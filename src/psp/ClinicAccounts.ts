@@ -5,7 +5,7 @@ import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 
-export interface ClinicAccount {
+interface ClinicAccount {
   readonly organization: string
   readonly clinic: string
   readonly account: string | null

@@ -27,7 +27,7 @@ import {
   scheduled
 } from "../../support/deletions/support.ts"
 
-const everything = { state: undefined, organization: undefined, limit: 100 }
+const everything = { state: undefined, organization: undefined }
 
 const idsOf = (tasks: ReadonlyArray<Tasks.Task>) => tasks.map(({ id }) => id)
 
@@ -38,8 +38,8 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     Effect.gen(function* () {
       const made = yield* Made
       const all = [made.scheduled, made.running, made.completed, made.dead]
-      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything)), all)
-      assert.deepStrictEqual(idsOf(yield* Tasks.list({ ...everything, limit: 2 })), all.slice(0, 2))
+      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 100)), all)
+      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 2)), all.slice(0, 2))
     })
   )
 
@@ -151,7 +151,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       assert.deepStrictEqual(counts, [3, 2, 1, 1, 2, 1, 0])
       assert.strictEqual(yield* Tasks.replayDead(all, 2), 2)
       assert.strictEqual(yield* Tasks.countDead(all), 1)
-      const [left] = yield* Tasks.list({ ...everything, state: "dead", organization: "org_e" })
+      const [left] = yield* Tasks.list({ ...everything, state: "dead", organization: "org_e" }, 100)
       assert.strictEqual(left?.last_error, "fault 102%")
     })
   )
@@ -171,7 +171,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
 
 /** The only task, without what identifies it, and the time of day of each of its times. */
 const row = Effect.gen(function* () {
-  const [{ id } = { id: "" }] = yield* Tasks.list(everything)
+  const [{ id } = { id: "" }] = yield* Tasks.list(everything, 2)
   const task = Option.getOrThrow(yield* Tasks.show({ id, organization: undefined }))
   const times = ["received_at", "scheduled_for", "started_at", "finished_at"] as const
   const { attempts, last_error, outcome, state } = task

@@ -51,7 +51,7 @@ export const seedInvoices = Effect.gen(function* () {
 })
 
 /** What a deletion changes of a row. */
-export interface Marked {
+interface Marked {
   readonly owner: string
   readonly id: string
   readonly is_deleted: boolean

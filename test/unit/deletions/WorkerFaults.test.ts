@@ -103,6 +103,10 @@ it.effect.each([
       yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust("5 minutes")
       assert.isAbove(state.failures, 10 * maximumAttempts)
+      // Until time passes, nothing is tried again.
+      const { failures } = state
+      yield* Effect.replicateEffect(Effect.yieldNow, 1000)
+      assert.isAtMost(state.failures, failures + 2)
       assert.isEmpty(runs)
       state.isDown = false
       yield* TestClock.adjust(within)
@@ -188,12 +192,14 @@ it.effect("a task that fails is logged each time with the reason, and as dead at
   )
 )
 
-it.effect("an attempt that an outage ended is logged as released", () =>
+it.effect("an attempt that an outage ended is logged as released, with the reason", () =>
   withRuns(function* () {
     yield* scheduledAll("one")
     yield* TestClock.adjust(delay)
     const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
-    assert.deepStrictEqual(linesOf(yield* logged(down(oneRound()))), ["Info released"])
+    const runs = yield* logged(down(oneRound()))
+    assert.deepStrictEqual(linesOf(runs), ["Info released"])
+    assert.strictEqual(runs[0]?.["reason"], "The store is down")
   })
 )
 
