@@ -23,5 +23,7 @@ if (require.main === module) {
   // As `--max-old-space-size-percentage=40`, which Node has since 22.21.
   var total = require("os").totalmem()
   var mebibytes = Math.floor((0.4 * Math.min(process.constrainedMemory() || total, total)) / (1024 * 1024))
-  process.stdout.write("-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes)
+  process.stdout.write(
+    "-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes
+  )
 }
