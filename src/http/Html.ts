@@ -69,7 +69,7 @@ export const link = (path: string, parameters: Readonly<Record<string, string | 
   return query === "" ? path : `${path}?${query}`
 }
 
-export const icon = `data:image/svg+xml,${encodeURIComponent(
+const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'
 )}`
 
@@ -102,9 +102,6 @@ export const document = (title: string, head: Content, ...body: ReadonlyArray<Co
   return `<!doctype html>\n${h("html", { lang: "en" })(h("head")(common, head), h("body")(body)).text}\n`
 }
 
-const bodyOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
-  body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
-
 /** Protects a page: it loads nothing from other sites, and they cannot frame it. */
 export const secured = (response: HttpServerResponse.HttpServerResponse, styles: "inline" | "linked") => {
   const policy = [
@@ -131,8 +128,9 @@ export const secured = (response: HttpServerResponse.HttpServerResponse, styles:
 
 /** Adds an ETag, and responds 304 to a browser that has the content already. */
 export const cacheable = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
   // Weak: the same for each content encoding.
-  const etag = `W/"${hash("sha256", bodyOf(response), "base64url")}"`
+  const etag = `W/"${hash("sha256", body._tag === "Uint8Array" ? body.body : "", "base64url")}"`
   const headers = { etag, "cache-control": "no-cache" }
   const whole = HttpServerResponse.setHeaders(response, headers)
   const unchanged = HttpServerResponse.empty({ status: 304, headers })

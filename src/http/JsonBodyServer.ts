@@ -66,7 +66,6 @@ export class Budget {
 }
 
 const notUtf8 = invalidAt(["body", 0], faults.json)
-const busyReading = new LargeBodies.LargeBodiesBusy()
 
 type NotRead = PayloadTooLarge | RequestInvalid | LargeBodies.LargeBodiesBusy
 
@@ -106,7 +105,7 @@ const readStream = Effect.fnUntraced(function* (
     length += piece.length
     if (length > maxBytes) return tooLarge(maxBytes)
     const more = Math.max(0, length - smallBody) - taken
-    if (!budget.take(more)) return Effect.fail(busyReading)
+    if (!budget.take(more)) return Effect.fail(LargeBodies.busy)
     taken += more
     pieces.push(piece)
     return Effect.void

@@ -22,7 +22,7 @@ export interface Message {
 /** The maximum number of jobs. Bodies in memory have a limit of their own. */
 const maximumWaiting = 512
 
-const busy = new LargeBodiesBusy()
+export const busy = new LargeBodiesBusy()
 const places = Semaphore.makeUnsafe(maximumWaiting)
 const turn = Semaphore.makeUnsafe(1)
 let running: Worker | undefined

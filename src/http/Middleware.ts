@@ -17,7 +17,7 @@ interface Api {
 }
 
 /** The methods of each path. A path with GET has HEAD too. */
-export type Paths = ReadonlyMap<string, ReadonlyArray<string>>
+type Paths = ReadonlyMap<string, ReadonlyArray<string>>
 
 const reading = ["GET", "HEAD"]
 
@@ -40,8 +40,6 @@ const notFound = errorResponse(404, "Not Found")
 
 const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
-
-const clientLeft = 499
 
 const isRouteNotFound = (error: unknown) =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
@@ -156,7 +154,7 @@ export const around = (
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
         facts.duration = RequestFacts.now(clock) - started
-        facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
+        facts.status = Exit.isSuccess(exit) ? exit.value.status : 499
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
         // A statement was refused, and run again.
         if (facts.status < 400) facts.refusal = undefined
@@ -166,12 +164,6 @@ export const around = (
       })
     })
   })
-
-/** Adds an observer of requests. Goes around `around`. */
-export const alsoObservedBy = (observer: (facts: RequestFacts.RequestFacts) => void) =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
-  )
 
 /** The same around the requests below these prefixes, and nothing around any other. */
 export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Around =>

@@ -36,7 +36,8 @@ const longestWaitForQuiet = 250
 
 /** This many pieces of a body may have any size. Beyond them the average counts: each costs as much as 1000 bytes. */
 const freePieces = 256
-const minimumAverage = 32
+// Chunks of 32 bytes pass: some arrive in two pieces, where a read ends within them.
+const minimumAverage = 28
 
 /** A request that reports a body in too many small pieces, and drops the rest. */
 class PieceLimitedRequest extends IncomingMessage {

@@ -9,7 +9,7 @@ const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
 
 const spent = (milliseconds: number) => (milliseconds === 0 ? undefined : rounded(milliseconds))
 
-const given = (text: string) => (text === "" ? undefined : text)
+const given = (text: string | undefined) => (text === "" ? undefined : text)
 
 /** A sender's own word, which may be a secret. */
 const claimed = (text: string | undefined) => (text === undefined ? undefined : withoutSecrets(text))
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function* ({ format, level }: Options) {
       idempotency_key: claimed(facts.idempotencyKey),
       task_id: facts.taskId,
       outcome: facts.outcome,
-      user_agent: facts.userAgent,
+      user_agent: given(facts.userAgent),
       client: facts.address,
       trace_id: facts.trace?.traceId,
       span_id: facts.trace?.spanId

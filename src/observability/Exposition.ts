@@ -1,12 +1,10 @@
 /** The metrics in the text format of Prometheus, of one process or of several together. */
-import { Context, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 
 export const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-export const text: Effect.Effect<string> = Effect.map(Metric.MetricRegistry, (registry) =>
-  PrometheusMetrics.formatUnsafe(Context.make(Metric.MetricRegistry, registry))
-)
+/** The metrics of the current registry. */
+export const text = PrometheusMetrics.format()
 
 const comment = /^# (?:HELP|TYPE) (\S+)/
 

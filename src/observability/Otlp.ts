@@ -27,11 +27,24 @@ const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
   return value.arrayValue === undefined ? value : { arrayValue: { values: value.arrayValue.values.map(bounded) } }
 }
 
+/** Statuses of spans in the protocol. */
+const [unset, ok] = [0, 1] as const
+
 const serialization = (protocol: Export["protocol"]) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
-      traces,
+      // Effect marks every span that did not fail as ok, which is for people to say.
+      traces: ({ resourceSpans }) =>
+        traces({
+          resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
+            ...source,
+            scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
+              ...scope,
+              spans: spans.map((span) => (span.status.code === ok ? { ...span, status: { code: unset } } : span))
+            }))
+          }))
+        }),
       metrics: ({ resourceMetrics }) =>
         metrics({
           resourceMetrics: resourceMetrics.map(({ scopeMetrics, ...source }) => ({

@@ -38,7 +38,14 @@ const reasonOf = ({ reason }: HttpClientError.HttpClientError) =>
 /** A piece has at most 64 KiB. A collector says a few words. */
 const mostPieces = 4
 
-const backoff = Schedule.jittered(Schedule.exponential("500 millis"))
+/** The protocol allows no retry after these statuses, unlike `retryTransient`. */
+const isFinal = (error: unknown) =>
+  HttpClientError.isHttpClientError(error) && [408, 500].includes(error.response?.status ?? 0)
+
+const backoff = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.while(({ input }) => !isFinal(input))
+)
 
 export interface Options extends Pick<Export, "timeout" | "url"> {
   readonly signal: Signal

@@ -121,10 +121,7 @@ const below = (base: Redacted.Redacted<URL>, signal: Signal) => {
 }
 
 const firstOf = <A>(one: Option.Option<A>, other: Option.Option<A>, byDefault: NoInfer<A>) =>
-  Option.getOrElse(
-    Option.orElse(one, () => other),
-    () => byDefault
-  )
+  Option.getOrElse(Option.firstSomeOf([one, other]), () => byDefault)
 
 /** The exports and their settings; none of a signal that has no endpoint. */
 export const config = Config.map(

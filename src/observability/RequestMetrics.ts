@@ -22,18 +22,13 @@ const statusOf = (status: number): Status => {
   return status < 500 ? "4xx" : "5xx"
 }
 
-/** The reason of a refusal that nothing noted. 404 and 410 are answers. */
+/** The reason of a refusal that nothing noted. 404 and 410 are answers; who refuses with another status notes why. */
 const reasons: Readonly<Record<number, Refused>> = {
   400: "invalid",
   401: "key",
   405: "invalid",
-  408: "timeout",
-  413: "too_large",
   415: "invalid",
-  417: "protocol",
   422: "invalid",
-  429: "limit",
-  431: "protocol",
   500: "bug",
   503: "outage"
 }

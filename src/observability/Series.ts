@@ -28,10 +28,12 @@ const make = (registry: Metric.MetricRegistry) => {
   const register = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State) =>
     Metric.registerUnsafe(metric, context, { get, update: () => {}, modify: () => {} })
 
-  /** Updates a metric, whose series is there from now on. */
+  /** Updates a metric, whose series is there from now on. Its hooks are kept: effect looks them up at each update. */
   const updating = <State>(metric: Metric.Metric<number, State>) => {
-    metric.valueUnsafe(context)
-    return (value: number) => metric.updateUnsafe(value, context)
+    const made: Metric.MetricRegistry = new Map()
+    metric.valueUnsafe(Context.make(Metric.MetricRegistry, made))
+    const [series] = Array.from(made, ([key, own]) => registry.get(key) ?? registry.set(key, own).get(key))
+    return (value: number): void => series?.hooks.update(value, context)
   }
 
   return {

@@ -47,11 +47,8 @@ export interface Process {
   readonly address: Effect.Effect<string, NotListening>
 }
 
-const killAtExit = (child: ChildProcess) => {
-  const kill = () => child.kill("SIGKILL")
-  process.once("exit", kill)
-  child.once("exit", () => process.off("exit", kill))
-}
+const running = new Set<ChildProcess>()
+process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
 const listening = /Listening on (http:\/\/[^\s"\\]+)/
 
@@ -92,7 +89,7 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
         env: { ...defaults, TMPDIR: scratch, ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })
-      killAtExit(spawned)
+      running.add(spawned)
       const read = (text: string) => {
         output += text
         const found = Deferred.isDoneUnsafe(address) ? undefined : listening.exec(output)?.[1]
@@ -104,6 +101,7 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
         read(text)
       })
       spawned.stderr.setEncoding("utf8").on("data", read)
+      spawned.once("exit", () => running.delete(spawned))
       spawned.once("close", (code, signal) => Deferred.doneUnsafe(ended, Effect.succeed({ code, signal })))
       return spawned
     }),

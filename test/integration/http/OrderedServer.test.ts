@@ -128,7 +128,7 @@ describe("A connection", () => {
       const { begun, port } = yield* listening
       const head = get("/", "Transfer-Encoding: chunked\r\n")
       const [tiny, large] = [yield* open(`http://127.0.0.1:${port}`), yield* connected(port)]
-      large.write(`${head}${pieces(33)}0\r\n\r\n`)
+      large.write(`${head}${pieces(32)}0\r\n\r\n`)
       yield* eventually("a request in larger pieces", () => begun[0]?.req.resume().complete === true)
       yield* tiny.send(head + pieces(1))
       assert.match(yield* tiny.closed, /^HTTP\/1\.1 400 [^]*\{"detail":"Bad Request"\}$/)

@@ -53,7 +53,7 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
     ["a page of nothing", { json: { id: "none" } }, { ...search, status: 200, ...known, rows: 0 }],
     ["no key of ours", bearer("x".repeat(47)), { ...search, status: 401, refusal: "key" }],
     ["an unknown key", bearer(unknownKey), { ...search, status: 401, key: "pda_live_a1B2", refusal: "key" }],
-    ["a path that nobody has", { path: "/no?key=1" }, { method: "POST", path: "/no", status: 404 }],
+    ["an unknown path", { path: "/no?a", headers: { "user-agent": "" } }, { method: "POST", path: "/no", status: 404 }],
     [
       "a body that is too large",
       { headers: { "content-length": "2000000" } },

@@ -11,11 +11,11 @@ const line = (effect: Effect.Effect<void>, format: "json" | "logfmt" = "json") =
     return Effect.as(Effect.provide(effect, log), lines)
   })
 
-it.effect("a line is one flat object, with what follows its message as a detail", () =>
+it.effect("a line is one flat object without secrets, with what follows its message as a detail", () =>
   Effect.gen(function* () {
     const lines = yield* line(
-      Effect.annotateLogs(Effect.logWarning("It failed", "twice", 3), {
-        task_id: "a",
+      Effect.annotateLogs(Effect.logWarning("Bearer a failed", "basic b", 3), {
+        task_id: "bearer c",
         attempt: 2,
         is_last: true,
         of: ["b"]
@@ -25,9 +25,9 @@ it.effect("a line is one flat object, with what follows its message as a detail"
     assert.deepStrictEqual(parse(lines[0] ?? ""), {
       time: "1970-01-01T00:00:00.000Z",
       level: "WARN",
-      message: "It failed",
-      detail: "twice 3",
-      task_id: "a",
+      message: "Bearer … failed",
+      detail: "basic … 3",
+      task_id: "bearer …",
       attempt: 2,
       is_last: true,
       of: "[ 'b' ]"

@@ -21,6 +21,7 @@ const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: 
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4318", anEndpoint],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://user:${secret}@host`, anEndpoint],
   ["OTEL_EXPORTER_OTLP_HEADERS", secret, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a b=${secret}`, someHeaders],
   ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%0d%0ab: c`, someHeaders],
   ["OTEL_TRACES_EXPORTER", "console", 'otlp or none, such as none, got "console"'],
   ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", 'an integer from 1 to 3600000, such as 10000, got "10s"'],
