@@ -157,6 +157,30 @@ it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
     [step("crash"), step("page", { limit: 3 }), onlyInvoices, step("page of standby")]
   ],
   [
+    "a resource joins on a standby that is behind",
+    [
+      onlyInvoices,
+      step("write"),
+      step("commit"),
+      step("write", { key: "invoices a" }),
+      step("commit"),
+      step("page", { limit: 3 }),
+      step("choose"),
+      step("page of standby", { limit: 3 })
+    ]
+  ],
+  [
+    "a standby holds back what was written after a transaction that is running",
+    [
+      step("page", { limit: 3 }),
+      step("write"),
+      step("write", { writer: 1, key: "invoices b" }),
+      step("commit", { writer: 1 }),
+      step("catch up"),
+      step("page of standby")
+    ]
+  ],
+  [
     "a standby does not show the rest of what is read in part",
     [step("write", { key: "invoices b" }), step("commit"), step("page"), step("page of standby")]
   ],
