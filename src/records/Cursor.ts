@@ -161,7 +161,7 @@ export const FeedSnapshot = Schema.Struct({
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
   wal: Schema.Int,
-  /** Where it was asked for. */
+  /** Present if the read was given a mark. */
   state: Schema.optional(FeedState)
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type

@@ -40,7 +40,7 @@ export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind, mar
       'wal', change_wal(case
         when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
         when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
-        -- From an archive. What a record did is seen before it counts as replayed.
+        -- From an archive, or after a start. What a record did is seen before it counts as replayed.
         else pg_last_wal_replay_lsn() + 16777216 end),
       'organization', ${owner}::text${mark === undefined ? sql`` : state})::text
     from (

@@ -68,7 +68,7 @@ export const lowestEnded = (since: Snapshot, now: Snapshot): number =>
   Math.min(...since.running.filter((position) => isSeen(now, position)), now.next > since.next ? since.next : Infinity)
 
 /** Changes after a place, and below a position. */
-export interface Range extends Place {
+interface Range extends Place {
   readonly high: number
   /** True for the range of a load, whose removals are left out. */
   readonly isLoad: boolean

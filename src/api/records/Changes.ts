@@ -76,7 +76,7 @@ const body = Schema.Struct({
     description: "A version of the records' fields. It changes when a field or a resource is added.",
     examples: ["a1b2c3d4"]
   })
-}).annotate({ identifier: "AllChanges", description: "Changes of several resources." })
+}).annotate({ identifier: "AllChanges", description: "The next changes of several resources, in their order." })
 
 const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
   HttpApiSchema.encodeToWithHeaders(

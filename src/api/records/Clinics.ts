@@ -21,7 +21,5 @@ export const clinics = Resource.make({
   },
   orderedBy: "created_at",
   contract: ["search"],
-  filters: {
-    ...Filter.named("id", "clinic_pims_id", "name")
-  }
+  filters: Filter.named("id", "clinic_pims_id", "name")
 })

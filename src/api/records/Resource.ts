@@ -147,7 +147,7 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
     payload: Schema.Struct(changesFields).annotate({ identifier: typeOf(resource, "ChangesRequest") }),
     success: changesOf(resource.record, {
       identifier: typeOf(resource, "Changes"),
-      description: `Changes of ${title(resource)}.`
+      description: `The next changed ${title(resource)}, the ids of removed ones, and the cursor after them.`
     }),
     error: changesErrors
   })

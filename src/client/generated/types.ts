@@ -1298,7 +1298,7 @@ export interface ChangesPage<Item> {
   complete: boolean
 }
 
-/** Changes of several resources. Provisional: its shape may still change. */
+/** The next changes of several resources, in their order. Provisional: its shape may still change. */
 export interface AllChanges {
   /** The changes, in the order in which to apply them. */
   body: Array<ClinicsWritten | ProductsWritten | InvoicesWritten | InvoiceLinesWritten | ConsumptionLogsWritten | PetBenefitsWritten | ChargesWritten | ChargePaymentsWritten | ChargeAdjustmentsWritten | ChargeRefundsWritten | PaymentPlansWritten | PaymentIntentsWritten | CancellationPaymentIntentsWritten | PetsWritten | SubscriptionsWritten | RecordRemoved | ResourceReset>

@@ -32,9 +32,8 @@ const statementsOf = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
     return { answer, records: records - before.records, credentials: credentials - before.credentials }
   })
 
-/** A body that nobody may read. */
-const unread = () =>
-  new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
+let reads = 0
+const watchedBody = () => new ReadableStream<Uint8Array>({ pull: (body) => body.error(++reads) }, { highWaterMark: 0 })
 
 layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
   "a key in the database of the records",
@@ -58,13 +57,14 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         })
     )
 
-    it.effect("is looked up before a long body is read, and the body is not read for nobody's key", () =>
+    it.effect("is looked up before a long body is read, one of another form before any; nobody's is not read", () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* Http.send()).status, 200)
-        for (const length of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }]) {
-          const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...length }, raw: unread() }))
+        const foreign = { authorization: "Bearer sk_of_another_service", "content-length": "2" }
+        for (const more of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }, foreign]) {
+          const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...more }, raw: watchedBody() }))
           assert.strictEqual(refused.answer.status, 401)
-          assert.deepStrictEqual([refused.records, refused.credentials], [0, 1])
+          assert.deepStrictEqual([refused.records, refused.credentials, reads], [0, 1, 0])
         }
         const raw = `{"status":"${"s".repeat(100_000)}"}`
         const { answer, records, credentials } = yield* statementsOf(

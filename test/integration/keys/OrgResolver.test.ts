@@ -90,6 +90,7 @@ layer(store, { excludeTestServices: true })("an API key", (it) => {
         assert.strictEqual(text.slice(-6), ApiKeys.checksumOf(text.slice(0, -6)))
       }
       assert.strictEqual(new Set(texts).size, texts.length)
+      assert.strictEqual(ApiKeys.checksumOf(`pda_live_${"0".repeat(32)}`), "40bZgA")
     })
   )
 

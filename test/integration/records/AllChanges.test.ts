@@ -42,12 +42,17 @@ const reader = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
+  let waits = 0
   const clock = ChangeClock.make(sql, sql)
-  const changes = Postgres.makeChanges(sql, ofAll(searchable), clock)
+  const wait: typeof clock.wait = (...seen) => {
+    waits += 1
+    return clock.wait(...seen)
+  }
+  const changes = Postgres.makeChanges(sql, ofAll(searchable), { ...clock, wait })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
-  const read = Effect.fnUntraced(function* (limit = 1000, resources?: ReadonlyArray<string>, wait = Duration.zero) {
-    const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit, wait }, resources))
+  const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
+    const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit, wait: within }))
     const page = yield* decodePage(Pages.toText(json))
     cursor = page.cursor
     const seen = page.body.map(({ record, removed, reset, resource }) => {
@@ -55,6 +60,13 @@ const reader = Effect.gen(function* () {
       return `${resource} ${reset === true ? "reset" : change}`
     })
     return { seen, hasMore: page.has_more, isConsistent: page.is_consistent, lag }
+  })
+  /** Starts to read, and returns once it waits for a change. */
+  const readLater = Effect.gen(function* () {
+    const before = waits
+    const reading = yield* Effect.forkScoped(read(1000, Duration.seconds(20)))
+    yield* eventually("a reader that waits", () => waits > before)
+    return reading
   })
   const statements = (text: string) => text.replaceAll("$", `'${organization}'`).split("; ")
   /** Runs statements in one transaction. */
@@ -67,7 +79,7 @@ const reader = Effect.gen(function* () {
         discard: true
       })
   })
-  return { clock, read, run, session, sql }
+  return { clock, read, readLater, run, session, sql }
 })
 
 const invoice = (id: string) => `insert into invoices (organization_id, id) values ($, '${id}')`
@@ -148,17 +160,17 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
 
   it.effect("come to a reader who waits as soon as a transaction with one has ended, or a table is truncated", () =>
     Effect.gen(function* () {
-      const { clock, read, run, session } = yield* reader
+      const { clock, read, readLater, run, session } = yield* reader
       yield* Effect.forkScoped(clock.watch)
       yield* read()
       const open = yield* session
       yield* open(`begin; ${invoice("open")}`)
       yield* run(line("seen"))
       yield* read()
-      const waiting = yield* Effect.forkScoped(read(1000, undefined, Duration.seconds(20)))
+      const waiting = yield* readLater
       yield* open("commit")
       assert.deepStrictEqual((yield* Fiber.join(waiting)).seen, ["invoices open"])
-      const another = yield* Effect.forkScoped(read(1000, undefined, Duration.seconds(20)))
+      const another = yield* readLater
       yield* run("truncate charge_refunds")
       assert.deepStrictEqual((yield* Fiber.join(another)).seen, ["charge-refunds reset"])
     })

@@ -20,7 +20,6 @@ export interface Dataset {
   readonly records: ReadonlyArray<Stored>
 }
 
-/** Records of a resource. */
 export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>): Dataset => ({
   resource,
   records
@@ -30,7 +29,6 @@ export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<
 export const insertKeys = (...organizations: ReadonlyArray<string>) =>
   Layer.effectDiscard(Effect.forEach(organizations, (organization) => insertKey(organization, organization)))
 
-/** A request of an organization that is known. */
 export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
 
 /** A request whose key the statement looks up. */

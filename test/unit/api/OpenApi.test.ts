@@ -4,14 +4,11 @@ import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
-import { resources as described } from "../../../src/api/records/index.ts"
-import type { Resource } from "../../../src/api/records/Resource.ts"
 import {
   type Endpoint,
   endpoints,
   processorEndpoints,
   recordEndpoints,
-  resources,
   searchable,
   taskEndpoints,
   taskFields
@@ -222,27 +219,6 @@ describe("the document of the data API", () => {
       ["int64", 0, Number.MAX_SAFE_INTEGER, undefined]
     ]
   )
-})
-
-/** The fields that filters look at and that records do not show. */
-const hidden: Readonly<Record<string, string>> = { "charges pet": "pet", "pet-benefits include_deleted": "removed" }
-
-it("resources have the contract's filters, each over its fields, and its order", () => {
-  const actual = described.map(({ filters, name, orderedBy }: Resource) => [
-    name,
-    orderedBy,
-    Object.entries(filters).map(([filter, { fields, kind }]) => [filter, kind, ...fields])
-  ])
-  const expected = resources.map(({ filters, name, orderedBy }) => [
-    name,
-    orderedBy,
-    Object.entries(filters).map(([filter, { compares, fields }]) => [
-      filter,
-      compares === "includes" ? "includeMarked" : compares,
-      ...(fields.length > 0 ? fields : [hidden[`${name} ${filter}`]])
-    ])
-  ])
-  assert.sameDeepMembers(actual, expected)
 })
 
 const intake = OpenApi.fromApi(VersionOneApi)

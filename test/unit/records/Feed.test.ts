@@ -3,6 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
@@ -158,27 +159,26 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
+/** Reads after a cursor, over statements and a clock of a store. */
+const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partial<Feed.Store["clock"]>) =>
+  Feed.make(ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
+    cursor: Cursor.encode(given, owner),
+    limit: 10
+  }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)))
+
 /** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
 const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {
   const left = [...marks]
   let mark = ""
   const places: Array<number | undefined> = []
-  const current = () => ({ ...here, ...but, mark, state: { ...state, proven: 50 } })
-  const changes = Feed.make(ofResource(pets), {
-    check: Effect.void,
-    largePage: 1000,
-    read: (read, _, of) => {
-      if (of === undefined) places.push(read[0]?.place.position)
-      else mark = left.shift() ?? mark
-      return Effect.succeed({ snapshot: current(), rows: [] })
-    },
-    clock: { ...still, isOfRun: (token) => Effect.succeed(token === "89abcdef") }
-  })
-  const text = Cursor.encode({ ...cursor, ceiling: 40, wal: 0 }, owner)
-  const reading = yield* changes({ cursor: text, limit: 10 }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)),
-    Effect.forkChild
-  )
+  const read: Feed.Store["read"] = (walks, _, of) => {
+    if (of === undefined) places.push(walks[0]?.place.position)
+    else mark = left.shift() ?? mark
+    return Effect.succeed({ snapshot: { ...here, ...but, mark, state: { ...state, proven: 50 } }, rows: [] })
+  }
+  const reading = yield* readAfter({ ...cursor, ceiling: 40, wal: 0 }, read, {
+    isOfRun: (token) => Effect.succeed(token === "89abcdef")
+  }).pipe(Effect.forkChild)
   yield* TestClock.adjust("2 seconds")
   const page = yield* Fiber.join(reading)
   return { mark: Cursor.decode(page.cursor, "pets")?.mark, places }
@@ -199,6 +199,22 @@ it.effect("a standby that follows another run of its primary is read once it has
       "0000000a",
       "a standby far behind is read as it is"
     )
+  })
+)
+
+it.effect("a standby with nothing new returns the cursor; one behind it, with a lag, or 410 for an unknown mark", () =>
+  Effect.gen(function* () {
+    const loading = { ...cursor, walks: [{ ...walk, floor: 95, target: 97 }] }
+    const read = (given: Cursor.Cursor, proven: number | null, hasMark: boolean) => {
+      const mark = proven === null ? "aaaa0002" : given.mark
+      const found = { snapshot: { ...here, ...standby, mark, state: { ...state, proven } }, rows: [] }
+      return readAfter(given, () => Effect.succeed(found), { hasMark: () => Effect.succeed(hasMark) })
+    }
+    const unchanged = { cursor: Cursor.encode(cursor, owner), lag: 0, isComplete: true }
+    assert.deepInclude(yield* read(cursor, 95, false), unchanged)
+    const behind = { cursor: Cursor.encode(loading, owner), lag: 1, isComplete: false, isEmpty: true }
+    assert.deepInclude(yield* read(loading, null, true), behind)
+    assert.deepStrictEqual(yield* Effect.flip(read(loading, null, false)), new CursorExpired())
   })
 )
 

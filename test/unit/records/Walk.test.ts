@@ -140,42 +140,40 @@ const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Typ
   }
 })
 
-const step = (kind: string, rest: Partial<typeof Step.Type> = {}): typeof Step.Type => ({
-  kind,
-  writer: 0,
-  key: "invoice_lines c",
-  limit: 1,
-  ...rest
-})
-const onlyInvoices = step("choose", { writer: 1 })
-const onlyLines = step("choose", { writer: 2 })
+const step = (
+  kind: string,
+  writer: 0 | 1 | 2 = 0,
+  key: (typeof Step.Type)["key"] = "invoice_lines c"
+): typeof Step.Type => ({ kind, writer, key, limit: 3 })
+
+const [fromPrimary, fromStandby, caughtUp] = [step("page"), step("page of standby"), step("catch up")]
+const [all, onlyInvoices, onlyLines] = [step("choose"), step("choose", 1), step("choose", 2)]
+const [writeC, commitC] = [step("write"), step("commit")]
+const [writeA, commitA] = [step("write", 1, "invoices a"), step("commit", 1)]
+const [writeB, commitB] = [step("write", 2, "invoices b"), step("commit", 2)]
 
 it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
-  ["a resource leaves on a standby", [step("page", { limit: 3 }), onlyInvoices, step("page of standby")]],
+  ["a resource leaves on a standby", [fromPrimary, onlyInvoices, fromStandby]],
+  ["a resource leaves on a standby that is behind", [step("crash"), fromPrimary, onlyInvoices, fromStandby]],
   [
-    "a resource leaves on a standby that is behind",
-    [step("crash"), step("page", { limit: 3 }), onlyInvoices, step("page of standby")]
+    "a resource joins on a standby that is behind",
+    [onlyInvoices, writeC, commitC, writeA, commitA, fromPrimary, all, fromStandby]
+  ],
+  [
+    "a standby holds back what was written after a transaction that is running",
+    [fromPrimary, writeC, writeB, commitB, caughtUp, fromStandby]
   ],
   [
     "a standby does not show the rest of what is read in part",
-    [step("write", { key: "invoices b" }), step("commit"), step("page"), step("page of standby")]
+    [writeB, commitB, { ...fromPrimary, limit: 1 }, { ...fromStandby, limit: 1 }]
   ],
   [
     "a failover loses a removal that left a first load empty",
-    [step("delete"), step("commit"), onlyLines, step("page"), step("failover")]
+    [step("delete"), commitC, onlyLines, fromPrimary, step("failover")]
   ],
   [
     "a standby shows one of two transactions that were running",
-    [
-      step("write"),
-      step("write", { writer: 1, key: "invoices a" }),
-      step("write", { writer: 2, key: "invoices b" }),
-      step("commit", { writer: 2 }),
-      step("page", { limit: 3 }),
-      step("commit"),
-      step("catch up"),
-      step("page of standby")
-    ]
+    [writeC, writeA, writeB, commitB, fromPrimary, commitC, caughtUp, fromStandby]
   ]
 ])("nothing is lost where %s", ([, history]) => play(history))
 
