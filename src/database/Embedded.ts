@@ -170,12 +170,19 @@ const visit = Effect.fnUntraced(function* (socket: string) {
   return { sql, isGuest: true, admitGuests: Effect.void }
 })
 
+/** True if a process listens at a socket: also one whose lock file was deleted. */
+const isAnswered = (socket: string) =>
+  Effect.callback<boolean>((resume) => {
+    const probe = connectSocket(socket, () => probe.destroy())
+    probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
+  })
+
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
   const socket = EmbeddedSession.socketIn(folder)
-  if (yield* FileLock.take(path.join(folder, "lock"))) {
+  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
     yield* fs.remove(socket, { force: true })
     return yield* host(yield* openCluster(folder), socket)
   }

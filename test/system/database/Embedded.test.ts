@@ -4,7 +4,7 @@
  *
  * @module-tag long
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
@@ -222,6 +222,15 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
         return closing
       })
       yield* Fiber.join(yield* Effect.scoped(visit))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("shares the database also where the lock file was deleted", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Owner
+      rmSync(join(folder, "lock"))
+      assert.isTrue((yield* Embedded.connect(folder, { asGuest: true })).isGuest)
+      assert.include((yield* Effect.flip(Embedded.connect(folder))).message, "is in use by another process")
     }).pipe(Effect.scoped)
   )
 
