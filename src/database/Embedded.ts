@@ -9,6 +9,7 @@ import { type Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import type { PlatformError } from "effect/PlatformError"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import { moduleBeside } from "../process/Package.ts"
@@ -177,10 +178,22 @@ const isAnswered = (socket: string) =>
     probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
   })
 
+/** Makes a folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
+const makeFolder = (folder: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const parent = (yield* Path.Path).dirname(folder)
+    if (parent !== folder && !(yield* fs.exists(parent))) yield* makeFolder(parent)
+    const mode = 0o700
+    yield* Effect.catchReason(fs.makeDirectory(folder, { mode }), "PlatformError", "AlreadyExists", () =>
+      fs.makeDirectory(folder, { recursive: true, mode })
+    )
+  })
+
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  yield* makeFolder(folder)
   const socket = EmbeddedSession.socketIn(folder)
   if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
     yield* fs.remove(socket, { force: true })
