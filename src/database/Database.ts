@@ -54,7 +54,7 @@ export interface Options {
   /** The number of connections that short reads share, at least one less than all; by default none. */
   readonly sharedConnections?: number
   /** The time that a connection may take to open; a second by default. */
-  readonly connectTimeout?: Duration.Input
+  readonly connectTimeout?: Duration.Input | undefined
   /** The time that the server spends on a statement before it cancels it. */
   readonly statementTimeout: Duration.Input
   readonly settings?: Readonly<Record<string, string>>

@@ -95,7 +95,7 @@ describe("the password in a file", () => {
 const url = Redacted.make("postgres://localhost")
 const none = Option.none()
 const settings = { databaseUrl: Option.some(url), readDatabaseUrl: none, credentialsDatabaseUrl: none, dataDir: "" }
-const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url, "1 second")
+const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url)
 
 it.each([
   // A lock is given up before the two seconds of a caller are over.
