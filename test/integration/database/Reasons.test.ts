@@ -41,7 +41,6 @@ const refusals = [
     "AuthorizationError 42501, permission denied for table pets"
   ],
   ["an exception of a trigger that lacks a privilege", raises("42501"), "AuthorizationError 42501"],
-  // Such a read is tried once more.
   ["a read that a replica ends", raises("40001"), "SerializationError 40001"]
 ] as const
 
