@@ -91,9 +91,11 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 /** The spans of a client name the server that was found first. This names the one of the statement. */
 const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
   const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
-    const { host, port } = endpoint()
-    span.attribute("server.address", host)
-    span.attribute("server.port", port)
+    // Once the client has set its own, which it does after this.
+    queueMicrotask(() => {
+      span.attribute("server.address", endpoint().host)
+      span.attribute("server.port", endpoint().port)
+    })
     return Effect.succeed(statement)
   })
   return {
