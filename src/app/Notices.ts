@@ -19,7 +19,7 @@ const log = ({ advice, message }: Fact) =>
 const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   yield* Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
   if (Option.isNone(settings.databaseUrl)) return
-  const pools = poolsOf(settings, settings.databaseUrl.value, "1 second")
+  const pools = poolsOf(settings, settings.databaseUrl.value)
   const subjects = [
     { variable: "READ_DATABASE_URL", pool: pools.records, sql: yield* RecordDatabase },
     { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase },

@@ -120,8 +120,7 @@ export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       yield* sql`select set_config('search_path', '', true)`
       const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
       const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
-      const catalog: Catalog = { ...found, parts, privileges }
-      return catalog
+      return { ...found, parts, privileges } satisfies Catalog
     })
   )
 })

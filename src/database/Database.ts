@@ -54,7 +54,7 @@ export interface Options {
   /** The number of connections that short reads share, at least one less than all; by default none. */
   readonly sharedConnections?: number
   /** The time that a connection may take to open; a second by default. */
-  readonly connectTimeout?: Duration.Input
+  readonly connectTimeout?: Duration.Input | undefined
   /** The time that the server spends on a statement before it cancels it. */
   readonly statementTimeout: Duration.Input
   readonly settings?: Readonly<Record<string, string>>
@@ -91,9 +91,11 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 /** The spans of a client name the server that was found first. This names the one of the statement. */
 const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
   const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
-    const { host, port } = endpoint()
-    span.attribute("server.address", host)
-    span.attribute("server.port", port)
+    // Once the client has set its own, which it does after this.
+    queueMicrotask(() => {
+      span.attribute("server.address", endpoint().host)
+      span.attribute("server.port", endpoint().port)
+    })
     return Effect.succeed(statement)
   })
   return {

@@ -59,11 +59,7 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
 }
 
 /** The pools of connections of a process. */
-export const poolsOf = (
-  settings: DatabaseSettings,
-  url: Redacted.Redacted,
-  connectTimeout: Duration.Input = "1 second"
-) => {
+export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout?: Duration.Input) => {
   const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
   // Enough to keep the process busy. The others are for statements that take longer.
   const sharedConnections = Math.floor(settings.poolSize / 3)

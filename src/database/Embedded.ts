@@ -9,6 +9,7 @@ import { type Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import type { PlatformError } from "effect/PlatformError"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import { moduleBeside } from "../process/Package.ts"
@@ -17,6 +18,8 @@ import * as Columns from "./Columns.ts"
 import { EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 import * as EmbeddedSession from "./EmbeddedSession.ts"
+
+const failed = (message: string, cause?: unknown) => new EmbeddedDatabaseError({ message, cause })
 
 /** The Postgres of PGlite, as the file PG_VERSION of a cluster names it. */
 const postgres = "18"
@@ -64,7 +67,7 @@ const unusable = Effect.fnUntraced(function* (folder: string, cause?: unknown) {
   const message = Option.exists(free, ({ bavail, bsize }) => bavail * bsize < (needed * 1024 ** 2) / 8)
     ? `The disk of the data folder ${folder} is full. Free ${needed} MiB and start again, or choose another folder with DATA_DIR.`
     : `The database in ${folder} is damaged. Replace the folder by a backup, or delete it: the next start makes a new one with demo data.`
-  return yield* new EmbeddedDatabaseError({ message, cause })
+  return yield* failed(message, cause)
 })
 
 /**
@@ -95,9 +98,9 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
   if (version === postgres) return yield* opening
   // PGlite would make a cluster over the files of one without a version.
   if (!/^\d+$/.test(version)) return yield* unusable(folder)
-  return yield* new EmbeddedDatabaseError({
-    message: `The database in ${folder} was made by Postgres ${version}, and this release has Postgres ${postgres}. Start the release that made it, or choose another folder with DATA_DIR.`
-  })
+  return yield* failed(
+    `The database in ${folder} was made by Postgres ${version}, and this release has Postgres ${postgres}. Start the release that made it, or choose another folder with DATA_DIR.`
+  )
 })
 
 /** The folder is another process's, which may be about to end. */
@@ -115,8 +118,8 @@ const streamOf = (connect: () => Duplex) => {
   }
 }
 
-const clientOf = (open: () => Duplex, connectTimeout?: Duration.Input) =>
-  PgClient.make({
+const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout?: Duration.Input) {
+  const client = yield* PgClient.make({
     stream: streamOf(open),
     username: "postgres",
     database: "postgres",
@@ -126,23 +129,18 @@ const clientOf = (open: () => Duplex, connectTimeout?: Duration.Input) =>
     connectTimeout,
     // All connections are one session there, which still has the names that an earlier connection prepared.
     prepare: false
-  }).pipe(
-    Effect.flatMap((client) =>
-      guarded(
-        client,
-        {
-          name: "embedded database",
-          pool: "embedded",
-          connections: 1,
-          // It knows no cancel: a cancelled statement would keep all others waiting for seconds.
-          isCancellable: false,
-          // It is up as long as the process is.
-          probe: Effect.void
-        },
-        Distribution.single
-      )
-    )
-  )
+  })
+  const store = {
+    name: "embedded database",
+    pool: "embedded",
+    connections: 1,
+    // It knows no cancel: a cancelled statement would keep all others waiting for seconds.
+    isCancellable: false,
+    // It is up as long as the process is.
+    probe: Effect.void
+  } as const
+  return yield* guarded(client, store, Distribution.single)
+})
 
 const host = Effect.fnUntraced(function* (session: EmbeddedSession.Session, guestSocket?: string) {
   const sql = yield* clientOf(() => EmbeddedSession.connectionTo(session))
@@ -152,10 +150,7 @@ const host = Effect.fnUntraced(function* (session: EmbeddedSession.Session, gues
     /** True if another process has the database open, which shares it with this one. */
     isGuest: false,
     /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
-    admitGuests: Effect.mapError(
-      guests,
-      ({ cause }) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
-    )
+    admitGuests: Effect.mapError(guests, ({ cause }) => failed("The embedded database cannot listen.", cause))
   }
 })
 
@@ -170,12 +165,29 @@ const visit = Effect.fnUntraced(function* (socket: string) {
   return { sql, isGuest: true, admitGuests: Effect.void }
 })
 
+/** True if a process listens at a socket: also one whose lock file was deleted. */
+const isAnswered = (socket: string) =>
+  Effect.callback<boolean>((resume) => {
+    const probe = connectSocket(socket, () => probe.destroy())
+    probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
+  })
+
+/** Makes a folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
+const makeFolder = (folder: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const parent = (yield* Path.Path).dirname(folder)
+    if (parent !== folder && !(yield* fs.exists(parent))) yield* makeFolder(parent)
+    const make = (recursive: boolean) => fs.makeDirectory(folder, { recursive, mode: 0o700 })
+    yield* Effect.catchReason(make(false), "PlatformError", "AlreadyExists", () => make(true))
+  })
+
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  yield* makeFolder(folder)
   const socket = EmbeddedSession.socketIn(folder)
-  if (yield* FileLock.take(path.join(folder, "lock"))) {
+  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
     yield* fs.remove(socket, { force: true })
     return yield* host(yield* openCluster(folder), socket)
   }
@@ -193,9 +205,9 @@ export const connect = Effect.fn("Embedded.connect")(function* (
   { asGuest = false }: { readonly asGuest?: boolean } = {}
 ) {
   if (dataDir === "memory") {
-    const message = "The database in memory cannot be made."
+    const opening = openPglite("memory://")
     return yield* host(
-      yield* Effect.mapError(openPglite("memory://"), ({ cause }) => new EmbeddedDatabaseError({ message, cause }))
+      yield* Effect.mapError(opening, ({ cause }) => failed("The database in memory cannot be made.", cause))
     )
   }
   const folder = (yield* Path.Path).resolve(dataDir)
@@ -215,18 +227,14 @@ export const connect = Effect.fn("Embedded.connect")(function* (
       })
     }),
     Effect.catchTags({
-      UnknownError: ({ cause }) => {
-        const message = `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`
-        return new EmbeddedDatabaseError({ message, cause })
-      },
-      PlatformError: (cause) => {
-        const message = `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`
-        return new EmbeddedDatabaseError({ message, cause })
-      },
+      UnknownError: ({ cause }) =>
+        failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
+      PlatformError: (cause) =>
+        failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause),
       Taken: () =>
-        new EmbeddedDatabaseError({
-          message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
-        })
+        failed(
+          `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
+        )
     })
   )
 })

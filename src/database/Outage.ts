@@ -85,12 +85,8 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
       const onFailure = (error: SqlError) => Effect.sync(() => (successes === before ? begin(error) : undefined))
       // A busy database is not probed more often than one that is down.
       const probed = Effect.matchEffect(probe, { onFailure, onSuccess: () => Effect.sleep(pause) })
-      inScope(
-        Effect.ensuring(
-          probed,
-          Effect.sync(() => (isSuspected = false))
-        )
-      )
+      const end = Effect.sync(() => (isSuspected = false))
+      inScope(Effect.ensuring(probed, end))
     },
     warnUnanswered: Throttle.make(`The ${name} did not answer`),
     warnRefused: Throttle.make(`The ${name} refuses the service`)

@@ -3,8 +3,6 @@ import { Array } from "effect"
 import type { Accounts, PspObject } from "../psp/PspClient.ts"
 import { organizations } from "./DemoData.ts"
 
-export const accountOf = (slug: string) => `acct_demo_${slug}`
-
 const start = 1_767_600_000
 const hour = 3600
 
@@ -68,5 +66,5 @@ const objectsOf = (slug: string) => {
 }
 
 export const accounts: Accounts = Object.fromEntries(
-  organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
+  organizations.map(({ slug }) => [`acct_demo_${slug}`, objectsOf(slug)])
 )

@@ -10,9 +10,7 @@ import { hashOf } from "../keys/KeyLookup.ts"
 import { load } from "../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 
-type Organization = (typeof organizations)[number]
-
-const deliveryTo = ({ slug }: Pick<Organization, "slug">) =>
+const deliveryTo = (slug: string) =>
   deliveryOf(
     { "idempotency-key": "demo-delivery-1", "x-organization-id": `org_${slug}` },
     { invoices: [{ invoice_id: `invoice_${slug}_0020` }] }
@@ -20,8 +18,8 @@ const deliveryTo = ({ slug }: Pick<Organization, "slug">) =>
 
 const deletedAt = DateTime.makeUnsafe("2026-01-09T22:00:00.000Z")
 
-export const taskOf = (owner: Pick<Organization, "slug">): OwnedTask => {
-  const { idempotencyKey, invoiceLinesCount, invoicesCount, organization, taskId } = deliveryTo(owner)
+export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
+  const { idempotencyKey, invoiceLinesCount, invoicesCount, organization, taskId } = deliveryTo(slug)
   return {
     organization_id: organization,
     task_id: taskId,
@@ -42,7 +40,7 @@ const encodeTask = Schema.encodeEffect(DeletionTask)
 const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 const loadOrganization = Effect.fnUntraced(
-  function* (sql: PgClient.PgClient, organization: Organization) {
+  function* (sql: PgClient.PgClient, organization: (typeof organizations)[number]) {
     const { slug, key } = organization
     const organization_id = `org_${slug}`
     const records: Partial<Readonly<Record<string, ReadonlyArray<Stored>>>> = recordsOf(organization)
@@ -53,7 +51,7 @@ const loadOrganization = Effect.fnUntraced(
     const apiKey = { organization_id, id: `key_${slug}_demo`, name: "Demo", prefix: "pda_demo_", key_hash }
     yield* sql`insert into api_keys ${sql.insert(apiKey)}`
     const { outcome, task_id, ...task } = yield* encodeTask(taskOf(organization))
-    const { deletions, fingerprint } = deliveryTo(organization)
+    const { deletions, fingerprint } = deliveryTo(slug)
     yield* sql`insert into deletion_tasks ${sql.insert({
       ...task,
       organization_id,

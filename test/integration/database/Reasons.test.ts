@@ -40,7 +40,8 @@ const refusals = [
     "do $$ begin set local role pg_monitor; perform from pets; end $$",
     "AuthorizationError 42501, permission denied for table pets"
   ],
-  ["an exception of a trigger that lacks a privilege", raises("42501"), "AuthorizationError 42501"]
+  ["an exception of a trigger that lacks a privilege", raises("42501"), "AuthorizationError 42501"],
+  ["a read that a replica ends", raises("40001"), "SerializationError 40001"]
 ] as const
 
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of a failure is said", (it) => {

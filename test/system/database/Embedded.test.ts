@@ -4,7 +4,7 @@
  *
  * @module-tag long
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
@@ -67,20 +67,6 @@ test.live.each(damages)("A cluster that cannot be opened is named with a remedy,
     assert.match(message, says)
     assert.include(message, folder)
     assert.strictEqual(readFileSync(join(folder, "postgres", file), "utf8"), text)
-  }).pipe(Effect.scoped)
-)
-
-test.live("A socket that a killed process left behind does not keep the folder closed", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    yield* Effect.callback<void>((resume) => {
-      const server = Net.createServer()
-      server.listen(join(folder, "elsewhere.sock"), () => {
-        renameSync(join(folder, "elsewhere.sock"), join(folder, "lock.sock"))
-        server.close(() => resume(Effect.void))
-      })
-    })
-    yield* opened(folder)
   }).pipe(Effect.scoped)
 )
 
@@ -222,6 +208,15 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
         return closing
       })
       yield* Fiber.join(yield* Effect.scoped(visit))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("shares the database also where the lock file was deleted", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Owner
+      rmSync(join(folder, "lock"))
+      assert.isTrue((yield* Embedded.connect(folder, { asGuest: true })).isGuest)
+      assert.include((yield* Effect.flip(Embedded.connect(folder))).message, "is in use by another process")
     }).pipe(Effect.scoped)
   )
 

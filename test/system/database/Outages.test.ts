@@ -16,6 +16,7 @@ import * as Cluster from "../../support/Cluster.ts"
 import * as Client from "../../support/Client.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Program from "../../support/Program.ts"
+import { Recorded } from "../../support/Recorded.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 
 const servers = Effect.gen(function* () {
@@ -67,10 +68,8 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       const admin = yield* open(primary.url)
       yield* admin`alter system set default_transaction_read_only = on`
       yield* admin`select pg_reload_conf()`
-      yield* soon(
-        "it is left",
-        eventually("no server", portOf(writer), (found) => found !== port)
-      )
+      const left = eventually("no server", portOf(writer), (found) => found !== port)
+      yield* soon("it is left", left)
       const refused = yield* open(both(primary.url, replica.url, "read-write")).pipe(
         Effect.flatMap((sql) => sql`select 1`),
         Effect.scoped,
@@ -92,21 +91,20 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       const reader = yield* open(both(primary.url, replica.url, "standby"))
       const any = yield* open(both(primary.url, replica.url, "any"))
       const preferring = yield* open(both(primary.url, replica.url, "prefer-standby"))
-      assert.strictEqual(yield* portOf(writer), first)
-      assert.strictEqual(yield* portOf(reader), second)
-      assert.strictEqual(yield* portOf(any), first)
-      assert.strictEqual(yield* portOf(preferring), second)
+      const found = yield* Effect.forEach([writer, reader, any, preferring], portOf)
+      assert.deepStrictEqual(found, [first, second, first, second])
 
       yield* primary.stopImmediately
       const onReplica = yield* open(replica.url)
       yield* onReplica`select pg_promote()`
       yield* soon("the new primary is found", goesTo(writer, second))
       yield* soon("so it is without a wish", goesTo(any, second))
+      const { spans } = yield* Recorded
+      yield* Effect.provide(portOf(any), Recorded.recording)
+      assert.strictEqual(spans.at(-1)?.attributes.get("server.port"), Number(second), "its spans name it")
       // The connections of the reader are sound, and go to a server that is no standby any more.
-      yield* soon(
-        "a promoted standby is left",
-        eventually("there is none", portOf(reader), (found) => found !== second)
-      )
+      const gone = eventually("there is none", portOf(reader), (port) => port !== second)
+      yield* soon("a promoted standby is left", gone)
 
       // The old primary comes back as a standby, in the place that was the primary's.
       writeFileSync(join(primary.folder, "standby.signal"), "")
@@ -118,11 +116,11 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* replica.stopImmediately
       writeFileSync(join(replica.folder, "standby.signal"), "")
       yield* replica.start
-      const found = yield* Effect.forEach(Array.range(1, 50), () => Effect.delay(portOf(writer), "20 millis"))
-      const left = Array.dropWhile(found, (port) => port === second)
+      const ports = yield* Effect.forEach(Array.range(1, 50), () => Effect.delay(portOf(writer), "20 millis"))
+      const left = Array.dropWhile(ports, (port) => port === second)
       assert.isAbove(left.length, 25)
       assert.notInclude(left, second)
-    }).pipe(Effect.scoped)
+    }).pipe(Effect.scoped, Effect.provide(Recorded.layer))
   )
 })
 

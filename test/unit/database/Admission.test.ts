@@ -50,7 +50,7 @@ describe("the connections of a pool", () => {
       steps: Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(120)))
     },
     ({ permits, steps }) => {
-      const admission = make(permits, 6, 15)
+      const admission = make(permits, 3, 5)
       const states = new Map<Admission.Waiter, "queued" | "holds">()
       const inState = (state: "queued" | "holds", key?: string) =>
         [...states].flatMap(([waiter, its]) => (its === state && (key ?? waiter.key) === waiter.key ? [waiter] : []))
@@ -71,7 +71,7 @@ describe("the connections of a pool", () => {
           const answer = admission.request(waiter)
           if (answer === "taken") take(waiter)
           else {
-            const isFull = inState("queued", key).length === 6 || inState("queued").length === 15
+            const isFull = inState("queued", key).length === 3 || inState("queued").length === 5
             assert.strictEqual(answer, isFull ? "refused" : "queued")
             if (!isFull) states.set(waiter, "queued")
           }

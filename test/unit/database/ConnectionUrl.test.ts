@@ -22,7 +22,7 @@ describe("the URL of a Postgres", () => {
   const cases: ReadonlyArray<readonly [url: string, has: Partial<ReturnType<typeof read>>]> = [
     ["postgres://db.example.com", { hosts: ["db.example.com 5432"], sslMode: "prefer", ignored: [] }],
     ["postgresql://u:p@[::1]:6000/d", { hosts: ["::1 6000"], user: "u", password: "p", database: "d" }],
-    ["postgres:///d?host=/run/postgresql", { hosts: ["/run/postgresql 5432"] }],
+    ["postgres://ignored:1/d?host=/run/postgresql,h&port=,2", { hosts: ["/run/postgresql 5432", "h 2"] }],
     ["postgres://%2Frun%2Fpostgresql:6000/d", { hosts: ["/run/postgresql 6000"] }],
     ["postgres://u:p@a:1,b:2/d", { hosts: ["a 1", "b 2"], sessionAttributes: "any" }],
     ["postgres://a,b/d?port=7&target_session_attrs=primary", { hosts: ["a 7", "b 7"], sessionAttributes: "primary" }],
@@ -30,7 +30,7 @@ describe("the URL of a Postgres", () => {
     ["postgres://u:a@b@h/d", { hosts: ["h 5432"], password: "a@b" }],
     ["postgres://u@h/d?user=v&dbname=e", { user: "v", database: "e" }],
     ["postgres://h?connect_timeout=3&application_name=a", { connectTimeout: 3, applicationName: "a" }],
-    ["postgres://h?connect_timeout=0", { connectTimeout: undefined }],
+    ["postgres://h?connect_timeout=0&ssl=true", { connectTimeout: undefined, sslMode: "require" }],
     ["postgres://h?options=-c+x%3Dy&application_name=a+b", { options: "-c x=y", applicationName: "a+b" }],
     ["postgres://h?sslrootcert=system", { sslMode: "verify-full" }],
     ["postgres://h?ssl=true&sslmode=verify-ca", { sslMode: "verify-ca" }],
@@ -47,7 +47,8 @@ describe("the URL of a Postgres", () => {
 
   it.each([
     [`http://u:${secret}@h/d`, "does not begin with postgres://"],
-    [`postgres://u:${secret}@/d`, "a host is missing"],
+    [`postgres://u:${secret}@a,,c/d`, "a host is missing"],
+    [`postgres://u:${secret}@h:7x/d`, "a port is not"],
     [`postgres://u:${secret}@h:70000/d`, "a port is not"],
     [`postgres://u:${secret}@a,b,c/d?port=1,2`, "not as many ports as hosts"],
     [`postgres://u:${secret}%zz@h/d`, "the percent-encoding of the password"],
@@ -94,7 +95,7 @@ describe("the password in a file", () => {
 const url = Redacted.make("postgres://localhost")
 const none = Option.none()
 const settings = { databaseUrl: Option.some(url), readDatabaseUrl: none, credentialsDatabaseUrl: none, dataDir: "" }
-const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url, "1 second")
+const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url)
 
 it.each([
   // A lock is given up before the two seconds of a caller are over.
