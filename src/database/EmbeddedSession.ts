@@ -42,7 +42,7 @@ export const connectionTo = (session: Session) =>
   })
 
 /** The longest turn. A transaction that is open by then is rolled back. */
-export const longestTurn = Duration.seconds(5)
+const longestTurn = Duration.seconds(5)
 
 /** The time that a guest waits for its turn before it is disconnected. */
 export const longestWait = Duration.seconds(30)

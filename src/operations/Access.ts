@@ -13,7 +13,7 @@ import { Problem } from "./OperatorStore.ts"
 const minute = 60_000
 
 /** The number of wrong tokens from an address in a minute that are refused as such. */
-export const mostWrong = 10
+const mostWrong = 10
 
 /** The number of addresses that are counted by themselves. All others count as one. */
 const mostAddresses = 1000
