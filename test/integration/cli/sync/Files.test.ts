@@ -75,6 +75,23 @@ it.effect.each([
   }).pipe(Effect.scoped)
 )
 
+it.effect("a copy in NDJSON that was killed between a file and its state is resumed", () =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    yield* open(folder)
+    const [stateFile, file] = [join(folder, "_practice_data_sync.json"), join(folder, "charges.ndjson")]
+    const state = JSON.parse(readFileSync(stateFile, "utf8"))
+    writeFileSync(stateFile, JSON.stringify({ ...state, resources: {} }))
+    yield* open(folder)
+    const compacted = '{"op":"remove","id":"a"}\n'
+    writeFileSync(`${file}.compacting`, compacted)
+    const charges = { ...state.resources.charges, compacted: compacted.length }
+    writeFileSync(stateFile, JSON.stringify({ ...state, resources: { charges } }))
+    yield* open(folder)
+    assert.strictEqual(readFileSync(file, "utf8"), compacted)
+  }).pipe(Effect.scoped)
+)
+
 it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with finer ones has doubles", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
