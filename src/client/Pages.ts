@@ -135,11 +135,11 @@ export async function* changes<Page extends FeedPage>(
   const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
   /** Asks for a page. The cursor of the next one comes before it. */
   const ask = (cursor: string | null | undefined) => {
-    let announce: (next: string | null) => void = () => {}
+    let announce: ((next: string | null) => void) | undefined
     const next = new Promise<string | null>((resolve) => (announce = resolve))
-    const onHeaders = (headers: Headers) => announce(headers.get("x-changes-next"))
+    const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
     const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
-    const end = () => announce(null)
+    const end = () => announce?.(null)
     void page.then(end, end)
     return { cursor, next, page }
   }
