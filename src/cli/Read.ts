@@ -45,13 +45,9 @@ export const get = Command.make(
     ...connection,
     json: Output.json
   },
-  Effect.fn(function* (given) {
-    const key = yield* keyOf(
-      given.resource,
-      Option.getOrUndefined(given.id),
-      Option.getOrUndefined(given.idempotencyKey)
-    )
-    const { get: read } = (yield* clientOf(["get"], given)).resource(given.resource)
+  Effect.fn(function* ({ id, idempotencyKey, resource: name, ...given }) {
+    const key = yield* keyOf(name, Option.getOrUndefined(id), Option.getOrUndefined(idempotencyKey))
+    const { get: read } = (yield* clientOf(["get"], given)).resource(name)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
     yield* Output.shown(given.json, record, Output.linesOf(record))
   })
