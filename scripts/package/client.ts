@@ -36,6 +36,9 @@ try {
   const compiler = {
     extends: join(root, "scripts/package/tsconfig.json"),
     compilerOptions: {
+      // What every runtime with `fetch` has.
+      target: "es2022",
+      lib: ["es2022"],
       rootDir: "src",
       outDir: "dist",
       declarationMap: true,
@@ -44,7 +47,7 @@ try {
     include: ["src"]
   }
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(compiler))
-  execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder])
+  execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder], { stdio: "inherit" })
   copyFileSync(join(root, "scripts/package/client.md"), join(folder, "README.md"))
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"))
   execFileSync("npm", ["pack", "--pack-destination", process.argv[2] ?? root], { cwd: folder, stdio: "inherit" })

@@ -78,11 +78,7 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 }
 
 /** The lines of a table, the titles first, each of at most so many cells. */
-export const lines = <Row>(
-  columns: Columns<Row>,
-  rows: ReadonlyArray<Row>,
-  width = Number.POSITIVE_INFINITY
-): ReadonlyArray<string> => {
+export const lines = <Row>(columns: Columns<Row>, rows: ReadonlyArray<Row>, width = Number.POSITIVE_INFINITY) => {
   const cellsOf = (row: Row) =>
     Object.values(columns).map((of) => printable(textOf(typeof of === "function" ? of(row) : row[of])))
   return aligned([Object.keys(columns).map(printable), ...rows.map(cellsOf)]).map((line) => cut(line, width))

@@ -45,13 +45,9 @@ export const get = Command.make(
     ...connection,
     json: Output.json
   },
-  Effect.fn(function* (given) {
-    const key = yield* keyOf(
-      given.resource,
-      Option.getOrUndefined(given.id),
-      Option.getOrUndefined(given.idempotencyKey)
-    )
-    const { get: read } = (yield* clientOf(["get"], given)).resource(given.resource)
+  Effect.fn(function* ({ id, idempotencyKey, resource: name, ...given }) {
+    const key = yield* keyOf(name, Option.getOrUndefined(id), Option.getOrUndefined(idempotencyKey))
+    const { get: read } = (yield* clientOf(["get"], given)).resource(name)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
     yield* Output.shown(given.json, record, Output.linesOf(record))
   })
@@ -80,17 +76,16 @@ const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>
   return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
 }
 
+const refuseName = (name: string, kind: string, word: string, known: ReadonlyArray<string>) =>
+  misused(["search"], `${name} has no ${kind} ${word}${didYouMean(word, known) || "."} There are ${known.join(", ")}.`)
+
 const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Record<string, string>>) {
   const known = filterTypesOf(name)
   const filters: Record<string, string | number | boolean> = {}
   for (const [field, text] of Object.entries(given)) {
     const types = known.get(field)
     const refuse = (expected: string) => misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
-    if (types === undefined) {
-      const names = [...known.keys()]
-      const hint = didYouMean(field, names) || "."
-      return yield* misused(["search"], `${name} has no filter ${field}${hint} There are ${names.join(", ")}.`)
-    }
+    if (types === undefined) return yield* refuseName(name, "filter", field, [...known.keys()])
     if (types.includes("boolean")) {
       if (text !== "true" && text !== "false") return yield* refuse("true or false")
       filters[field] = text === "true"
@@ -140,13 +135,23 @@ export const search = Command.make(
     const width = yield* Output.width
     let hits = 0
     let isFirst = true
+    const choose = Effect.fnUntraced(function* (record: AnyRecord) {
+      if (given.fields.length === 0) return record
+      const known = Object.keys(record)
+      // Objects of the payment processor differ.
+      const unknown = found.live === true ? undefined : given.fields.find((field) => !known.includes(field))
+      if (unknown !== undefined) return yield* refuseName(given.resource, "field", unknown, known)
+      return Object.fromEntries(given.fields.map((field) => [field, record[field]]))
+    })
     const printTable = (rows: ReadonlyArray<AnyRecord>) => {
-      const fields = given.fields.length === 0 ? Object.keys(rows[0] ?? {}) : given.fields
-      const lines = Output.lines(Output.columnsOf(fields), rows, width).slice(isFirst ? 0 : 1)
+      const lines = Output.lines(Output.columnsOf(Object.keys(rows[0] ?? {})), rows, width).slice(isFirst ? 0 : 1)
       isFirst = false
       return Output.print(lines)
     }
-    const records = Stream.filter(read(found, filters, limit + 1), () => ++hits <= limit)
+    const records = read(found, filters, limit + 1).pipe(
+      Stream.filter(() => ++hits <= limit),
+      Stream.mapEffect(choose)
+    )
     yield* given.json
       ? Stream.runForEach(records, Output.record)
       : // Each is aligned by itself.

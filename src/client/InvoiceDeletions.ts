@@ -44,11 +44,7 @@ const bytesOf = (secret: string): Uint8Array<ArrayBuffer> => {
 }
 
 /** The headers that sign a body now, by Standard Webhooks, with the Web Crypto of any runtime. */
-const signed = async (
-  secret: Uint8Array<ArrayBuffer>,
-  id: string,
-  body: string
-): Promise<Readonly<Record<string, string>>> => {
+const signed = async (secret: Uint8Array<ArrayBuffer>, id: string, body: string) => {
   const timestamp = String(Math.floor(Date.now() / 1000))
   const algorithm = { name: "HMAC", hash: "SHA-256" }
   const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"])

@@ -135,12 +135,13 @@ export async function* changes<Page extends FeedPage>(
   const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
   /** Asks for a page. The cursor of the next one comes before it. */
   const ask = (cursor: string | null | undefined) => {
-    const next = Promise.withResolvers<string | null>()
-    const onHeaders = (headers: Headers) => next.resolve(headers.get("x-changes-next"))
+    let announce: ((next: string | null) => void) | undefined
+    const next = new Promise<string | null>((resolve) => (announce = resolve))
+    const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
     const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
-    const end = () => next.resolve(null)
+    const end = () => announce?.(null)
     void page.then(end, end)
-    return { cursor, next: next.promise, page }
+    return { cursor, next, page }
   }
   try {
     for (let asked = ask(from); ;) {

@@ -126,9 +126,7 @@ export class PracticeData extends Resources {
       ...(verbs.includes("get") && {
         get: (key: string | object = {}, options) => get(typeof key === "string" ? { [id]: key } : key, options)
       }),
-      ...(verbs.includes("changes") && {
-        changes: changesOf<AnyRecord>(post, info)
-      })
+      ...(verbs.includes("changes") && { changes: changesOf<AnyRecord>(post, info) })
     }
   }
 }

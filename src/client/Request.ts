@@ -17,9 +17,7 @@ const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promis
 
 export const pause = async (millis: number, signal: AbortSignal | undefined): Promise<void> => {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const elapsed = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, millis)
-  })
+  const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, millis)))
   await abortable(elapsed, signal).finally(() => clearTimeout(timer))
 }
 

@@ -174,4 +174,7 @@ def main(command, argument, *filters):
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in ("read", "copy", "send"):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except PracticeDataError as error:
+        sys.exit(f"{error}")

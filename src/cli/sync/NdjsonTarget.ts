@@ -131,8 +131,9 @@ export const make = (given: string, compact: boolean): Target.Target => {
       yield* attempt(() => Files.write(file, ""))
       return empty
     }
-    if (found === undefined) return yield* Target.notOurs(`file ${file}`, place)
     const { size } = yield* attempt(() => statSync(file))
+    // An empty one may be of a run that was killed before its state was written.
+    if (found === undefined && size > 0) return yield* Target.notOurs(`file ${file}`, place)
     if (size < state.bytes) {
       return yield* new Refused({
         message: `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to reload ${table.resource}.`

@@ -68,20 +68,21 @@ const writeRows = (file: string, database: DatabaseSync, table: Table) => {
   const fields = columns.flatMap((column) => elementsOf(column, doubles?.[column.name] === 1))
   const schema = [{ name: "root", num_children: columns.length }, ...fields]
   const writer = new ParquetWriter({ writer: fileWriter(file), schema, createdBy: "practice-data" })
-  let rows: Array<Readonly<Record<string, SQLOutputValue>>> = []
+  // By columns, as rows would need more memory.
+  let data = columns.map((): Array<unknown> => [])
   const writeGroup = () => {
-    const columnData = columns.map(({ name, type }) => ({ name, data: rows.map((row) => valueOf(type, row[name])) }))
+    const columnData = columns.map(({ name }, index) => ({ name, data: data[index] ?? [] }))
     void writer.write({ columnData, rowGroupSize: rowsAtOnce })
-    rows = []
+    data = columns.map(() => [])
   }
   const select = database.prepare(`select * from ${quoteName(table.name)} order by id`)
   // An integer of SQLite may be one that no number is.
   select.setReadBigInts(true)
   for (const row of select.iterate()) {
-    rows.push(row)
-    if (rows.length === rowsAtOnce) writeGroup()
+    columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, row[name])))
+    if (data[0]?.length === rowsAtOnce) writeGroup()
   }
-  if (rows.length > 0) writeGroup()
+  if (data[0]?.length !== 0) writeGroup()
   void writer.finish()
 }
 

@@ -3,7 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
 import { messageOf } from "../Connection.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
-import { type Change, endsRound, type Page } from "./Target.ts"
+import { endsRound, type Page } from "./Target.ts"
 
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
@@ -68,11 +68,9 @@ export const make = (given: string, client: Client.PracticeData): Source => {
   })
 
   /** Adds the record of the organization to the end of a round, if it has changed. */
-  const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined, isFirst: boolean) {
+  const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined) {
     const [record, after] = yield* Effect.map(own, (found) => [found, JSON.stringify(found)] as const)
-    const isNew = before === undefined && !isFirst
-    const reset: ReadonlyArray<Change> = isNew ? [{ resource: ownResource, reset: true }] : []
-    const body = after === before ? page.body : [...page.body, ...reset, { resource: ownResource, record }]
+    const body = after === before ? page.body : [...page.body, { resource: ownResource, record }]
     return { ...page, body, cursor: yield* Effect.orDie(encode({ feed: page.cursor, own: after })) }
   })
 
@@ -89,7 +87,7 @@ export const make = (given: string, client: Client.PracticeData): Source => {
         : Stream.make(nothing)
     return Stream.mapEffect(pages, (page) =>
       hasOwn && endsRound(page)
-        ? withOwn(page, before, from === undefined)
+        ? withOwn(page, before)
         : Effect.map(Effect.orDie(encode({ feed: page.cursor, own: before })), (cursor) => ({ ...page, cursor }))
     )
   })

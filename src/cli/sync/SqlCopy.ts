@@ -284,9 +284,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     else for (const table of tables) yield* run(`delete from ${table}`)
     if (!page.has_more) {
       const inStep = wanted.map((resource) => `'${resource}'`).join(", ")
-      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [
-        Target.inStepAt(page, now)
-      ])
+      const at = Target.inStepAt(page, now)
+      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [at])
     }
     return next
   })

@@ -1,17 +1,14 @@
 /**
- * The commands of clients, over the running service; `serve`, which is the service; and the codes of signals.
+ * The commands of clients, over the running service, and `serve`, which is the service.
  *
  * @module-tag long
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { createServer } from "node:net"
-import { assert, describe, it as test, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { runWith, start } from "../../support/cli.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
-import { eventually } from "../../support/eventually.ts"
-import * as Listening from "../../support/Listening.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { options, Service } from "../../support/Service.ts"
 import * as Client from "../../support/Client.ts"
@@ -105,26 +102,10 @@ layer(TestDatabase.layerDemo, options)("serve", (it) => {
   )
 })
 
-describe.concurrent("The command line", () => {
-  test.live("ends with 1 and a line where `serve` cannot start", () =>
-    Effect.gen(function* () {
-      const service = yield* start({ DELETION_DELAY: "soon" }, ["serve"])
-      assert.deepStrictEqual(yield* service.ended, { code: 1, signal: null })
-      assert.match(service.output(), /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/)
-    }).pipe(Effect.scoped)
-  )
-
-  test.live.each([
-    ["SIGTERM", 143],
-    ["SIGINT", 130]
-  ] as const)("ends another command at %s with %i", ([signal, code]) =>
-    Effect.gen(function* () {
-      const { port, sockets } = yield* Listening.on(createServer())
-      const variables = { PRACTICE_DATA_URL: `http://127.0.0.1:${port}`, PRACTICE_DATA_API_KEY: "k" }
-      const command = yield* start(variables, ["get", "organization"])
-      yield* eventually("its request", () => sockets.size > 0)
-      yield* command.kill(signal)
-      assert.deepStrictEqual(yield* command.ended, { code, signal: null })
-    }).pipe(Effect.scoped)
-  )
-})
+test.live("The command line ends with 1 and a line where `serve` cannot start", () =>
+  Effect.gen(function* () {
+    const service = yield* start({ DELETION_DELAY: "soon" }, ["serve"])
+    assert.deepStrictEqual(yield* service.ended, { code: 1, signal: null })
+    assert.match(service.output(), /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/)
+  }).pipe(Effect.scoped)
+)

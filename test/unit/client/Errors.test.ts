@@ -93,6 +93,7 @@ describe("an invalid option", () => {
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
     [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
     [{ ...options, timeout: 0 }, /timeout must be/],
+    [{ ...options, timeout: Number.NaN }, /timeout must be/],
     [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
     [{ ...options, maxRetries: -1 }, /maxRetries must be/],
     [{ ...options, maxRetries: 0.5 }, /maxRetries must be/]

@@ -122,8 +122,7 @@ test("a result has its response, and a failure of it is reported once", async ()
   assert.strictEqual(headers.get("x-changes-lag"), "0")
   failNext(500)
   assert.propertyVal(await failureOf(client.charges.get("c1").withResponse()), "status", 500)
-  const sender = new InvoiceDeletions({ baseUrl: "http://fake", organization: "o", fetch })
-  assert.strictEqual((await sender.send({ invoices: [] }).withResponse()).status, 202)
+  assert.strictEqual((await senderOf({ fetch }).send({ invoices: [] }).withResponse()).status, 202)
 })
 
 test("each try of a request is reported", async () => {
@@ -140,7 +139,7 @@ test("each try of a request is reported", async () => {
   assert.isEmpty(more)
 })
 
-test("the service for tests searches, reads and gives changes as the service does", async () => {
+test("the service for tests searches, reads, gives changes and stores a delivery once, as the service does", async () => {
   const { fetch, requests } = fakeService(records)
   const client = clientOf(fetch)
   assert.deepStrictEqual(idsOf(await client.charges.search({ status: "open" })), ["c1"])
@@ -154,11 +153,6 @@ test("the service for tests searches, reads and gives changes as the service doe
   assert.deepStrictEqual([first?.body.length, first?.is_consistent], [3, true])
   assert.deepStrictEqual((await collect(client.changes(first?.cursor)))[0]?.body, [])
   assert.strictEqual(requests.at(-1)?.path, "/api/v3/changes")
-})
-
-test("the service for tests stores a delivery once", async () => {
-  const { fetch } = fakeService()
-  const sender = new InvoiceDeletions({ baseUrl: "http://fake", organization: "o", fetch })
-  const send = () => sender.send({ invoices: [{ invoice_id: "i" }] }, { idempotencyKey: "k" })
+  const send = () => senderOf({ fetch }).send({ invoices }, { idempotencyKey: "k" })
   assert.deepStrictEqual([(await send()).status, (await send()).status], ["scheduled", "duplicate"])
 })

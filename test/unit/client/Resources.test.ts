@@ -62,7 +62,7 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
     })
   )
 
-  it.effect("reads the organization, the outcomes of deliveries, and pages of the processor", () =>
+  it.effect("reads the organization, and the outcomes of deliveries", () =>
     over(async ({ fetch }) => {
       const client = clientOf(fetch)
       assert.strictEqual((await client.organization.get()).id, organization)
@@ -72,8 +72,6 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
       const walked = await collect(client.invoiceDeletions.all({ state: "scheduled" }, { pageSize: 2 }))
       for (const [index, { task_id }] of walked.entries()) assert.strictEqual(task_id, tasks[index]?.task_id)
       assert.strictEqual(walked.length, tasks.length)
-      const { data, has_more } = await client.psp.balanceTransactions.search({ clinic, limit: 1 })
-      assert.deepStrictEqual([data.length, has_more], [1, true])
     })
   )
 
@@ -83,7 +81,6 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
       const [open] = await charges.search({ status: "open", limit: 1, created_at_since: new Date(0) })
       const body = '{"status":"open","limit":1,"created_at_since":"1970-01-01T00:00:00.000Z"}'
       assert.deepStrictEqual([open?.status, sent.at(-1)?.body], ["open", body])
-      assert.deepStrictEqual(await charges.get(open?.id ?? ""), open)
       const stranger = clientOf(fetch, { apiKey: other.key })
       assert.instanceOf(await failureOf(stranger.charges.get(open?.id ?? "")), NotFoundError)
       assert.throws(() => stranger.resource("chargers"), 'There is no resource "chargers"')

@@ -110,6 +110,15 @@ describe("a walk of all pages", () => {
     }
   }
 
+  it("keeps to the caller's time within its millisecond, and reads no page twice", async () => {
+    const initial = modelsOf([1000, 1000, 1200, 1200, 1400, 2500, 2500, 2500, 3500, 4500])
+    const service = modelService(initial)
+    const filters = { updated_at_since: exact(1200) }
+    const walked = await collect(clientOf(service.fetch).charges.all(filters, { pageSize: 3 }))
+    assert.deepStrictEqual(idsOf(walked), idsOf(service.records().slice(2)))
+    assert.strictEqual(service.requests(), 4)
+  })
+
   it("steps back if nothing of a page is known", async () => {
     const initial = Array.from({ length: 3000 }, (_, index) => ({
       id: `r${String(index).padStart(4, "0")}`,

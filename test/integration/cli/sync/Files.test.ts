@@ -43,15 +43,6 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
   }).pipe(Effect.scoped)
 )
 
-it.effect.each(["ndjson", "parquet"])("%s: a folder with files of another owner is refused", (kind) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    writeFileSync(join(folder, `charges.${kind}`), "mine")
-    const { message } = yield* Effect.flip(open(`${kind}:${folder}`))
-    assert.include(message, `that practice-data did not create, such as charges.${kind}`)
-  }).pipe(Effect.scoped)
-)
-
 it.effect.each([
   ["is cut back to what its state says", "charges.ndjson", (text: string) => `${text}half a li`, undefined],
   ["is refused if it lacks bytes", "charges.ndjson", () => "", "has 0 bytes, and had"],
@@ -71,6 +62,27 @@ it.effect.each([
       const { _tag, message } = yield* Effect.flip(open(folder))
       assert.strictEqual(_tag, "Refused")
       assert.include(message, refusal)
+    }
+  }).pipe(Effect.scoped)
+)
+
+/** A state as a kill leaves it: before the first file is in it, or before a compacted file is in place. */
+const cutShort = (text: string, compacted: number) => {
+  const { resources, ...state } = JSON.parse(text)
+  const charges = { ...resources.charges, compacted }
+  return JSON.stringify({ ...state, resources: compacted === 0 ? {} : { charges } })
+}
+
+it.effect("a copy in NDJSON that was killed between a file and its state is resumed", () =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    const [state, file] = [join(folder, "_practice_data_sync.json"), join(folder, "charges.ndjson")]
+    yield* open(folder)
+    for (const compacted of ["", '{"op":"remove","id":"a"}\n']) {
+      writeFileSync(`${file}.compacting`, compacted)
+      writeFileSync(state, cutShort(readFileSync(state, "utf8"), compacted.length))
+      yield* open(folder)
+      assert.strictEqual(readFileSync(file, "utf8"), compacted)
     }
   }).pipe(Effect.scoped)
 )

@@ -119,11 +119,7 @@ it.effect(
 it.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0
-    const apply = () =>
-      Effect.delay(
-        Effect.sync(() => void (applied += 1)),
-        "1 second"
-      )
+    const apply = () => Effect.map(Effect.sleep("1 second"), () => void (applied += 1))
     const copy = { state: Effect.succeed({ resources: [] }), apply, finish: Effect.void }
     const target = { name: "slow", open: () => Effect.succeed(copy) }
     const running = yield* Effect.forkScoped(syncWith(target, () => page(1), { resources }))
