@@ -34,7 +34,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
 )
 
@@ -47,7 +47,7 @@ export const dataApiRoutes = asRequested(
 )
 
 /** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
-const intakeHandlers = (delay: Duration.Duration) =>
+export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       Signature.layer,
@@ -115,6 +115,9 @@ export const middlewareOfApis = HttpRouter.middleware(
   }),
   { global: true }
 )
+
+/** The routes of the data API as they are served. */
+export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))

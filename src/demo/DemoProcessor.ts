@@ -3,6 +3,9 @@ import { Array } from "effect"
 import type { Accounts, PspObject } from "../psp/PspClient.ts"
 import { organizations } from "./DemoData.ts"
 
+/** The Stripe account of the first clinic of an organization of the demo. */
+export const accountOf = (slug: string) => `acct_demo_${slug}`
+
 const start = 1_767_600_000
 const hour = 3600
 
@@ -66,5 +69,5 @@ const objectsOf = (slug: string) => {
 }
 
 export const accounts: Accounts = Object.fromEntries(
-  organizations.map(({ slug }) => [`acct_demo_${slug}`, objectsOf(slug)])
+  organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
 )

@@ -1,8 +1,9 @@
 /** The package's entries, as other packages see them. */
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Struct } from "effect"
+import { DateTime, Effect, Record, Struct } from "effect"
 import * as Contract from "../../../src/exports/index.ts"
-import { build } from "../../../src/exports/testing.ts"
+import * as ServerEntry from "../../../src/exports/server.ts"
+import * as TestingEntry from "../../../src/exports/testing.ts"
 import { rowsOf } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
@@ -22,7 +23,7 @@ describe("practice-data/testing", () => {
     Effect.forEach(
       resources,
       Effect.fnUntraced(function* (resource: Contract.Resource) {
-        const [row] = yield* rowsOf(resource, [build(resource)])
+        const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
         assert.strictEqual(row?.organization, "org_oakridge")
       }),
       { discard: true }
@@ -31,7 +32,7 @@ describe("practice-data/testing", () => {
 
   it("fills a record's fields with the examples of its schema", () => {
     assert.deepStrictEqual(
-      Struct.pick(build(paymentIntents), ["id", "payment_split", "paid", "scheduled_date", "species"]),
+      Struct.pick(TestingEntry.build(paymentIntents), ["id", "payment_split", "paid", "scheduled_date", "species"]),
       {
         id: "payment_intent_oakridge_0001",
         payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: 38.75 },
@@ -41,4 +42,25 @@ describe("practice-data/testing", () => {
       }
     )
   })
+})
+
+it("the modules of the entries export what other packages may import, and nothing else", () => {
+  const { ApiKeys, App, Config, Databases, Migrations, Server, Worker } = ServerEntry
+  const { DemoData, DemoProcessor } = TestingEntry
+  const modules = { ApiKeys, App, Config, Databases, DemoData, DemoProcessor, Migrations, Server, Worker }
+  assert.deepStrictEqual(
+    Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" ")),
+    {
+      ApiKeys: "ApiKey checksumOf create generate list revoke",
+      App: "dataApi databases intake intakeServices intakeServicesMemory run serve services servicesMemory",
+      Config: "config isLoopback variables",
+      Databases: "afterMigration beginAnew layer namesOf poolsOf",
+      DemoData: "demoKeys organizations recordsOf",
+      DemoProcessor: "accountOf accounts",
+      Migrations: "NotMigrated all isMigrated migrate missing openSchema requireMigrated untilMigrated",
+      Server:
+        "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes serve",
+      Worker: "backoff layer layerRetention make makeRound optionsFor run"
+    }
+  )
 })
