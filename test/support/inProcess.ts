@@ -83,8 +83,7 @@ export const paths = [
 /** The path of every live read of the processor. */
 export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
 
-const routesOver = (services: ServiceLayer) =>
-  Layer.provide(Layer.merge(Server.dataApiRoutes, Server.middleware), services)
+const routesOver = (services: ServiceLayer) => Layer.provide(Server.routes, services)
 
 /** A server, as a function. */
 export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(
