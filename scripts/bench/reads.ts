@@ -1,8 +1,8 @@
 /**
  * Reads of consumption logs, by this service and by what people would use instead, on the same Postgres in one run:
- * requests per second and CPU time for each kind of request, and how they change with the connections, the number of
- * records and the depth of the page, after a warm-up; then the memory and the start of this service. All contenders are checked
- * to return the same records before they are measured. Linux only, since CPU time is read from /proc.
+ * requests per second and CPU time for each kind of request, with new processes in each round; how they change with the
+ * connections, the number of records and the depth of the page; then the memory and the start of this service. All
+ * contenders must return the same records. Linux only, since CPU time is read from /proc.
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS [WORK ...]]`, where WORK is the title of a table, such as "single record"; others are
  * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other
@@ -23,7 +23,7 @@ if (works.length < named.length) throw new Error(`One of ${named.join(", ")} is 
 const sizes = [10_000, 100_000, 1_000_000] as const
 const [, , largestSize] = sizes
 
-const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds of ${seconds} s`
+const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} rounds of ${seconds} s`
 const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
 const postgres = await startPostgres(process.env["BENCH_DATA"], {
@@ -50,18 +50,21 @@ interface Runner {
   readonly run: () => Promise<Round>
 }
 
-/** Measures in turn, round by round, after a round to warm up. Each round begins with another one: the first one is slower. */
-const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Round & { name: string }>> => {
-  const measured = runners.map(() => new Array<Round>())
-  for (let round = 0; round <= rounds; round++) {
-    for (const turn of runners.keys()) {
-      const index = (round + turn) % runners.length
-      const result = await runners[index]?.run()
-      if (round > 0 && result !== undefined) measured[index]?.push(result)
-    }
-  }
-  return runners.map(({ name }, index) => {
-    const medianOf = (value: (round: Round) => number) => median((measured[index] ?? []).map(value))
+interface Result extends Round {
+  readonly name: string
+}
+
+/** The list, beginning at another place each round: whoever comes first is slower. */
+const rotated = <A>(all: ReadonlyArray<A>, round: number) => {
+  const first = round % all.length
+  return [...all.slice(first), ...all.slice(0, first)]
+}
+
+/** The medians of each contender, in their order. */
+const medians = (names: ReadonlyArray<string>, measured: ReadonlyArray<Result>): ReadonlyArray<Result> =>
+  names.map((name) => {
+    const medianOf = (value: (round: Round) => number) =>
+      median(measured.filter((result) => result.name === name).map(value))
     return {
       name,
       perSecond: medianOf((round) => round.perSecond),
@@ -69,9 +72,28 @@ const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray
       database: medianOf((round) => round.database)
     }
   })
+
+/** Measures each once. */
+const measure = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Result>> => {
+  const results: Array<Result> = []
+  for (const { name, run } of runners) results.push({ name, ...(await run()) })
+  return results
 }
 
-const table = (title: string, results: ReadonlyArray<Round & { readonly name: string }>) => {
+/** Measures in turn, round by round, after a round to warm up. */
+const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Result>> => {
+  const measured: Array<Result> = []
+  for (let round = 0; round <= rounds; round++) {
+    const results = await measure(rotated(runners, round))
+    if (round > 0) measured.push(...results)
+  }
+  return medians(
+    runners.map(({ name }) => name),
+    measured
+  )
+}
+
+const table = (title: string, results: ReadonlyArray<Result>) => {
   const [base] = results
   console.log(`\n${title}`)
   console.table(
@@ -102,11 +124,14 @@ const stopAll = async (servers: Servers) => {
   for (const server of servers.values()) await server.stop()
 }
 
-/** How long each contender is asked each kind of work before any is measured, in seconds: Node compiles what runs often. */
-const warmUp = 3
+/**
+ * The seconds of load that a contender gets before it is measured, all kinds of work together: Node compiles what runs often,
+ * and after 5 seconds this service still took a quarter more CPU time than later.
+ */
+const warmUp = 15
 
 const warm = async (servers: Servers, kinds: ReadonlyArray<Work.Work>) => {
-  for (const work of kinds) for (const { run } of runnersOf(servers, work, 16, warmUp)) await run()
+  for (const work of kinds) for (const { run } of runnersOf(servers, work, 16, warmUp / kinds.length)) await run()
 }
 
 const firstSecond = async () => {
@@ -120,21 +145,35 @@ const firstSecond = async () => {
   table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
 }
 
-const eachKind = async (servers: Servers) => {
-  for (const work of works) {
-    await check(servers, work)
-    const runners = [...runnersOf(servers, work, 16)]
-    const [ours] = servers.values()
-    // The least that a page costs: sending bytes from memory.
-    const floor =
-      work === Work.pageOf100 && ours !== undefined ? await startFloor(Buffer.from(await ask(ours, work))) : undefined
-    if (floor !== undefined) {
-      const run = () => load(floor, postgres.pid, work, { connections: 16, seconds })
-      runners.push({ name: "floor: node:http", run })
+/** Each round has new processes: one start of Node differs from the next by more than a change does. */
+const eachKind = async () => {
+  const names = contenders.map(({ name }) => name)
+  const measured = new Map<Work.Work, Array<Result>>(works.map((work) => [work, []]))
+  for (let round = 0; round < rounds; round++) {
+    const servers = await startAll(contenders)
+    await warm(servers, works)
+    for (const [work, results] of measured) {
+      await check(servers, work)
+      results.push(...(await measure(rotated(runnersOf(servers, work, 16), round))))
     }
-    table(`${work.name}, 16 connections, ${largestSize} records`, await interleave(runners))
-    await floor?.stop()
+    await stopAll(servers)
   }
+  for (const [work, results] of measured) {
+    table(`${work.name}, 16 connections, ${largestSize} records, ${rounds} starts`, medians(names, results))
+  }
+}
+
+/** The least that a page of 100 costs: sending its bytes from memory. */
+const atLeast = async (servers: Servers) => {
+  const [ours] = servers.values()
+  if (ours === undefined) return
+  const floor = await startFloor(Buffer.from(await ask(ours, Work.pageOf100)))
+  const all = new Map([...servers, [{ ...service, name: "floor: node:http" }, floor] as const])
+  table(
+    "page of 100 beside its bytes from memory, 16 connections",
+    await interleave(runnersOf(all, Work.pageOf100, 16))
+  )
+  await floor.stop()
 }
 
 const byConnections = async (servers: Servers) => {
@@ -209,15 +248,14 @@ const starts = async () => {
 console.log(caption)
 const isWhole = named.length === 0
 if (isWhole) await firstSecond()
-const servers = await startAll(contenders)
-await warm(servers, works)
-await eachKind(servers)
+await eachKind()
 if (isWhole) {
+  const servers = await startAll(contenders)
+  await warm(servers, [Work.pageOf100])
+  await atLeast(servers)
   await byConnections(servers)
   await byDepth(servers)
-}
-await stopAll(servers)
-if (isWhole) {
+  await stopAll(servers)
   await bySize()
   await memory()
   await starts()
