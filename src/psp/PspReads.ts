@@ -10,7 +10,7 @@ import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import { PspClient } from "./PspClient.ts"
-import { type Page, type PageRequest, type PspError, PspUnavailable } from "./PspPage.ts"
+import { type Page, type PageRequest, PspFailed, type RateLimited } from "./PspPage.ts"
 
 /** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)
@@ -22,20 +22,6 @@ const maximumReadsOfAnOrganization = 20
 
 /** Accepts the ids that an HTTP header can carry. */
 const isAccount = (account: string) => /^[\x21-\x7e]{1,255}$/.test(account)
-
-/** The log lines of the failures that are 503. */
-const messages = {
-  RateLimited: "The payment processor asks for fewer requests",
-  PspUnavailable: "The payment processor did not answer",
-  PspErred: "The payment processor failed for an account",
-  AccountFailed: "The payment processor did not answer for an account",
-  AccountUnauthorized: "The payment processor refused our key for an account",
-  PspRefused: "The payment processor refused a request"
-} as const
-
-type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
-
-const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
 type PspReadError =
   | Errors.ClinicUnknown
@@ -87,8 +73,8 @@ export class PspReads extends Context.Service<
         })
 
       // An open circuit breaker has been logged with the reason.
-      const log = (account: string, failure: Failure) => {
-        const message = messages[failure._tag]
+      const log = (account: string, failure: RateLimited | PspFailed) => {
+        const message = "A read of the payment processor failed"
         return Effect.annotateLogs(
           circuits.isOpen(account) ? Effect.logDebug(message) : limitLines(Effect.logWarning(message)),
           Circuits.annotations(failure)
@@ -113,9 +99,9 @@ export class PspReads extends Context.Service<
           ),
           Effect.timeoutOrElse({
             duration,
-            orElse: () => Effect.fail(new PspUnavailable({ reason: "no answer in time" }))
+            orElse: () => Effect.fail(new PspFailed({ blame: "account", reason: "no answer in time" }))
           }),
-          Effect.catchIf(isFailure, (failure) =>
+          Effect.catchTag(["RateLimited", "PspFailed"], (failure) =>
             Effect.andThen(log(owner.account, failure), down(owner.account, failure.retryAfter))
           ),
           Effect.catchTags({
