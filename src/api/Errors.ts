@@ -58,7 +58,6 @@ export class TaskIdRequired extends error<TaskIdRequired>()("TaskIdRequired", 40
 
 export class OutOfRange extends error<OutOfRange>()("OutOfRange", 400, { detail: Schema.String }) {}
 
-/** 400: the cursor is damaged, or of another resource or organization. */
 export class CursorInvalid extends error<CursorInvalid>()("CursorInvalid", 400, {
   detail: text("cursor is not one that this endpoint gave to this organization")
 }) {}
@@ -72,7 +71,6 @@ export class ClinicUnknown extends error<ClinicUnknown>()("ClinicUnknown", 400, 
   detail: text("The organization has no such clinic")
 }) {}
 
-/** 400: the clinic has no processor account, or none any more. */
 export class ClinicNotConnected extends error<ClinicNotConnected>()("ClinicNotConnected", 400, {
   detail: text("The clinic has no connected payment processor account")
 }) {}
@@ -116,12 +114,10 @@ const retried = (...texts: Array.NonEmptyReadonlyArray<string>) => ({
   retryAfter: Schema.optionalKey(Schema.Int)
 })
 
-/** 429: more requests of one organization than it may send. */
 export class TooManyRequests extends error<TooManyRequests>()("TooManyRequests", 429, {
   ...retried("The organization sends too many requests")
 }) {}
 
-/** 501: the database is distributed over several servers, whose changes have no common order. */
 export class ChangesNotServed extends error<ChangesNotServed>()("ChangesNotServed", 501, {
   detail: text(
     "Changes are not served here: the records are distributed over several servers, whose changes have no common order. Search by updated_at_since or modified_since instead"
@@ -160,12 +156,10 @@ export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, 
   static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: tasks[_tag] })
 }
 
-/** 503: the service already reads as many large bodies as it can hold. */
 export class ServiceBusy extends error<ServiceBusy>()("ServiceBusy", 503, {
   ...retried("The service is reading too many large requests")
 }) {}
 
-/** 503: the payment processor does not answer. */
 export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, {
   ...retried("The payment processor cannot be reached")
 }) {
@@ -178,7 +172,6 @@ export class ProcessorNotConfigured extends error<ProcessorNotConfigured>()("Pro
   ...retried("The payment processor is not configured")
 }) {}
 
-/** 503: the organization already has as many processor reads in flight as it may have. */
 export class ProcessorBusy extends error<ProcessorBusy>()("ProcessorBusy", 503, {
   ...retried("Too many reads of the payment processor are in flight")
 }) {}
