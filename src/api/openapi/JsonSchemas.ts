@@ -46,7 +46,8 @@ const simplified = (value: unknown, isOpen: boolean): unknown => {
  */
 export const simplify = (schema: Schema, isOpen: boolean): Schema => {
   const inner = Record.map(schema, (value) => simplified(value, isOpen))
-  const { additionalProperties, ...open } = withNullAmongTypes(withoutBoundsOfDoubles(inner))
+  // A list of at least one item is a list, not a tuple with a rest.
+  const { additionalProperties, prefixItems: _, ...open } = withNullAmongTypes(withoutBoundsOfDoubles(inner))
   return additionalProperties === undefined || (isOpen && additionalProperties === false)
     ? open
     : { ...open, additionalProperties }
