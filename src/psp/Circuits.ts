@@ -38,7 +38,7 @@ interface Circuit {
   readonly opening: { nextAt: number } | undefined
 }
 
-/** What a call says of its circuit. `mayFail`: its account may be to blame. */
+/** The result of a call for its circuit. `mayFail`: its account may be to blame. */
 type Result = "works" | "fails" | "mayFail"
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
