@@ -1,7 +1,7 @@
 /** The OpenAPI documents: their endpoints, and the resources of the data API. */
 import { Array, Schema } from "effect"
 import { searchable } from "../../src/api/records/index.ts"
-import { changedSince } from "../../src/api/records/Resource.ts"
+import type { Resource as Described } from "../../src/api/records/Resource.ts"
 import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
 import { nameOf } from "./JsonSchema.ts"
 
@@ -68,6 +68,12 @@ export interface Resource {
 }
 
 const tasks = "invoice-deletions"
+
+/** The filters of a search for records that have changed since some time. */
+const changedSince = ({ filters, orderedBy }: Described) =>
+  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
+    kind === "since" && fields.includes(orderedBy) ? [name] : []
+  )
 
 const orderOf = (name: string): Resource["order"] => {
   if (name === tasks) return { id: "task_id", time: "scheduled_for", since: "scheduled_since" }

@@ -96,12 +96,6 @@ const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-/** The filters of a search for records that have changed since some time. */
-export const changedSince = ({ filters, orderedBy }: Resource) =>
-  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
-    kind === "since" && fields.includes(orderedBy) ? [name] : []
-  )
-
 export const documented = (
   { contract = [], name }: Pick<Resource, "name" | "contract">,
   verb: Verb,
@@ -128,14 +122,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       documented(resource, "search", {
         summary: `Search ${title(resource)}`,
         description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
-        request: {
-          ...Object.fromEntries(
-            changedSince(resource)
-              .slice(-1)
-              .map((name) => [name, "2026-01-06T00:00:00Z"])
-          ),
-          limit: 10
-        }
+        request: { limit: 10 }
       })
     )
 
@@ -180,23 +167,14 @@ const endpoints = <const Name extends string, Fields extends Field.Fields, F ext
   resource: Resource<Name, Fields, Field.Fields, F>
 ) => groupOf(resource).add(search(resource), get(resource), changes(resource))
 
-/** The description of a resource, in which filters and `orderedBy` name a field of the record or a hidden one. */
-interface Described<
+/** A resource with its endpoints, ordered by a field that it has. An interface, so that declarations name it instead of repeating all that it has. */
+export interface Searchable<
   Name extends string,
   Fields extends Field.Fields,
   Hidden extends Field.Fields,
   F extends Filters
 > extends Resource<Name, Fields, Hidden, F> {
   readonly orderedBy: OrderOf<Fields & Hidden>
-}
-
-/** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
-export interface Searchable<
-  Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
-> extends Described<Name, Fields, Hidden, F> {
   readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
 }
 
@@ -210,7 +188,7 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  described: Omit<Described<Name, Fields, Hidden, F>, "table">
+  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "group">
 ): Searchable<Name, Fields, Hidden, F> => {
   const resource = { ...described, table: described.name.replaceAll("-", "_") }
   return { ...resource, group: endpoints(resource) }
