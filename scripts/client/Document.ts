@@ -1,6 +1,7 @@
 /** The OpenAPI documents: their endpoints, and the resources of the data API. */
-import { Array, Option, Schema } from "effect"
+import { Array, Schema } from "effect"
 import { searchable } from "../../src/api/records/index.ts"
+import type { Resource as Described } from "../../src/api/records/Resource.ts"
 import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
 import { nameOf } from "./JsonSchema.ts"
 
@@ -66,19 +67,20 @@ export interface Resource {
   readonly order: { readonly id: string; readonly time?: string; readonly since?: string }
 }
 
-/** The type of an object of the payment processor, which has no name in the document. */
-export const pspItem = "PspObject"
-
 const tasks = "invoice-deletions"
+
+/** The filters of a search for records that have changed since some time. */
+const changedSince = ({ filters, orderedBy }: Described) =>
+  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
+    kind === "since" && fields.includes(orderedBy) ? [name] : []
+  )
 
 const orderOf = (name: string): Resource["order"] => {
   if (name === tasks) return { id: "task_id", time: "scheduled_for", since: "scheduled_since" }
-  const found = Option.getOrUndefined(Array.findFirst(searchable, (resource) => resource.name === name))
+  const found = Array.filter(searchable, (resource) => resource.name === name)[0]
   if (found === undefined || !(found.orderedBy in found.record.fields)) return { id: "id" }
   const { orderedBy } = found
-  const since = Object.entries<{ readonly fields: ReadonlyArray<string> }>(found.filters).flatMap(
-    ([filter, { fields }]) => (filter.endsWith("_since") && fields.includes(orderedBy) ? [filter] : [])
-  )
+  const since = changedSince(found)
   const filter = since.find((each) => each.startsWith(orderedBy)) ?? since[0]
   return { id: "id", time: orderedBy, ...(filter !== undefined && { since: filter }) }
 }
@@ -99,7 +101,7 @@ const resourceOf = (document: Document, name: string, endpoints: Endpoints): Res
     name,
     endpoints,
     kind: kindOf(endpoints, live !== undefined),
-    item: item.$ref === undefined ? pspItem : nameOf(item.$ref),
+    item: nameOf(item.$ref ?? fail(`no name for the records of ${name}`)),
     description: resolve(document, item).description,
     search: search?.request.name,
     key: get?.request.name,

@@ -10,7 +10,7 @@ import { DataApi } from "../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
 import type { Document, JsonSchema } from "../../src/api/openapi/Parsed.ts"
 import { version } from "../../src/process/Package.ts"
-import { decode, endpointsOf, fail, feedPath, pspItem, type Resource, resolve, resourcesOf } from "./Document.ts"
+import { decode, endpointsOf, fail, feedPath, type Resource, resolve, resourcesOf } from "./Document.ts"
 import { declaration, referencesOf, type Side } from "./JsonSchema.ts"
 import { clientClass, infoOf, listOf } from "./resources.ts"
 
@@ -104,10 +104,6 @@ const headers: JsonSchema = {
   required: ["lag", "complete"]
 }
 
-const unnamedPspItem = resources.some(({ item }) => item === pspItem && !responses.includes(pspItem))
-  ? [declaration(pspItem, { description: "An object of the payment processor, as it gives it." }, "response")]
-  : []
-
 const delivery = endpointsOf(intake).get("/invoice-deletions") ?? fail("no intake")
 // The sender is called as the schema is.
 const deliveryName = `${delivery.request.name}Request`
@@ -117,26 +113,23 @@ const note = "// Made by `npm run generate` from the OpenAPI documents of the AP
 const file = (...parts: ReadonlyArray<string>) => `${[note, ...parts].join("\n\n")}\n`
 
 /** The text of each file, by its name in `src/client/generated`. */
-export const source = (): Readonly<Record<string, string>> => {
-  return {
-    "version.ts": file(`/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`),
-    "types.ts": file(
-      ...declared(data, "response", responses),
-      ...unnamedPspItem,
-      pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
-      ...feedTypes(),
-      pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
-      ...declared(data, "response", ["ValidationError"]),
-      ...requests,
-      ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
-      declaration(deliveryName, { description: "The items to delete.", ...delivery.request.schema }, "delivery"),
-      ...declared(intake, "response", closure(intake, [delivery.response]))
-    ),
-    "resources.ts": file(
-      'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"\nimport type * as Types from "./types.ts"',
-      resources.map(infoOf).join("\n"),
-      listOf(resources),
-      clientClass(resources)
-    )
-  }
-}
+export const source = (): Readonly<Record<string, string>> => ({
+  "version.ts": file(`/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`),
+  "types.ts": file(
+    ...declared(data, "response", responses),
+    pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
+    ...feedTypes(),
+    pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
+    ...declared(data, "response", ["ValidationError"]),
+    ...requests,
+    ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
+    declaration(deliveryName, { description: "The items to delete.", ...delivery.request.schema }, "delivery"),
+    ...declared(intake, "response", closure(intake, [delivery.response]))
+  ),
+  "resources.ts": file(
+    'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"\nimport type * as Types from "./types.ts"',
+    resources.map(infoOf).join("\n"),
+    listOf(resources),
+    clientClass(resources)
+  )
+})

@@ -6,8 +6,8 @@ import { deletionTasks } from "./DeletionTasks.ts"
 import * as Errors from "./Errors.ts"
 import { faults } from "./Faults.ts"
 import { JsonBody } from "./JsonBody.ts"
-import { documentation, errorStatus, internalError, type Status } from "./openapi/Document.ts"
-import { requiring } from "./openapi/JsonSchemas.ts"
+import { documentation, errorStatus } from "./openapi/Document.ts"
+import type { Status } from "./openapi/Endpoint.ts"
 import { pspGroups } from "./Psp.ts"
 import { allChanges } from "./records/Changes.ts"
 import { resources } from "./records/index.ts"
@@ -34,29 +34,15 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 ${syncDescription}
 `.trim()
 
-/** An example of a 400. */
-const badRequest = (path: string) => {
-  if (path.startsWith("/psp-")) return new Errors.ClinicNotConnected()
-  if (path === "/invoice-deletions/get") return new Errors.TaskIdRequired()
-  if (path.endsWith("/changes")) return new Errors.CursorInvalid()
-  return path.endsWith("/get") && path !== "/organization/get" ? new Errors.IdRequired() : new Errors.OrgMismatch()
-}
-
-/** An example of a 503. */
-const unavailable = (path: string) => {
-  if (path.startsWith("/psp-")) return new Errors.ProcessorDown()
-  return path.startsWith("/invoice-deletions/") ? new Errors.TaskStoreDown() : new Errors.RecordStoreDown()
-}
-
-const statuses = (path: string): Readonly<Record<string, Status>> => ({
+const statuses: Readonly<Record<string, Status>> = {
   400: errorStatus(
     "An invalid value: a number out of range, a missing or blank id, a cursor that is damaged or of another resource, or an organization other than the key's.",
-    badRequest(path)
+    new Errors.OrgMismatch()
   ),
   401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized()),
   404: errorStatus(
     "The organization has no such record. The response is the same if another organization has one.",
-    path === "/invoice-deletions/get" ? new Errors.TaskNotFound() : new Errors.RecordNotFound()
+    new Errors.RecordNotFound()
   ),
   410: errorStatus(
     "The order of changes restarted: start again without a cursor, with an empty copy.",
@@ -69,23 +55,21 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
   422: {
     description:
       "The request does not match the schema of the endpoint. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
-    body: "HTTPValidationError",
     example: { detail: [{ loc: ["body", "organization"], ...faults.string }] }
   },
   429: errorStatus(
     "The organization exceeds its limit of requests. Try again after `Retry-After` seconds.",
     new Errors.TooManyRequests()
   ),
-  500: internalError,
   501: errorStatus(
     "The records are distributed over several servers, and their changes have no common order. Do not retry: search by `updated_at_since` or `modified_since` instead.",
     new Errors.ChangesNotServed()
   ),
   503: errorStatus(
     "A store is unreachable, busy, or refuses the service, or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
-    unavailable(path)
+    new Errors.CredentialStoreDown()
   )
-})
+}
 
 /** The practice data API, version 3: read-only, every call a POST with a JSON body, relative to `/api/v3`. */
 export class DataApi extends HttpApi.make("practice-data")
@@ -102,9 +86,6 @@ export class DataApi extends HttpApi.make("practice-data")
       statuses,
       contract: ["200", "400", "401", "422", "503"],
       // Their schemas read a missing id as a blank one, and a clinic that is null as a missing one.
-      requests: (schema, name) => {
-        if (name.endsWith("GetRequest")) return requiring(schema, "id")
-        return name.startsWith("Psp") ? requiring(schema, "clinic") : schema
-      }
+      required: (request) => (request.startsWith("Psp") ? "clinic" : request.endsWith("GetRequest") ? "id" : "")
     })
   ) {}

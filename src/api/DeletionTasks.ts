@@ -141,7 +141,8 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         summary: "Get one of the invoice deletions",
         description:
           "The outcome of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",
-        request: { idempotency_key: exampleKey }
+        request: { idempotency_key: exampleKey },
+        statuses: { 404: { example: { detail: new Errors.TaskNotFound().detail } } }
       })
     )
   )

@@ -58,7 +58,6 @@ export class TaskIdRequired extends error<TaskIdRequired>()("TaskIdRequired", 40
 
 export class OutOfRange extends error<OutOfRange>()("OutOfRange", 400, { detail: Schema.String }) {}
 
-/** 400: the cursor is damaged, or of another resource or organization. */
 export class CursorInvalid extends error<CursorInvalid>()("CursorInvalid", 400, {
   detail: text("cursor is not one that this endpoint gave to this organization")
 }) {}
@@ -72,7 +71,6 @@ export class ClinicUnknown extends error<ClinicUnknown>()("ClinicUnknown", 400, 
   detail: text("The organization has no such clinic")
 }) {}
 
-/** 400: the clinic has no processor account, or none any more. */
 export class ClinicNotConnected extends error<ClinicNotConnected>()("ClinicNotConnected", 400, {
   detail: text("The clinic has no connected payment processor account")
 }) {}
@@ -83,7 +81,7 @@ export class CursorNotFound extends error<CursorNotFound>()("CursorNotFound", 40
 
 /** 401: no API key, or none that is valid; or no valid signature. Reveals nothing about a key. */
 export class Unauthorized extends error<Unauthorized>()("Unauthorized", 401, {
-  detail: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed("The API key is missing or invalid")))
+  detail: text("The API key is missing or invalid")
 }) {}
 
 /** 404: no such record in the key's organization, whether or not another organization has it. */
@@ -110,15 +108,16 @@ export class RequestInvalid extends error<RequestInvalid>()("RequestInvalid", 42
   detail: Schema.Array(ValidationError)
 }) {}
 
-const seconds = Schema.optionalKey(Schema.Int)
+/** The fields of a 429 or 503. `retryAfter` is in seconds, 1 by default. */
+const retried = (...texts: Array.NonEmptyReadonlyArray<string>) => ({
+  detail: text(...texts),
+  retryAfter: Schema.optionalKey(Schema.Int)
+})
 
-/** 429: more requests of one organization than it may send. */
 export class TooManyRequests extends error<TooManyRequests>()("TooManyRequests", 429, {
-  detail: text("The organization sends too many requests"),
-  retryAfter: seconds
+  ...retried("The organization sends too many requests")
 }) {}
 
-/** 501: the database is distributed over several servers, whose changes have no common order. */
 export class ChangesNotServed extends error<ChangesNotServed>()("ChangesNotServed", 501, {
   detail: text(
     "Changes are not served here: the records are distributed over several servers, whose changes have no common order. Search by updated_at_since or modified_since instead"
@@ -130,45 +129,39 @@ interface StoreFailure {
   readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
 
-const store = (name: string) => {
-  const texts = {
-    Unreachable: `The ${name} cannot be reached`,
-    Busy: `The ${name} is busy`,
-    Refused: `The ${name} refuses the service`
-  }
-  return {
-    fields: { detail: text(texts.Unreachable, texts.Busy, texts.Refused), retryAfter: seconds },
-    detailOf: ({ _tag }: StoreFailure) => ({ detail: texts[_tag] })
-  }
+const textsOf = (store: string) => ({
+  Unreachable: `The ${store} cannot be reached`,
+  Busy: `The ${store} is busy`,
+  Refused: `The ${store} refuses the service`
+})
+
+const fieldsOf = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable, texts.Busy, texts.Refused)
+
+const [credentials, records, tasks] = [textsOf("credential store"), textsOf("record store"), textsOf("task store")]
+
+/** 503: the store of API keys has no answer. Never reported as 401. */
+export class CredentialStoreDown extends error<CredentialStoreDown>()(
+  "CredentialStoreDown",
+  503,
+  fieldsOf(credentials)
+) {
+  static readonly from = ({ _tag }: StoreFailure) => new CredentialStoreDown({ detail: credentials[_tag] })
 }
 
-const [credentials, records, tasks] = [store("credential store"), store("record store"), store("task store")]
-
-/** 503: the store of API keys cannot be reached, is busy, or refuses the service. Never reported as 401. */
-export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, credentials.fields) {
-  static readonly from = (failure: StoreFailure) => new CredentialStoreDown(credentials.detailOf(failure))
+export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, fieldsOf(records)) {
+  static readonly from = ({ _tag }: StoreFailure) => new RecordStoreDown({ detail: records[_tag] })
 }
 
-/** 503: the store of records cannot be reached, is busy, or refuses the service. */
-export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, records.fields) {
-  static readonly from = (failure: StoreFailure) => new RecordStoreDown(records.detailOf(failure))
+export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, fieldsOf(tasks)) {
+  static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: tasks[_tag] })
 }
 
-/** 503: the store of deletion tasks cannot be reached, is busy, or refuses the service. */
-export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, tasks.fields) {
-  static readonly from = (failure: StoreFailure) => new TaskStoreDown(tasks.detailOf(failure))
-}
-
-/** 503: the service already reads as many large bodies as it can hold. */
 export class ServiceBusy extends error<ServiceBusy>()("ServiceBusy", 503, {
-  detail: text("The service is reading too many large requests"),
-  retryAfter: seconds
+  ...retried("The service is reading too many large requests")
 }) {}
 
-/** 503: the payment processor does not answer. `retryAfter` is in seconds. */
 export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, {
-  detail: text("The payment processor cannot be reached"),
-  retryAfter: seconds
+  ...retried("The payment processor cannot be reached")
 }) {
   /** With a `Retry-After` in whole seconds from 1 to 60. */
   static readonly retryAfter = (duration: Duration.Duration) =>
@@ -176,14 +169,11 @@ export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, 
 }
 
 export class ProcessorNotConfigured extends error<ProcessorNotConfigured>()("ProcessorNotConfigured", 503, {
-  detail: text("The payment processor is not configured"),
-  retryAfter: seconds
+  ...retried("The payment processor is not configured")
 }) {}
 
-/** 503: the organization already has as many processor reads in flight as it may have. */
 export class ProcessorBusy extends error<ProcessorBusy>()("ProcessorBusy", 503, {
-  detail: text("Too many reads of the payment processor are in flight"),
-  retryAfter: seconds
+  ...retried("Too many reads of the payment processor are in flight")
 }) {}
 
 interface StatusField {
@@ -207,70 +197,71 @@ export interface DetailClass<E extends DetailError = DetailError> extends Schema
 /** The status of an error's class. */
 export const statusOf = ({ fields }: { readonly fields: StatusField }) => fields.httpApiStatus.schema.literal
 
-const textsOf = ({ fields }: DetailClass) => SchemaAST.resolveAt<ReadonlyArray<string>>("examples")(fields.detail.ast)
+const examplesOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
 
 /** The header of every error: distinguishes it from one of a proxy, of another server, or of no endpoint. */
 export const marked = { "x-service": "practice-data" } as const
 
-const marks = { "x-service": Schema.Literal("practice-data") }
+// Responses of a status share a schema, so that the OpenAPI document has it once.
+const bodies = new Map<number, typeof ErrorDetail>()
 
-/** A response of errors with a `detail`, with headers that are always the same. */
-const fixedResponse = <E extends { readonly detail: Detail }, Detail>(
+/** The response of errors of one status, with headers that are always the same. 429 and 503 have `Retry-After` as well. */
+const response = <E extends { readonly detail: Detail; readonly retryAfter?: number }, Detail>(
   errors: Schema.ConstraintCodec<E, unknown>,
+  status: number,
   body: Schema.Codec<{ readonly detail: Detail }, unknown>,
-  decode: (body: { readonly detail: Detail }) => E,
-  headers: Readonly<Record<string, string>> = {}
-): Schema.Codec<E, unknown> =>
-  Schema.toType(errors).pipe(
-    HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { ...marks, ...Record.map(headers, () => Schema.String) } },
-      {
-        decode: (given) => decode(given.body),
-        encode: ({ detail }) => ({ body: { detail }, headers: { ...marked, ...headers } })
-      }
-    )
-  )
-
-/** The response of errors of one status. A client gets the one that has its text, else one that may have any. */
-const response = <E extends DetailError>(
-  classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
+  decode: (given: { readonly detail: Detail; readonly retryAfter?: number }) => E,
+  fixed: Readonly<Record<string, string>> = {}
 ): Schema.Codec<E, unknown> => {
-  const status = statusOf(classes[0])
-  const body = ErrorDetail.pipe(HttpApiSchema.status(status))
-  const errors = Schema.Union(classes)
-  const decode = (given: DetailProps) => {
-    const known = classes.find((one) => textsOf(one)?.includes(given.detail))
-    const found = known ?? classes.find((one) => textsOf(one) === undefined) ?? classes[0]
-    return new found(given)
+  const isRetried = status === 429 || status === 503
+  const always = { ...marked, ...fixed }
+  const headers: Readonly<Record<string, Schema.Codec<string> | Schema.Codec<number>>> = {
+    ...Record.map(always, (value) => Schema.Literal(value)),
+    ...(isRetried && { "retry-after": Schema.Int })
   }
-  if (status !== 429 && status !== 503) return fixedResponse(errors, body, decode)
   return Schema.toType(errors).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { ...marks, "retry-after": Schema.Int } },
+      { body, headers },
       {
-        decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
+        decode: (given) =>
+          decode({ ...given.body, ...(isRetried && { retryAfter: Number(given.headers["retry-after"]) }) }),
         encode: ({ detail, retryAfter = 1 }) => ({
           body: { detail },
-          headers: { ...marked, "retry-after": retryAfter }
+          headers: { ...always, ...(isRetried && { "retry-after": retryAfter }) }
         })
       }
     )
   )
 }
 
+/** The response of errors with a `detail`. A client gets the one that has its text, else one that may have any. */
+const detailResponse = <E extends DetailError>(
+  classes: Array.NonEmptyReadonlyArray<DetailClass<E>>,
+  fixed?: Readonly<Record<string, string>>
+): Schema.Codec<E, unknown> => {
+  const status = statusOf(classes[0])
+  const body = bodies.get(status) ?? ErrorDetail.pipe(HttpApiSchema.status(status))
+  bodies.set(status, body)
+  const known = classes.map((one) => [one, examplesOf(one.fields.detail.ast)] as const)
+  const classOf = (detail: string) =>
+    known.find(([, texts]) => texts?.includes(detail)) ?? known.find(([, texts]) => texts === undefined) ?? classes
+  return response(Schema.Union(classes), status, body, (given) => new (classOf(given.detail)[0])(given), fixed)
+}
+
 /** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
 export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   ...classes: Classes
 ): ReadonlyArray<Schema.Codec<Classes[number]["Type"], unknown>> =>
-  Object.values(Array.groupBy(classes, (one) => String(statusOf(one)))).map((group) => response(group))
+  Object.values(Array.groupBy(classes, (one) => String(statusOf(one)))).map((group) => detailResponse(group))
 
 /** The response of an error, with a header that is always the same. */
 export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, name: string, value: string) =>
-  fixedResponse(one, ErrorDetail.pipe(HttpApiSchema.status(statusOf(one))), (body) => new one(body), { [name]: value })
+  detailResponse([one], { [name]: value })
 
 /** The response of a 422. */
-export const responseInvalid = fixedResponse(
+export const responseInvalid = response(
   RequestInvalid,
-  HTTPValidationError.pipe(HttpApiSchema.status(statusOf(RequestInvalid))),
-  (body) => new RequestInvalid(body)
+  422,
+  HTTPValidationError.pipe(HttpApiSchema.status(422)),
+  ({ detail }) => new RequestInvalid({ detail })
 )

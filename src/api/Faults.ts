@@ -74,24 +74,35 @@ export const refuse = (fault: Fault): SchemaIssue.Issue => new SchemaIssue.Inval
 
 const isFault = (u: unknown): u is Fault => Predicate.hasProperty(u, "type") && Predicate.hasProperty(u, "msg")
 
+const faultsOfTypes: Partial<Record<SchemaAST.AST["_tag"], Fault>> = {
+  String: faults.string,
+  Boolean: faults.boolean,
+  Arrays: faults.list,
+  Objects: faults.object
+}
+
 const faultOfSchema = (ast: SchemaAST.AST): Fault => {
   const named = ast.annotations?.["fault"]
   if (isFault(named)) return named
-  switch (ast._tag) {
-    case "String":
-      return faults.string
-    case "Boolean":
-      return faults.boolean
-    case "Arrays":
-      return faults.list
-    case "Objects":
-      return faults.object
-    case "Union": {
-      const first = ast.types.find((type) => type._tag !== "Null")
-      return first === undefined ? faults.value : faultOfSchema(first)
+  if (ast._tag !== "Union") return faultsOfTypes[ast._tag] ?? faults.value
+  const first = ast.types.find((type) => type._tag !== "Null")
+  return first === undefined ? faults.value : faultOfSchema(first)
+}
+
+/** The fault of an issue that holds no other. */
+const faultOf = (issue: SchemaIssue.Issue): Fault => {
+  switch (issue._tag) {
+    case "MissingKey":
+      return faults.missing
+    case "UnexpectedKey":
+      return faults.extra
+    case "InvalidType":
+    case "AnyOf":
+      return faultOfSchema(issue.ast)
+    default: {
+      const named = "annotations" in issue ? issue.annotations?.["fault"] : undefined
+      return isFault(named) ? named : faults.value
     }
-    default:
-      return faults.value
   }
 }
 
@@ -99,41 +110,18 @@ type Loc = ValidationError["loc"]
 
 const item = (loc: Loc, { type, msg }: Fault): ValidationError => ({ loc, msg, type })
 
-const segment = (key: PropertyKey) => (Predicate.isNumber(key) ? key : String(key))
-
 const isExtra = (issue: SchemaIssue.Issue): boolean =>
   issue._tag === "UnexpectedKey" || (issue._tag === "Pointer" && isExtra(issue.issue))
 
 /** The faults of an issue, in the order of the schema's fields, unknown fields last. */
 export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyArray<ValidationError> => {
-  switch (issue._tag) {
-    case "Pointer":
-      return validationErrors(issue.issue, [...loc, ...issue.path.map(segment)])
-    case "Composite": {
-      const known = issue.issues.filter((inner) => !isExtra(inner))
-      return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
-    }
-    case "AnyOf":
-      return issue.issues.length === 0
-        ? [item(loc, faultOfSchema(issue.ast))]
-        : issue.issues.flatMap((inner) => validationErrors(inner, loc))
-    case "Filter":
-    case "Encoding":
-      return validationErrors(issue.issue, loc)
-    case "MissingKey":
-      return [item(loc, faults.missing)]
-    case "UnexpectedKey":
-      return [item(loc, faults.extra)]
-    case "InvalidType":
-      return [item(loc, faultOfSchema(issue.ast))]
-    case "InvalidValue": {
-      const named = issue.annotations?.["fault"]
-      return [item(loc, isFault(named) ? named : faults.value)]
-    }
-    case "OneOf":
-    case "Forbidden":
-      return [item(loc, faults.value)]
+  if ("issue" in issue) {
+    const path = issue._tag === "Pointer" ? issue.path : []
+    return validationErrors(issue.issue, [...loc, ...path.map((key) => (Predicate.isNumber(key) ? key : String(key)))])
   }
+  if (!("issues" in issue) || issue.issues.length === 0) return [item(loc, faultOf(issue))]
+  const known = issue.issues.filter((inner) => !isExtra(inner))
+  return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
 }
 
 /** The most faults that a response lists. */

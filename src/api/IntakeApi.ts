@@ -2,7 +2,7 @@
 import { Context, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
-import { intakeDocumentation } from "./openapi/Intake.ts"
+import * as Documented from "./openapi/Intake.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { error, responseInvalid, responses, statusOf, Unauthorized } from "./Errors.ts"
@@ -163,7 +163,8 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
         request: {
           invoices: [{ invoice_id: "invoice_oakridge_0001" }],
           invoice_lines: [{ invoice_line_id: "line_oakridge_0002_1" }]
-        }
+        },
+        statuses: Documented.delivery
       })
     )
   )
@@ -174,7 +175,7 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
 export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
   .add(InvoiceDeletionsApi)
   .annotate(HttpApi.ParseOptions, { errors: "all" })
-  .annotateMerge(intakeDocumentation) {}
+  .annotateMerge(Documented.intakeDocumentation) {}
 
 const Check = Schema.Struct({
   status: Schema.Literals(["pass", "warn"]),
@@ -190,27 +191,28 @@ export type Health = typeof Health.Type
 
 export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
 
-const provisional = (verb: string, summary: string, description: string) =>
-  annotations({ operation: ["health", verb], summary, description })
-
 export class HealthApi extends HttpApiGroup.make("health")
   .annotateMerge(OpenApi.annotations({ description: "The health and the readiness of the service." }))
   .add(
     HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
-      provisional(
-        "check",
-        "Health",
-        "200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` is the reason."
-      )
+      annotations({
+        operation: ["health", "check"],
+        summary: "Health",
+        description:
+          "200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` is the reason.",
+        statuses: Documented.health
+      })
     ),
     HttpApiEndpoint.get("ready", "/health/ready", {
       success: [Readiness, Readiness.pipe(HttpApiSchema.status(503))]
     }).annotateMerge(
-      provisional(
-        "ready",
-        "Readiness",
-        "200 if requests may be sent here; 503 until the database is migrated, and while the service stops."
-      )
+      annotations({
+        operation: ["health", "ready"],
+        summary: "Readiness",
+        description:
+          "200 if requests may be sent here; 503 until the database is migrated, and while the service stops.",
+        statuses: Documented.ready
+      })
     )
   ) {}
 

@@ -133,7 +133,7 @@ const group = <const Kind extends string>(
           description:
             "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. The response is 503, with a `Retry-After` of 1 to 60 seconds, when the processor does not answer within 8 seconds, has failed several times in a row, or 20 reads of the organization are in flight.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
-          response: { data: [{ ...example, created: 1767600000 }], has_more: true }
+          statuses: { 200: { example: { data: [{ ...example, created: 1767600000 }], has_more: true } } }
         })
       )
     )

@@ -32,33 +32,6 @@ request = urllib.request.Request(os.environ["INTAKE"] + "/invoice-deletions", bo
 print(urllib.request.urlopen(request, timeout=10).read().decode())
 `.trim()
 
-const node = `
-import { createHmac, randomUUID } from "node:crypto"
-
-const { INTAKE, ORGANIZATION, SECRET } = process.env
-const id = randomUUID()
-const timestamp = String(Math.floor(Date.now() / 1000))
-const body = JSON.stringify({ invoices: [{ invoice_id: "invoice_1" }] })
-const key = Buffer.from(SECRET.replace(/^whsec_/, ""), "base64")
-const signature = createHmac("sha256", key).update(\`\${id}.\${timestamp}.\${body}\`).digest("base64")
-
-const response = await fetch(\`\${INTAKE}/invoice-deletions\`, {
-  method: "POST",
-  body,
-  headers: {
-    "content-type": "application/json",
-    "x-organization-id": ORGANIZATION,
-    "idempotency-key": id,
-    "webhook-id": id,
-    "webhook-timestamp": timestamp,
-    "webhook-signature": \`v1,\${signature}\`
-  },
-  redirect: "error",
-  signal: AbortSignal.timeout(10_000)
-})
-console.log(response.status, await response.text())
-`.trim()
-
 const block = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\``
 
 /** Markdown. Each example takes \`INTAKE\`, \`ORGANIZATION\` and \`SECRET\` from the environment. */
@@ -86,7 +59,5 @@ With Python, 3.9 or later:
 
 ${block("python", python)}
 
-With Node, 20 or later, as \`send.mjs\`:
-
-${block("js", node)}
+With JavaScript, \`InvoiceDeletions\` of \`practice-data/client\` signs and retries.
 `.trim()

@@ -1,25 +1,5 @@
 /** The documentation of keeping a copy in step. */
-import { Array } from "effect"
 import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
-import { searchable } from "./records/index.ts"
-import { changedSince, type Resource } from "./records/Resource.ts"
-
-const code = (text: string) => `\`${text}\``
-
-/** The cells of a resource in the table: its time, the filters for it, and the one for deleted records. */
-const cellsOf = (resource: Resource) => {
-  const { filters, orderedBy, record } = resource
-  const since = changedSince(resource).map(code)
-  return [
-    orderedBy in record.fields ? code(orderedBy) : "not shown",
-    since.length > 0 ? since.join(" or ") : "none",
-    "include_deleted" in filters ? code("include_deleted") : ""
-  ].join(" | ")
-}
-
-const rows = Object.entries(Array.groupBy<Resource, string>(searchable, cellsOf)).map(
-  ([cells, resources]) => `| ${resources.map(({ name }) => name).join(", ")} | ${cells} |`
-)
 
 const half = maximumLimit / 2
 
@@ -54,13 +34,11 @@ Guarantees:
 
 If you cannot use changes, allow for three things: a time is stamped before its transaction commits, so that records appear behind a reader; a record that is changed moves to the end of the order, so that those after it move up and an \`offset\` skips one; and times are shown in milliseconds, of which one may hold more records than a page.
 
-| resource | time | filter | deleted records |
-| --- | --- | --- | --- |
-${rows.join("\n")}
+The time of a resource is the field that its search is ordered by, and the filter is \`updated_at_since\` or \`modified_since\`.
 
 A round reads the pages one after the other, never at the same time:
 
-1. **Ask** with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the table has it.
+1. **Ask** with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the search has it.
 2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even if its time is earlier: a transaction that began earlier may commit later.
 3. **Go on** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
 4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not go on from it: ask again with \`offset\` ${half} lower, at least 0, until it fits.

@@ -82,7 +82,6 @@ export const processorOutcomes = [
   "interrupted",
   "refused",
   "account_failed",
-  "account_unauthorized",
   "account_disconnected",
   "cursor_unknown"
 ] as const

@@ -9,11 +9,11 @@ import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option } from "ef
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
-import type { PspError } from "./PspPage.ts"
+import type { PspError, PspFailed } from "./PspPage.ts"
 
 const failures = 5
 
-/** Of the failures that an account may have caused: how many that open the circuit of the PSP are of one organization. */
+/** Of the failures that open the circuit of the PSP: at most so many of one organization whose account may be to blame. */
 const mostOfOrganization = 3
 
 /** Past this number, the circuit that failed longest ago is forgotten. */
@@ -32,11 +32,14 @@ export interface Owner {
 
 /** A circuit with failures. One without is not kept. */
 interface Circuit {
-  /** The owners of the last failures in a row. */
-  readonly suspects: ReadonlyArray<Owner>
+  /** The organizations of the last failures in a row. */
+  readonly suspects: ReadonlyArray<string>
   /** Undefined while the circuit is closed. */
   readonly opening: { nextAt: number } | undefined
 }
+
+/** The result of a call for its circuit. `mayFail`: its account may be to blame. */
+type Result = "works" | "fails" | "mayFail"
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
 export const makeBreaker = () => {
@@ -48,24 +51,20 @@ export const makeBreaker = () => {
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
     untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     /**
-     * Admits a call of an owner, which `untilNext` has to allow. The result settles it, and tells how that changed the
-     * circuit. A result counts only while the circuit is as it was when the call was admitted, and a failure with
-     * `mostOfAccount` only while fewer of those before it are of its account, and of its organization.
+     * Admits a call for an organization, which `untilNext` has to allow. The result settles it, and tells how that changed
+     * the circuit. It counts only while the circuit is as it was when the call was admitted.
      */
-    admit: (key: string, owner: Owner, now: number) => {
+    admit: (key: string, organization: string, now: number) => {
       const opening = openingOf(key)
       if (opening !== undefined) opening.nextAt = now + probeInterval
-      return (works: boolean | undefined, ended: number, mostOfAccount?: number): "opened" | "closed" | undefined => {
-        if (works === undefined || openingOf(key) !== opening) return undefined
+      return (result: Result | undefined, ended: number): "opened" | "closed" | undefined => {
+        if (result === undefined || openingOf(key) !== opening) return undefined
         const before = circuits.get(key)?.suspects ?? []
-        const count = (of: keyof Owner) => before.filter((suspect) => suspect[of] === owner[of]).length
-        const isExcused =
-          mostOfAccount !== undefined &&
-          (count("account") >= mostOfAccount || count("organization") >= mostOfOrganization)
-        if (!works && isExcused) return undefined
+        const ofOrganization = before.filter((suspect) => suspect === organization)
+        if (result === "mayFail" && ofOrganization.length >= mostOfOrganization) return undefined
         circuits.delete(key)
-        if (works) return opening && "closed"
-        const suspects = [...before, owner].slice(-failures)
+        if (result === "works") return opening && "closed"
+        const suspects = [...before, organization].slice(-failures)
         const isOpen = opening !== undefined || suspects.length === failures
         circuits.set(key, { suspects, opening: isOpen ? { nextAt: ended + openDuration } : undefined })
         const [oldest] = circuits.keys()
@@ -79,25 +78,22 @@ export const makeBreaker = () => {
 /** The meaning of an outcome. A field is undefined if the outcome says nothing of it. */
 interface Verdict {
   readonly outcome?: (typeof processorOutcomes)[number]
-  readonly pspWorks?: boolean
-  readonly accountWorks?: boolean
-  /** Of a failure that the account may have caused: how many that open the circuit of the PSP may be of one account. */
-  readonly mostOfAccount?: number
+  readonly psp?: Result
+  readonly account?: Result
 }
 
-const works = { pspWorks: true, accountWorks: true }
+const works = { psp: "works", account: "works" } as const
 
-const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
+const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"], Verdict>> = {
   CursorUnknown: { outcome: "cursor_unknown", ...works },
   AccountDisconnected: { outcome: "account_disconnected", ...works },
   RateLimited: { outcome: "rate_limited", ...works },
-  PspRefused: { outcome: "refused", ...works },
   // Without credentials there is no call to count.
   PspNotConfigured: works,
-  AccountFailed: { outcome: "account_failed", pspWorks: true, accountWorks: false },
-  AccountUnauthorized: { outcome: "account_unauthorized", pspWorks: false, accountWorks: false, mostOfAccount: 1 },
-  PspErred: { outcome: "unavailable", pspWorks: false, accountWorks: false, mostOfAccount: 3 },
-  PspUnavailable: { outcome: "unavailable", pspWorks: false }
+  request: { outcome: "refused", ...works },
+  account: { outcome: "account_failed", psp: "works", account: "fails" },
+  unclear: { outcome: "unavailable", psp: "mayFail", account: "fails" },
+  psp: { outcome: "unavailable", psp: "fails" }
 }
 
 const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
@@ -105,10 +101,10 @@ const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Ex
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return { outcome: "success", ...works }
   if (Cause.hasInterruptsOnly(exit.cause)) {
-    return { outcome: "interrupted", ...(took >= hangAfter && { accountWorks: false }) }
+    return { outcome: "interrupted", ...(took >= hangAfter && { account: "fails" }) }
   }
   const error = errorOf(exit)
-  return error === undefined ? {} : verdicts[error._tag]
+  return error === undefined ? {} : verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
 }
 
 export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
@@ -142,37 +138,25 @@ export const make = Effect.map(Series.current, (series) => {
   )
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
-  // When the circuit of the PSP opened, and the calls that it has refused since.
-  let openedAt = 0
-  let refused = 0
 
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
   /** Admits a call of an owner. The effect settles it. */
   const admit = (owner: Owner, started: number) => {
-    const settlePsp = psp.admit(all, owner, started)
-    const settleAccount = accounts.admit(owner.account, owner, started)
+    const settlePsp = psp.admit(all, owner.organization, started)
+    const settleAccount = accounts.admit(owner.account, owner.organization, started)
     return Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
       const ended = yield* now
-      const { accountWorks, mostOfAccount, outcome, pspWorks } = verdictOf(exit, ended - started)
+      const { outcome, ...verdict } = verdictOf(exit, ended - started)
       if (outcome !== undefined) {
         counters.get(outcome)?.add()
         durations.observe((ended - started) / 1000)
       }
-      const change = settlePsp(pspWorks, ended, mostOfAccount)
-      if (change === "opened") {
-        outages.add()
-        openedAt = ended
-        refused = 0
-      }
-      if (change !== undefined) {
-        yield* Effect.annotateLogs(logLine(change, "the payment processor", exit), {
-          dependency: "payment processor",
-          ...(change === "closed" && { away_ms: ended - openedAt, refused })
-        })
-      }
-      const ofAccount = settleAccount(accountWorks, ended)
+      const ofPsp = settlePsp(verdict.psp, ended)
+      if (ofPsp === "opened") outages.add()
+      if (ofPsp !== undefined) yield* logLine(ofPsp, "the payment processor", exit)
+      const ofAccount = settleAccount(verdict.account, ended)
       if (ofAccount !== undefined) yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
     })
   }
@@ -184,11 +168,11 @@ export const make = Effect.map(Series.current, (series) => {
     untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
-      Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
-        if (millisUntilNext(owner.account, started) === 0) return Effect.onExit(call, admit(owner, started))
-        if (psp.isOpen(all)) refused++
-        return Effect.fail(new CircuitOpen())
-      }),
+      Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> =>
+        millisUntilNext(owner.account, started) === 0
+          ? Effect.onExit(call, admit(owner, started))
+          : Effect.fail(new CircuitOpen())
+      ),
     /** Shows the state of the circuits in the metrics until the scope closes. */
     watch: Effect.all(
       [

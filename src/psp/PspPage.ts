@@ -15,47 +15,30 @@ export interface Page {
   readonly hasMore: boolean
 }
 
-/** A failure, for the log. None of it is text of the PSP, except its id of the request. */
-interface Failure {
-  readonly reason: string
-  readonly request?: string | undefined
-  readonly retryAfter?: Duration.Duration | undefined
-}
-
 /** The account has no object with the id of `startingAfter`. */
 export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
+
+export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: Duration.Duration
   readonly request?: string | undefined
 }> {}
 
-/** The PSP cannot be connected to, or refuses our own key: for every account. */
-export class PspUnavailable extends Data.TaggedError("PspUnavailable")<Failure> {}
+/**
+ * A call failed. `psp`: for every account, as the PSP cannot be reached or refuses our own key. `unclear`: for this account
+ * and perhaps for others, by an error of the PSP or an invalid response. `account`: for this account alone. `request`: the
+ * PSP refuses the request.
+ */
+export class PspFailed extends Data.TaggedError("PspFailed")<{
+  readonly blame: "psp" | "unclear" | "account" | "request"
+  /** For the log. It has no text of the PSP. */
+  readonly reason: string
+  /** The PSP's id of the request. */
+  readonly request?: string | undefined
+  readonly retryAfter?: Duration.Duration | undefined
+}> {}
 
-/** The PSP fails, responds with nonsense, or breaks off for this account, and perhaps for others. */
-export class PspErred extends Data.TaggedError("PspErred")<Failure> {}
-
-/** The PSP is up, and fails for this account. */
-export class AccountFailed extends Data.TaggedError("AccountFailed")<Failure> {}
-
-/** The PSP refuses our key for this account, and perhaps for others. */
-export class AccountUnauthorized extends Data.TaggedError("AccountUnauthorized")<Failure> {}
-
-/** The PSP is up and refuses the request. */
-export class PspRefused extends Data.TaggedError("PspRefused")<Failure> {}
-
-export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
-
-export type PspError =
-  | CursorUnknown
-  | AccountDisconnected
-  | RateLimited
-  | PspUnavailable
-  | PspErred
-  | AccountFailed
-  | AccountUnauthorized
-  | PspRefused
-  | PspNotConfigured
+export type PspError = CursorUnknown | AccountDisconnected | PspNotConfigured | RateLimited | PspFailed

@@ -2,7 +2,7 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Clock, Context, Duration, Effect, Layer, Random } from "effect"
+import { Clock, Context, Duration, Effect, flow, Layer, Random } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
@@ -10,7 +10,7 @@ import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import { PspClient } from "./PspClient.ts"
-import { type Page, type PageRequest, type PspError, PspUnavailable } from "./PspPage.ts"
+import { type Page, type PageRequest, PspFailed } from "./PspPage.ts"
 
 /** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)
@@ -22,20 +22,6 @@ const maximumReadsOfAnOrganization = 20
 
 /** Accepts the ids that an HTTP header can carry. */
 const isAccount = (account: string) => /^[\x21-\x7e]{1,255}$/.test(account)
-
-/** The log lines of the failures that are 503. */
-const messages = {
-  RateLimited: "The payment processor asks for fewer requests",
-  PspUnavailable: "The payment processor did not answer",
-  PspErred: "The payment processor failed for an account",
-  AccountFailed: "The payment processor did not answer for an account",
-  AccountUnauthorized: "The payment processor refused our key for an account",
-  PspRefused: "The payment processor refused a request"
-} as const
-
-type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
-
-const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
 type PspReadError =
   | Errors.ClinicUnknown
@@ -86,15 +72,6 @@ export class PspReads extends Context.Service<
           else inFlight.delete(organization)
         })
 
-      // An open circuit breaker has been logged with the reason.
-      const log = (account: string, failure: Failure) => {
-        const message = messages[failure._tag]
-        return Effect.annotateLogs(
-          circuits.isOpen(account) ? Effect.logDebug(message) : limitLines(Effect.logWarning(message)),
-          Circuits.annotations(failure)
-        )
-      }
-
       const down = (account: string, retryAfter = Duration.zero) =>
         Effect.flatMap(circuits.untilNext(account), (untilNext) =>
           Effect.fail(Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
@@ -113,11 +90,17 @@ export class PspReads extends Context.Service<
           ),
           Effect.timeoutOrElse({
             duration,
-            orElse: () => Effect.fail(new PspUnavailable({ reason: "no answer in time" }))
+            orElse: () => Effect.fail(new PspFailed({ blame: "account", reason: "no answer in time" }))
           }),
-          Effect.catchIf(isFailure, (failure) =>
-            Effect.andThen(log(owner.account, failure), down(owner.account, failure.retryAfter))
-          ),
+          Effect.catchTag(["RateLimited", "PspFailed"], (failure) => {
+            // An open circuit breaker has been logged with the reason.
+            const log = circuits.isOpen(owner.account) ? Effect.logDebug : flow(Effect.logWarning, limitLines)
+            const logged = Effect.annotateLogs(
+              log("A read of the payment processor failed"),
+              Circuits.annotations(failure)
+            )
+            return Effect.andThen(logged, down(owner.account, failure.retryAfter))
+          }),
           Effect.catchTags({
             CursorUnknown: () => Effect.fail(new Errors.CursorNotFound()),
             AccountDisconnected: () => Effect.fail(new Errors.ClinicNotConnected()),
@@ -129,11 +112,7 @@ export class PspReads extends Context.Service<
 
       return PspReads.of({
         state: Effect.map(circuits.isUp, (isUp) => (client.isMissing === true ? "none" : isUp ? "up" : "down")),
-        read: Effect.fn("PspReads.read")(function* (kind, clinic, page): Effect.fn.Return<
-          Page,
-          PspReadError,
-          CurrentOrganization
-        > {
+        read: Effect.fn("PspReads.read")(function* (kind, clinic, page) {
           yield* Effect.annotateCurrentSpan({ "practice_data.processor.kind": kind, "practice_data.clinic": clinic })
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
           const organization = yield* CurrentOrganization.id

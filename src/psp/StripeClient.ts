@@ -20,13 +20,11 @@ export interface Options {
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
-const mebibytes = 1024 * 1024
-
-// A page of a hundred objects has less than one. All reads together must fit in memory.
-const limits = { each: 32 * mebibytes, together: 256 * mebibytes }
+/** A page of a hundred objects has less than one mebibyte. All bodies that are being read must fit in memory. */
+const limits = { each: 32 * 1024 * 1024, together: 256 * 1024 * 1024 }
 
 /** A body, or all bodies being read together, are larger than the limit. */
-export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limit: keyof typeof limits }> {}
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
 /** A reader of bodies. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. */
 export const bodyReader = ({ each, together } = limits) => {
@@ -40,8 +38,7 @@ export const bodyReader = ({ each, together } = limits) => {
       for await (const chunk of body ?? []) {
         length += chunk.length
         held += chunk.length
-        if (length > each) throw new BodyTooLarge({ limit: "each" })
-        if (held > together) throw new BodyTooLarge({ limit: "together" })
+        if (length > each || held > together) throw new BodyTooLarge()
         chunks.push(chunk)
       }
     } finally {
@@ -55,15 +52,9 @@ export const bodyReader = ({ each, together } = limits) => {
 const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
   Predicate.isString(value) && form.test(value) ? value : undefined
 
-/** The platform's names for failures to connect, as opposed to failures of a connection. */
-const cannotConnect =
-  /^(E(CONNREFUSED|NOTFOUND|AI_\w+|HOSTUNREACH|NETUNREACH|ADDRNOTAVAIL|TIMEDOUT|PROTO)|UND_ERR_CONNECT_TIMEOUT|ERR_(TLS|SSL)_\w+|(CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)_\w+)$/
-
 // The error of an unknown key has no code, only a message.
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
-
-const sizes = { each: "body too large", together: "bodies too large together" }
 
 /**
  * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
@@ -75,24 +66,24 @@ const pspErrorOf = (error: Stripe.errors.StripeError): Psp.PspError => {
   const seconds = Number(headers?.["retry-after"])
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
   // The client's error has that of `fetch` as its detail.
-  const tooLarge = detail instanceof BodyTooLarge ? detail.limit : undefined
+  const tooLarge = detail instanceof BodyTooLarge
   const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
-  const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? sizes[tooLarge] : end]
-  const failure = { reason: words.filter(Boolean).join(" "), request, retryAfter }
+  const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? "body too large" : end]
+  const failed = (blame: Psp.PspFailed["blame"]) =>
+    new Psp.PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
   if (param === "starting_after") return new Psp.CursorUnknown()
   if (code === "account_invalid") return new Psp.AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
     return new Psp.RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
-  if (tooLarge === "each") return new Psp.AccountFailed(failure)
-  if (status === 400 || tooLarge === "together") return new Psp.PspRefused(failure)
+  if (tooLarge || status === 400) return failed("request")
   if (status === 401) {
     const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
-    return isKeyRefused ? new Psp.PspUnavailable(failure) : new Psp.AccountUnauthorized(failure)
+    return failed(isKeyRefused ? "psp" : "account")
   }
-  if (status > 401 && status < 500) return new Psp.AccountFailed(failure)
-  return cannotConnect.test(end ?? "") ? new Psp.PspUnavailable(failure) : new Psp.PspErred(failure)
+  if (status > 401 && status < 500) return failed("account")
+  return failed(type === "StripeConnectionError" ? "psp" : "unclear")
 }
 
 const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "requestId" | "statusCode">) => {
@@ -196,7 +187,11 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         yield* annotate(lastResponse)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
-          : yield* new Psp.PspErred({ reason: "not a list", request: wordOf(lastResponse.requestId) })
+          : yield* new Psp.PspFailed({
+              blame: "unclear",
+              reason: "not a list",
+              request: wordOf(lastResponse.requestId)
+            })
       })
     }
   })

@@ -1,28 +1,17 @@
 /** The parts of the OpenAPI documents that the annotations of endpoints do not give. */
-import { type JsonSchema, Predicate, Record } from "effect"
+import { Array, type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
-import { sent } from "./Endpoint.ts"
-import { exampleOf, reachableFrom, reference, simplify } from "./JsonSchemas.ts"
-
-/** The documentation of the responses of a status. */
-export interface Status {
-  readonly description: string
-  /** An example of its body; by default, made of the examples of its schema. */
-  readonly example?: unknown
-  /** The schema of its body, where the endpoints do not give one, or several. */
-  readonly body?: string
-}
+import { sent, type Status } from "./Endpoint.ts"
+import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 
 /** The documentation of a status whose body is `{ detail }`. */
 export const errorStatus = (description: string, { detail }: { readonly detail: string }): Status => ({
   description,
-  body: "ErrorDetail",
   example: { detail }
 })
 
-/** The documentation of a 500, which every operation has. */
-export const internalError = errorStatus("A bug. The response reveals nothing of its cause.", {
+const internalError = errorStatus("A bug. The response reveals nothing of its cause.", {
   detail: "Internal Server Error"
 })
 
@@ -62,12 +51,6 @@ const headers = {
 /** The names of the headers that responses may have. */
 export const headerNames: ReadonlyArray<string> = Object.keys(headers)
 
-interface Response {
-  readonly description: string
-  readonly content?: OpenApi.OpenApiSpecContent
-  readonly headers?: Readonly<Record<string, unknown>>
-}
-
 /** A parameter with its description and its example beside its schema. */
 const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)
@@ -89,57 +72,35 @@ interface Options {
   readonly version: string
   readonly description: string
   readonly url: string
-  /** The documentation of each status of a path. */
-  readonly statuses: (path: string) => Readonly<Record<string, Status>>
+  /** The documentation of the statuses of all endpoints. */
+  readonly statuses?: Readonly<Record<string, Status>>
   /** The statuses that are not provisional. */
   readonly contract?: ReadonlyArray<string>
   /**
-   * The schemas of requests where unknown fields are refused: they are closed, and components of their own. Generators of
-   * clients take a property with a default for one that is always present, except within the body of a request.
+   * Set where requests refuse unknown fields: the field of a request, by its name, that is required though its schema has
+   * a default. Requests are closed then, and components of their own: generators of clients take a property with a default
+   * for one that is always present, except within the body of a request.
    */
-  readonly requests?: (schema: JsonSchema.JsonSchema, name: string) => JsonSchema.JsonSchema
+  readonly required?: (request: string) => string
 }
 
 /** The annotations of an API that make its document. */
-export const documentation = ({ contract = [], requests, statuses, url, ...about }: Options) => {
-  const schemasOf = (given: JsonSchema.Definitions, operations: ReadonlyArray<OpenApi.OpenAPISpecOperation>) => {
-    if (requests === undefined) return Record.map(given, (schema) => simplify(schema, true))
-    const stable = operations.filter((operation) => !("x-provisional" in operation))
-    const requested = reachableFrom(given, ...operations.map(({ requestBody }) => requestBody))
-    const shown = reachableFrom(given, ...stable.map(({ responses }) => responses))
-    return Record.map(given, (schema, name) => {
-      if (requested.has(name)) return requests(simplify(schema, false), name)
-      // Records that only provisional endpoints return are provisional.
-      return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
-    })
-  }
-
-  const bodiesOf = (operations: ReadonlyArray<OpenApi.OpenAPISpecOperation>, schemas: JsonSchema.Definitions) =>
-    Object.fromEntries(
-      operations.flatMap(({ requestBody }) => {
-        if (requestBody === undefined || requests === undefined) return []
-        const name = bodyName(requestBody)
-        const content = Record.map(requestBody.content, (media) => ({ ...media, schema: schemas[name] }))
-        return [[name, { ...requestBody, content }] as const]
-      })
-    )
-
-  const operationOf = (path: string, given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
+export const documentation = ({ contract = [], required, statuses = {}, url, ...about }: Options) => {
+  const operationOf = (given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
     const { requestBody } = given
-    const responses: Readonly<Record<string, Response>> = { ...given.responses, 500: { description: "" } }
+    const error = { "application/json": { schema: reference("schemas", "ErrorDetail") } }
+    const responses = { ...given.responses, 500: { description: "", content: error } }
     return {
       ...given,
       parameters: given.parameters.map(parameterOf),
-      ...(requestBody && requests && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
-      responses: Record.map(responses, (response, code) => {
-        const { body, description, example }: Partial<Status> = statuses(path)[code] ?? {}
-        const content =
-          body === undefined ? response.content : { "application/json": { schema: reference("schemas", body) } }
+      ...(requestBody && required && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
+      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, code) => {
+        const { description, example } = { 500: internalError, ...statuses }[code] ?? {}
         return {
           description: description ?? response.description,
           headers: Record.map({ "x-request-id": {}, ...response.headers }, (_, name) => reference("headers", name)),
-          ...(content && {
-            content: Record.map(content, (media) => {
+          ...(response.content && {
+            content: Record.map(response.content, (media) => {
               const schema = simplify(media.schema, true)
               return { example: example ?? exampleOf(schema, schemas), ...media, schema }
             })
@@ -157,11 +118,28 @@ export const documentation = ({ contract = [], requests, statuses, url, ...about
     transform: ({ components, info, paths: given, ...spec }) => {
       const items: OpenApi.OpenAPISpecPaths = given
       const operations = Object.values(items).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
-      const schemas = schemasOf(components.schemas, operations)
-      const requestBodies = bodiesOf(operations, schemas)
-      const paths = Record.map(items, ({ get, post }, path) => ({
-        ...(get && { get: operationOf(path, get, schemas) }),
-        ...(post && { post: operationOf(path, post, schemas) })
+      const bodies = Object.fromEntries(
+        operations.flatMap(({ requestBody }) =>
+          requestBody && required ? [[bodyName(requestBody), requestBody] as const] : []
+        )
+      )
+      const stable = operations.filter((operation) => !("x-provisional" in operation))
+      const shown = reachableFrom(
+        Array.map(stable, ({ responses }) => responses),
+        components.schemas
+      )
+      const schemas = Record.map<string, JsonSchema.JsonSchema, JsonSchema.JsonSchema>(
+        components.schemas,
+        (schema, name) => {
+          if (!required) return simplify(schema, true)
+          if (name in bodies) return requiring(simplify(schema, false), required(name))
+          // Records that only provisional endpoints return are provisional.
+          return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
+        }
+      )
+      const paths = Record.map(items, ({ get, post }) => ({
+        ...(get && { get: operationOf(get, schemas) }),
+        ...(post && { post: operationOf(post, schemas) })
       }))
       const written = JSON.stringify(paths)
       return {
@@ -170,8 +148,13 @@ export const documentation = ({ contract = [], requests, statuses, url, ...about
         info: { ...info, contact: { name: "The operator of this service" } },
         paths,
         components: {
-          schemas: Record.filter(schemas, (_, name) => !(name in requestBodies)),
-          ...(requests && { requestBodies }),
+          schemas: Record.filter(schemas, (_, name) => !(name in bodies)),
+          ...(required && {
+            requestBodies: Record.map(bodies, ({ content, ...body }, name) => ({
+              ...body,
+              content: Record.map(content, (media) => ({ ...media, schema: schemas[name] }))
+            }))
+          }),
           headers: Record.filter(headers, (_, name) => written.includes(`"${reference("headers", name).$ref}"`)),
           securitySchemes: components.securitySchemes
         }

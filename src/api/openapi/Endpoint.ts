@@ -5,6 +5,13 @@ import { OpenApi } from "effect/http-api"
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
 
+/** The documentation of the responses of a status. */
+export interface Status {
+  readonly description?: string
+  /** An example of its body; by default, made of the examples of its schema. */
+  readonly example?: unknown
+}
+
 interface Documentation {
   /** The resource and the verb: the names of methods in generated clients. */
   readonly operation: readonly [resource: string, verb: string]
@@ -14,8 +21,8 @@ interface Documentation {
   readonly isContract?: boolean
   /** A body that gets a 200 on the demo data, for its first organization. */
   readonly request?: object
-  /** The body of such a 200; by default, made of the examples of its schema. */
-  readonly response?: object
+  /** The documentation of its statuses, where that of the API does not fit. */
+  readonly statuses?: Readonly<Record<string, Status>>
 }
 
 /** A named example of a request: pages that send requests look for named ones. */
@@ -24,19 +31,22 @@ export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the 
 const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>
   Record.map(content, (media) => ({ ...media, ...extension }))
 
-export const annotations = ({ isContract = false, operation, request, response, ...texts }: Documentation) =>
+export const annotations = ({ isContract = false, operation, request, statuses = {}, ...texts }: Documentation) =>
   OpenApi.annotations({
     identifier: `${Text.uncapitalize(typeName(operation[0]))}.${operation[1]}`,
     ...texts,
     override: isContract ? undefined : { "x-provisional": true },
-    transform: ({ requestBody, responses, ...documented }) => {
-      const { 200: success, ...others } = responses
-      return {
-        ...documented,
-        ...(request && { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
-        responses: response
-          ? { ...others, 200: { ...success, content: extended(success.content, { example: response }) } }
-          : responses
-      }
-    }
+    transform: ({ requestBody, responses, ...documented }) => ({
+      ...documented,
+      ...(request && { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
+      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => {
+        const { example, ...described } = statuses[status] ?? {}
+        const { content } = response
+        return {
+          ...response,
+          ...described,
+          ...(content && example !== undefined && { content: extended(content, { example }) })
+        }
+      })
+    })
   })

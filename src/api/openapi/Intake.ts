@@ -2,7 +2,8 @@
 import * as Errors from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import { signing } from "../Signing.ts"
-import { documentation, errorStatus, internalError, type Status } from "./Document.ts"
+import { documentation, errorStatus } from "./Document.ts"
+import type { Status } from "./Endpoint.ts"
 
 const description = `
 Takes notifications that invoices or invoice lines were deleted, and deletes them a little later, once.
@@ -18,14 +19,6 @@ Takes notifications that invoices or invoice lines were deleted, and deletes the
 ${signing}
 `.trim()
 
-const checks = {
-  records: { status: "pass" },
-  credentials: { status: "pass" },
-  tasks: { status: "pass" },
-  changes: { status: "pass" },
-  processor: { status: "warn", output: "Cannot be reached" }
-}
-
 const receipt = {
   status: "scheduled",
   task_id: "fedd6570-af5c-52fc-8fb8-9f96362f625f",
@@ -36,7 +29,8 @@ const receipt = {
   received_at: "2026-01-31T09:30:00.000Z"
 }
 
-const intake: Readonly<Record<string, Status>> = {
+/** The statuses of a delivery. */
+export const delivery: Readonly<Record<string, Status>> = {
   200: {
     description: "Stored before. The response is that of the first delivery, with status `duplicate`.",
     example: { ...receipt, status: "duplicate" }
@@ -55,7 +49,6 @@ const intake: Readonly<Record<string, Status>> = {
       "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
     example: { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
   },
-  500: internalError,
   503: {
     description:
       "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
@@ -63,22 +56,25 @@ const intake: Readonly<Record<string, Status>> = {
   }
 }
 
-const byPath: Readonly<Record<string, Readonly<Record<string, Status>>>> = {
-  "/health": {
-    200: { description: "The process serves.", example: { status: "warn", version: "0.1.0", checks } },
-    500: internalError
-  },
-  "/health/ready": {
-    200: { description: "Send requests here.", example: { ready: true } },
-    500: internalError,
-    503: { description: "Send no requests here.", example: { ready: false } }
+/** The statuses of health and readiness. */
+export const health: Readonly<Record<string, Status>> = {
+  200: {
+    description: "The process serves.",
+    example: {
+      status: "warn",
+      version: "0.1.0",
+      checks: { processor: { status: "warn", output: "Cannot be reached" } }
+    }
   }
+}
+export const ready: Readonly<Record<string, Status>> = {
+  200: { description: "Send requests here.", example: { ready: true } },
+  503: { description: "Send no requests here.", example: { ready: false } }
 }
 
 export const intakeDocumentation = documentation({
   title: "Invoice deletion intake",
   version: "1.0",
   description,
-  url: "/api/v1",
-  statuses: (path) => byPath[path] ?? intake
+  url: "/api/v1"
 })

@@ -34,27 +34,26 @@ const withoutBoundsOfDoubles = (schema: Schema): Schema => {
   return minimum === Number.MIN_SAFE_INTEGER && maximum === Number.MAX_SAFE_INTEGER ? rest : schema
 }
 
+const simplified = (value: unknown, isOpen: boolean): unknown => {
+  if (Array.isArray(value)) return value.map((item) => simplified(item, isOpen))
+  return Predicate.isObject(value) ? simplify(value, isOpen) : value
+}
+
 /**
  * Simplifies a schema with all that it holds.
  *
  * @param isOpen true if its objects may have more properties than it lists
  */
 export const simplify = (schema: Schema, isOpen: boolean): Schema => {
+  const inner = Record.map(schema, (value) => simplified(value, isOpen))
   // A list of at least one item is a list, not a tuple with a rest.
-  const { prefixItems: _, ...list } = schema
-  const inner = Record.map(list, (value, key) => {
-    if (key === "properties") return Record.map(propertiesOf(schema), (property) => simplify(property, isOpen))
-    if (key === "anyOf") return schemasIn(schema, key).map((member) => simplify(member, isOpen))
-    return ["items", "additionalProperties"].includes(key) && Predicate.isObject(value)
-      ? simplify(value, isOpen)
-      : value
-  })
-  const simple = withNullAmongTypes(withoutBoundsOfDoubles(inner))
-  const { additionalProperties, ...open } = simple
-  return isOpen && additionalProperties === false ? open : simple
+  const { additionalProperties, prefixItems: _, ...open } = withNullAmongTypes(withoutBoundsOfDoubles(inner))
+  return additionalProperties === undefined || (isOpen && additionalProperties === false)
+    ? open
+    : { ...open, additionalProperties }
 }
 
-/** Makes a property required, and not null. */
+/** Makes a property required, and not null, if the schema has it. */
 export const requiring = (schema: Schema, name: string): Schema => {
   const properties = propertiesOf(schema)
   if (!(name in properties)) return schema
@@ -64,17 +63,11 @@ export const requiring = (schema: Schema, name: string): Schema => {
 
 const references = /"#\/components\/schemas\/([^"]+)"/g
 
-/** The names of the schemas that parts of a document refer to, directly or through others. */
-export const reachableFrom = (schemas: JsonSchema.Definitions, ...parts: ReadonlyArray<unknown>) => {
-  const found = new Set<string>()
-  const visit = (value: unknown) => {
-    for (const [, name = ""] of (JSON.stringify(value) ?? "").matchAll(references)) {
-      if (found.has(name)) continue
-      found.add(name)
-      visit(schemas[name])
-    }
+/** The names of the schemas that a part of a document refers to, directly or through others. */
+export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions, found = new Set<string>()) => {
+  for (const [, name = ""] of (JSON.stringify(part) ?? "").matchAll(references)) {
+    if (!found.has(name)) reachableFrom(schemas[name], schemas, found.add(name))
   }
-  visit(parts)
   return found
 }
 

@@ -16,6 +16,8 @@ import { changesDescription, changesFields, changesOf, getFields, searchFields }
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
 
+type Verb = "search" | "get" | "changes"
+
 /** The description of a resource. */
 export interface Resource<
   Name extends string = string,
@@ -34,6 +36,8 @@ export interface Resource<
   /** The timestamp that results are ordered by, ascending, before their id. */
   readonly orderedBy: "updated_at" | "modified_at" | "created_at"
   readonly filters: F
+  /** The endpoints that the contract shows; by default none. */
+  readonly contract?: ReadonlyArray<Verb>
 }
 
 /** A record as it is stored: whose it is, what clients see of it, and what they do not see. */
@@ -92,28 +96,15 @@ const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-/** The filters of a search for records that have changed since some time. */
-export const changedSince = ({ filters, orderedBy }: Resource) =>
-  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
-    kind === "since" && fields.includes(orderedBy) ? [name] : []
-  )
-
-type Verb = "search" | "get" | "changes"
-
-/** The endpoints that the contract shows; by default none. */
-interface Shown {
-  readonly contract?: ReadonlyArray<Verb>
-}
-
 export const documented = (
-  { contract = [], name }: Pick<Resource, "name"> & Shown,
+  { contract = [], name }: Pick<Resource, "name" | "contract">,
   verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
 ) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
 
 // Each endpoint is annotated by itself: `annotateEndpoints` of their group costs 15 % of a single record's CPU time.
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
-  resource: Resource<Name, Fields, Field.Fields, F> & Shown
+  resource: Resource<Name, Fields, Field.Fields, F>
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
     payload: Schema.Struct({
@@ -131,18 +122,11 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       documented(resource, "search", {
         summary: `Search ${title(resource)}`,
         description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
-        request: {
-          ...Object.fromEntries(
-            changedSince(resource)
-              .slice(-1)
-              .map((name) => [name, "2026-01-06T00:00:00Z"])
-          ),
-          limit: 10
-        }
+        request: { limit: 10 }
       })
     )
 
-const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
+const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
     payload: Schema.Struct(changesFields).annotate({ identifier: typeOf(resource, "ChangesRequest") }),
     success: changesOf(resource.record, {
@@ -160,7 +144,7 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       })
     )
 
-const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
+const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
@@ -180,22 +164,17 @@ export const groupOf = <const Name extends string>({ name, record }: Pick<Resour
   HttpApiGroup.make(name).annotateMerge(OpenApi.annotations({ description: SchemaAST.resolveDescription(record.ast) }))
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
-  resource: Resource<Name, Fields, Field.Fields, F> & Shown
+  resource: Resource<Name, Fields, Field.Fields, F>
 ) => groupOf(resource).add(search(resource), get(resource), changes(resource))
 
-/** The description of a resource, in which filters and `orderedBy` name a field of the record or a hidden one. */
-interface Described<Name extends string, Fields extends Field.Fields, Hidden extends Field.Fields, F extends Filters>
-  extends Resource<Name, Fields, Hidden, F>, Shown {
-  readonly orderedBy: OrderOf<Fields & Hidden>
-}
-
-/** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
+/** A resource with its endpoints, ordered by a field that it has. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
   Name extends string,
   Fields extends Field.Fields,
   Hidden extends Field.Fields,
   F extends Filters
-> extends Described<Name, Fields, Hidden, F> {
+> extends Resource<Name, Fields, Hidden, F> {
+  readonly orderedBy: OrderOf<Fields & Hidden>
   readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
 }
 
@@ -209,7 +188,7 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  described: Omit<Described<Name, Fields, Hidden, F>, "table">
+  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "group">
 ): Searchable<Name, Fields, Hidden, F> => {
   const resource = { ...described, table: described.name.replaceAll("-", "_") }
   return { ...resource, group: endpoints(resource) }

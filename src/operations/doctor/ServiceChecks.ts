@@ -16,20 +16,20 @@ const notConfigured = warn("It is not configured: reads of clinics' accounts are
 
 /** The state of the processor by the error of a read, without any text of the processor. */
 const factOf = (error: PspError): Fact => {
+  if (error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")) {
+    return fail(
+      `The processor cannot be used (${error.reason}).`,
+      "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
+    )
+  }
   switch (error._tag) {
-    case "PspUnavailable":
-    case "PspErred":
-      return fail(
-        `The processor cannot be used (${error.reason}).`,
-        "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
-      )
     case "RateLimited":
       return warn("The processor limits our rate.", "Find out what else uses the same key.")
     case "PspNotConfigured":
       return notConfigured
     default:
       return warn(
-        `The processor is up and takes the key, but not for the account of the clinic that was tried (${error._tag}).`,
+        `The processor is up and takes the key, but not for the account of the clinic that was tried (${"reason" in error ? error.reason : error._tag}).`,
         "Have the clinic connect its account again."
       )
   }

@@ -1,10 +1,10 @@
 /** The records of the contract, typed by hand. Nothing here comes from the sources of the service. */
 
-/** The type of a value. `strings` is an array of string, `split` the object of a payment's split. */
-export type ValueType = "string" | "number" | "integer" | "boolean" | "date-time" | "date" | "strings" | "split"
-
-/** The type of a record's field; `!`: never null. */
-export type FieldType = ValueType | `${ValueType}!`
+/**
+ * The type of a field: string, number, integer, boolean, date-time, date, `strings` for an array of string, or `split` for the
+ * object of a payment's split; with `!` if it is never null.
+ */
+export type FieldType = string
 
 /** `contract`: shown by the contract. `provisional`: decided. */
 export type Stability = "contract" | "provisional"
@@ -29,13 +29,14 @@ export interface Resource {
 
 const wordsOf = (text: string) => text.split(" ")
 
-/** Fields in order, after the id: runs of names of one type. */
-const fieldsOf = (
-  ...runs: ReadonlyArray<readonly [type: FieldType, names: string]>
-): Readonly<Record<string, FieldType>> => ({
-  id: "string!",
-  ...Object.fromEntries(runs.flatMap(([type, names]) => wordsOf(names).map((name) => [name, type])))
-})
+/** Fields in order, after the id: runs of names behind their type, such as `string: pet clinic; number: price`. */
+const fieldsOf = (...runs: ReadonlyArray<string>): Readonly<Record<string, FieldType>> =>
+  Object.fromEntries(
+    ["string!: id", ...runs.flatMap((run) => run.split("; "))].flatMap((run) => {
+      const [type = "", names = ""] = run.split(": ")
+      return wordsOf(names).map((name) => [name, type])
+    })
+  )
 
 const equals = (...fields: ReadonlyArray<string>): Filter => ({ type: "string", compares: "equals", fields })
 const numberEquals = (field: string): Filter => ({ type: "string", compares: "numberEquals", fields: [field] })
@@ -47,8 +48,7 @@ const includes = (...fields: ReadonlyArray<string>): Filter => ({ type: "boolean
 const named = (names: string): Readonly<Record<string, Filter>> =>
   Object.fromEntries(wordsOf(names).map((name) => [name, equals(name)]))
 
-/** The timestamps that nearly every record has, and the filters over them. */
-const changed = ["date-time!", "created_at updated_at"] as const
+/** The filters over the timestamps that nearly every record has. */
 const changedSince = { created_at_since: since("created_at"), updated_at_since: since("updated_at") }
 
 /** A resource whose record and search the contract shows. */
@@ -57,23 +57,17 @@ const shown = { record: "contract", search: "contract", get: "provisional", orde
 /** A resource that the contract only names. */
 const decided = { ...shown, record: "provisional", search: "provisional" } as const
 
-/** Those that the contract shows: section 2, fields and filters in its order. */
-const shownResources: ReadonlyArray<Resource> = [
+/** Every resource: those that the contract shows in its section 2, fields and filters in its order, then the decided ones. */
+export const resources: ReadonlyArray<Resource> = [
   {
     ...shown,
     name: "payment-intents",
     fields: fieldsOf(
-      ["string", "clinic_name clinic_id pet subscription wellnes_plan_name"],
-      ["number", "payment_amount"],
-      ["split!", "payment_split"],
-      ["date-time", "scheduled_date captured_date"],
-      ["boolean!", "paid isRefunded IsTest"],
-      changed,
-      ["boolean!", "isModifyCatchupPayment"],
-      ["strings", "payment_modifications"],
-      ["string", "processor_payment_intent_id"],
-      ["integer", "attempt_number"],
-      ["number", "original_amount_received refunded_amount"]
+      "string: clinic_name clinic_id pet subscription wellnes_plan_name; number: payment_amount",
+      "split!: payment_split; date-time: scheduled_date captured_date; boolean!: paid isRefunded IsTest",
+      "date-time!: created_at updated_at; boolean!: isModifyCatchupPayment; strings: payment_modifications",
+      "string: processor_payment_intent_id; integer: attempt_number",
+      "number: original_amount_received refunded_amount"
     ),
     filters: {
       id: equals("id"),
@@ -88,18 +82,13 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "consumption-logs",
     fields: fieldsOf(
-      ["string", "home_clinic servicing_clinic invoice_pims_id"],
-      ["date-time", "invoice_date"],
-      ["string", "invoice_line"],
-      ["number", "invoice_line_aje_delta_discounted invoice_line_aje_delta_gross"],
-      ["string", "invoice_line_pims_id pet pet_benefit product_code product_name"],
-      ["number", "qty_available_on_plan qty_consumed qty_in_plan qty_out_of_plan qty_remaining"],
-      ["number", "revenue_in_plan_total revenue_out_of_plan_total"],
-      ["number", "revenue_to_recognize_total revenue_to_recognize_per_unit"],
-      ["boolean!", "is_unlimited_benefit"],
-      ["string", "subscription"],
-      changed,
-      ["boolean!", "is_deleted"]
+      "string: home_clinic servicing_clinic invoice_pims_id; date-time: invoice_date; string: invoice_line",
+      "number: invoice_line_aje_delta_discounted invoice_line_aje_delta_gross",
+      "string: invoice_line_pims_id pet pet_benefit product_code product_name",
+      "number: qty_available_on_plan qty_consumed qty_in_plan qty_out_of_plan qty_remaining",
+      "number: revenue_in_plan_total revenue_out_of_plan_total",
+      "number: revenue_to_recognize_total revenue_to_recognize_per_unit; boolean!: is_unlimited_benefit",
+      "string: subscription; date-time!: created_at updated_at; boolean!: is_deleted"
     ),
     filters: {
       ...named("id pet subscription home_clinic product_code invoice_line"),
@@ -114,17 +103,10 @@ const shownResources: ReadonlyArray<Resource> = [
     name: "pet-benefits",
     get: "contract",
     fields: fieldsOf(
-      ["string", "pet subscription benefit_name benefit_description wellness_plan_name"],
-      ["boolean!", "is_addon"],
-      ["number", "revenue_to_recognize_per_unit retail_value provided remaining"],
-      ["boolean!", "is_unlimited"],
-      ["number", "rounding_addition"],
-      ["boolean!", "is_perk"],
-      ["number", "in_kind_discount"],
-      ["string", "parent_petbenefit"],
-      changed,
-      ["date-time", "inactivation_date activation_date"],
-      ["strings!", "product_ids"]
+      "string: pet subscription benefit_name benefit_description wellness_plan_name; boolean!: is_addon",
+      "number: revenue_to_recognize_per_unit retail_value provided remaining; boolean!: is_unlimited",
+      "number: rounding_addition; boolean!: is_perk; number: in_kind_discount; string: parent_petbenefit",
+      "date-time!: created_at updated_at; date-time: inactivation_date activation_date; strings!: product_ids"
     ),
     filters: {
       id: equals("id"),
@@ -140,19 +122,12 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "cancellation-payment-intents",
     fields: fieldsOf(
-      ["string", "clinic_name clinic_id"],
-      ["date-time", "date"],
-      ["boolean!", "discounted"],
-      ["number", "discounted_amount new_price percent_discount"],
-      ["string", "pet subscription wellnes_plan_name"],
-      ["number", "payments payment_amount"],
-      ["string", "payment_or_refund paymentIntent_or_refund_id"],
-      ["number", "total_benefits_consumed_at_retail_price total_benefits_consumed_at_discounted_price"],
-      ["string", "reason"],
-      ["number", "early_cancellation_fee"],
-      ["strings!", "refund_ids"],
-      ["boolean!", "isSucceeded IsTest"],
-      changed
+      "string: clinic_name clinic_id; date-time: date; boolean!: discounted",
+      "number: discounted_amount new_price percent_discount; string: pet subscription wellnes_plan_name",
+      "number: payments payment_amount; string: payment_or_refund paymentIntent_or_refund_id",
+      "number: total_benefits_consumed_at_retail_price total_benefits_consumed_at_discounted_price; string: reason",
+      "number: early_cancellation_fee; strings!: refund_ids; boolean!: isSucceeded IsTest",
+      "date-time!: created_at updated_at"
     ),
     filters: { ...named("id pet subscription"), clinic: equals("clinic_id"), ...changedSince }
   },
@@ -161,12 +136,9 @@ const shownResources: ReadonlyArray<Resource> = [
     name: "charges",
     get: "contract",
     fields: fieldsOf(
-      ["string", "home_clinic servicing_clinic invoice"],
-      ["number", "invoice_pims_id"],
-      ["string", "payment_method_id status"],
-      ["number", "original_amount current_amount net_paid paid_amount overpaid_amount"],
-      ["number", "outstanding_balance refunded_amount"],
-      changed
+      "string: home_clinic servicing_clinic invoice; number: invoice_pims_id; string: payment_method_id status",
+      "number: original_amount current_amount net_paid paid_amount overpaid_amount",
+      "number: outstanding_balance refunded_amount; date-time!: created_at updated_at"
     ),
     filters: {
       id: equals("id"),
@@ -183,13 +155,13 @@ const shownResources: ReadonlyArray<Resource> = [
     name: "charge-payments",
     search: "provisional",
     get: "contract",
-    fields: fieldsOf(["string", "currency status"], ["number", "amount"], ["string", "charge"], changed),
+    fields: fieldsOf("string: currency status; number: amount; string: charge; date-time!: created_at updated_at"),
     filters: { ...named("id charge status"), ...changedSince }
   },
   {
     ...shown,
     name: "charge-refunds",
-    fields: fieldsOf(["date-time", "refund_date"], ["number", "amount"], ["string", "charge"], changed),
+    fields: fieldsOf("date-time: refund_date; number: amount; string: charge; date-time!: created_at updated_at"),
     filters: { ...named("id charge"), ...changedSince }
   },
   {
@@ -197,9 +169,8 @@ const shownResources: ReadonlyArray<Resource> = [
     name: "products",
     orderedBy: "modified_at",
     fields: fieldsOf(
-      ["string", "clinic product_code pims_id product_name"],
-      ["number", "retail_price member_price member_cancellation_price"],
-      ["date-time!", "created_at modified_at"]
+      "string: clinic product_code pims_id product_name",
+      "number: retail_price member_price member_cancellation_price; date-time!: created_at modified_at"
     ),
     filters: { ...named("id clinic product_code pims_id product_name"), modified_since: since("modified_at") }
   },
@@ -207,32 +178,24 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "clinics",
     orderedBy: "created_at",
-    fields: fieldsOf(["string", "clinic_pims_id name time_zone url organization"]),
+    fields: fieldsOf("string: clinic_pims_id name time_zone url organization"),
     filters: named("id clinic_pims_id name")
-  }
-]
-
-/** Those that the contract only names: their fields and filters as they were decided. */
-const decidedResources: ReadonlyArray<Resource> = [
+  },
   {
     name: "organization",
     record: "provisional",
     get: "provisional",
     orderedBy: "updated_at",
-    fields: fieldsOf(["string", "name"], changed),
+    fields: fieldsOf("string: name; date-time!: created_at updated_at"),
     filters: {}
   },
   {
     ...decided,
     name: "invoices",
     fields: fieldsOf(
-      ["string", "home_clinic servicing_clinic client_id pet invoice_pims_id"],
-      ["date-time", "invoice_date"],
-      ["string", "status"],
-      ["number", "subtotal discount tax total"],
-      ["boolean!", "is_deleted"],
-      ["date-time", "deleted_at"],
-      changed
+      "string: home_clinic servicing_clinic client_id pet invoice_pims_id; date-time: invoice_date; string: status",
+      "number: subtotal discount tax total; boolean!: is_deleted; date-time: deleted_at",
+      "date-time!: created_at updated_at"
     ),
     filters: {
       id: equals("id"),
@@ -246,11 +209,9 @@ const decidedResources: ReadonlyArray<Resource> = [
     ...decided,
     name: "invoice-lines",
     fields: fieldsOf(
-      ["string", "invoice clinic pet invoice_line_pims_id product_code product_name"],
-      ["number", "quantity unit_price discount total"],
-      ["boolean!", "is_deleted"],
-      ["date-time", "deleted_at"],
-      changed
+      "string: invoice clinic pet invoice_line_pims_id product_code product_name",
+      "number: quantity unit_price discount total; boolean!: is_deleted; date-time: deleted_at",
+      "date-time!: created_at updated_at"
     ),
     filters: {
       ...named("id invoice clinic pet product_code"),
@@ -262,10 +223,8 @@ const decidedResources: ReadonlyArray<Resource> = [
     ...decided,
     name: "pets",
     fields: fieldsOf(
-      ["string", "name species breed sex"],
-      ["date", "date_of_birth"],
-      ["string", "clinic client_id"],
-      changed
+      "string: name species breed sex; date: date_of_birth; string: clinic client_id",
+      "date-time!: created_at updated_at"
     ),
     filters: { ...named("id clinic client_id species"), ...changedSince }
   },
@@ -273,12 +232,8 @@ const decidedResources: ReadonlyArray<Resource> = [
     ...decided,
     name: "subscriptions",
     fields: fieldsOf(
-      ["string", "pet clinic plan_name status"],
-      ["date-time", "start_date end_date cancelled_at"],
-      ["number", "price"],
-      ["string", "billing_frequency"],
-      ["boolean!", "auto_renew"],
-      changed
+      "string: pet clinic plan_name status; date-time: start_date end_date cancelled_at; number: price",
+      "string: billing_frequency; boolean!: auto_renew; date-time!: created_at updated_at"
     ),
     filters: { ...named("id pet clinic status"), ...changedSince }
   },
@@ -286,22 +241,15 @@ const decidedResources: ReadonlyArray<Resource> = [
     ...decided,
     name: "payment-plans",
     fields: fieldsOf(
-      ["string", "subscription pet clinic status"],
-      ["number", "payment_amount"],
-      ["integer", "number_of_payments payments_made"],
-      ["string", "frequency"],
-      ["date-time", "next_payment_date"],
-      changed
+      "string: subscription pet clinic status; number: payment_amount; integer: number_of_payments payments_made",
+      "string: frequency; date-time: next_payment_date; date-time!: created_at updated_at"
     ),
     filters: { ...named("id subscription pet clinic status"), ...changedSince }
   },
   {
     ...decided,
     name: "charge-adjustments",
-    fields: fieldsOf(["string", "charge"], ["number", "amount"], ["string", "reason"], changed),
+    fields: fieldsOf("string: charge; number: amount; string: reason; date-time!: created_at updated_at"),
     filters: { ...named("id charge"), ...changedSince }
   }
 ]
-
-/** Every resource. */
-export const resources = [...shownResources, ...decidedResources]

@@ -46,13 +46,10 @@ class Started extends Context.Service<
   )
 }
 
-const node = join(import.meta.dirname, "../../../node_modules/.bin/node")
-
 /** How each example is run, and the programs that it needs. */
 const languages = [
   { language: "sh", file: "send.sh", command: "sh", needs: ["sh", "curl", "openssl", "od"] },
-  { language: "python", file: "send.py", command: "python3", needs: ["python3"] },
-  { language: "js", file: "send.mjs", command: node, needs: [node] }
+  { language: "python", file: "send.py", command: "python3", needs: ["python3"] }
 ] as const
 
 const lacks = (needs: ReadonlyArray<string>) =>

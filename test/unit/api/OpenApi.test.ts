@@ -9,7 +9,6 @@ import {
   endpoints,
   processorEndpoints,
   recordEndpoints,
-  searchable,
   taskEndpoints,
   taskFields
 } from "../../support/contract/Contract.ts"
@@ -283,19 +282,6 @@ it("a receipt has four statuses, and times of which one is nullable", () => {
   const { typeOf: typeIn } = schemasOf(intake)
   const times = ["scheduled_for", "received_at"].map((name) => typeIn(dig(properties, name)))
   assert.deepStrictEqual(times, ["date-time!", "date-time"])
-})
-
-it("the table of the documentation has every resource that can be searched, as search alone reads it", () => {
-  const rows = (document.info.description ?? "").match(/^\| .*/gm)?.slice(2) ?? []
-  assert.sameMembers(
-    rows.flatMap((row) => row.split(" | ", 1)[0]?.slice(2).split(", ") ?? []),
-    searchable.map(({ name }) => name)
-  )
-  assert.includeMembers(rows, [
-    "| clinics | not shown | none |  |",
-    "| products | `modified_at` | `modified_since` |  |",
-    "| consumption-logs | `updated_at` | `modified_since` or `updated_at_since` | `include_deleted` |"
-  ])
 })
 
 layer(layerIntake(layerMemory))("the intake", (test) => {

@@ -6,11 +6,9 @@ import * as Circuits from "../../../src/psp/Circuits.ts"
 import * as Psp from "../../../src/psp/PspPage.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
-const owner = { organization: "org", account: "a" }
-
 /** Five failures in a row. */
 const open = (breaker: ReturnType<typeof Circuits.makeBreaker>, key: string, time: number) =>
-  Array.makeBy(5, () => breaker.admit(key, owner, time)(false, time))
+  Array.makeBy(5, () => breaker.admit(key, "org", time)("fails", time))
 
 describe("a circuit", () => {
   it("is forgotten past ten thousand: the one that failed longest ago", () => {
@@ -26,51 +24,51 @@ describe("a circuit", () => {
     assert.deepStrictEqual(open(breaker, "a", 0), [undefined, undefined, undefined, undefined, "opened"])
     const until = (...times: ReadonlyArray<number>) => times.map((time) => breaker.untilNext("a", time))
     assert.deepStrictEqual(until(0, 1500, 4999, 5000), [5000, 3500, 1, 0])
-    breaker.admit("a", owner, 5000)
+    breaker.admit("a", "org", 5000)
     assert.deepStrictEqual(until(5400, 5999, 6000), [600, 1, 0])
     assert.strictEqual(breaker.untilNext("b", 0), 0)
   })
 
   it("ignores results of calls that were admitted before it opened or closed", () => {
     const breaker = Circuits.makeBreaker()
-    const calls = Array.makeBy(7, () => breaker.admit("a", owner, 0))
-    const results = calls.map((settle, index) => settle(index === 6, 4000))
+    const calls = Array.makeBy(7, () => breaker.admit("a", "org", 0))
+    const results = calls.map((settle, index) => settle(index === 6 ? "works" : "fails", 4000))
     assert.deepStrictEqual(results, [undefined, undefined, undefined, undefined, "opened", undefined, undefined])
     assert.strictEqual(breaker.untilNext("a", 4000), 5000)
-    const [hung, next] = [breaker.admit("a", owner, 9000), breaker.admit("a", owner, 10_000)]
-    assert.strictEqual(next(true, 10_000), "closed")
-    assert.isUndefined(hung(false, 17_000))
+    const [hung, next] = [breaker.admit("a", "org", 9000), breaker.admit("a", "org", 10_000)]
+    assert.strictEqual(next("works", 10_000), "closed")
+    assert.isUndefined(hung("fails", 17_000))
     assert.isFalse(breaker.isOpen("a"))
   })
 
   it("is closed by the first probe that succeeds, however late, and kept open by the first that fails", () => {
     const breaker = Circuits.makeBreaker()
     open(breaker, "a", 0)
-    const [first, second] = [breaker.admit("a", owner, 5000), breaker.admit("a", owner, 6000)]
-    assert.strictEqual(first(true, 12_000), "closed")
+    const [first, second] = [breaker.admit("a", "org", 5000), breaker.admit("a", "org", 6000)]
+    assert.strictEqual(first("works", 12_000), "closed")
     open(breaker, "a", 13_000)
-    assert.isUndefined(second(true, 13_500))
-    const [third, fourth] = [breaker.admit("a", owner, 18_000), breaker.admit("a", owner, 19_000)]
-    assert.isUndefined(third(false, 18_100))
+    assert.isUndefined(second("works", 13_500))
+    const [third, fourth] = [breaker.admit("a", "org", 18_000), breaker.admit("a", "org", 19_000)]
+    assert.isUndefined(third("fails", 18_100))
     assert.strictEqual(breaker.untilNext("a", 18_100), 5000)
-    assert.isUndefined(fourth(true, 19_500))
+    assert.isUndefined(fourth("works", 19_500))
     assert.isTrue(breaker.isOpen("a"))
   })
 })
 
+const fails = (blame: Psp.PspFailed["blame"]) => Effect.fail(new Psp.PspFailed({ blame, reason: "503" }))
+
 /** Calls by their results. */
 const results = {
   works: Effect.void,
-  refused: Effect.fail(new Psp.AccountFailed({ reason: "403" })),
-  erred: Effect.fail(new Psp.PspErred({ reason: "500" })),
-  unauthorized: Effect.fail(new Psp.AccountUnauthorized({ reason: "401" })),
-  down: Effect.fail(new Psp.PspUnavailable({ reason: "ECONNREFUSED" })),
+  account: fails("account"),
+  unclear: fails("unclear"),
+  psp: fails("psp"),
+  request: fails("request"),
   cursor: Effect.fail(new Psp.CursorUnknown()),
   disconnected: Effect.fail(new Psp.AccountDisconnected()),
   limited: Effect.fail(new Psp.RateLimited({ retryAfter: Duration.minutes(1) })),
-  parameter: Effect.fail(new Psp.PspRefused({ reason: "parameter" })),
   unconfigured: Effect.fail(new Psp.PspNotConfigured()),
-  hangs: Effect.timeoutOption(Effect.never, "8 seconds"),
   leavesEarly: Effect.never,
   leavesLate: Effect.never
 }
@@ -107,7 +105,7 @@ const stand = Effect.gen(function* () {
 const fiveOf = (who: string) => Array.makeBy(5, () => who).join(" ")
 
 describe("the circuit of an account", () => {
-  it.effect.each(["refused", "erred", "unauthorized", "leavesLate"] as const)(
+  it.effect.each(["account", "unclear", "leavesLate"] as const)(
     "is opened by five calls in a row that end so, and no other is: %s",
     (result) =>
       Effect.gen(function* () {
@@ -123,7 +121,7 @@ describe("the circuit of an account", () => {
       }).pipe(withRegistry)
   )
 
-  it.effect.each(["cursor", "disconnected", "limited", "parameter", "unconfigured", "leavesEarly", "works"] as const)(
+  it.effect.each(["cursor", "disconnected", "limited", "request", "unconfigured", "leavesEarly", "works"] as const)(
     "is not opened by any number of calls that end so, and neither is that of the processor: %s",
     (result) =>
       Effect.gen(function* () {
@@ -136,19 +134,13 @@ describe("the circuit of an account", () => {
 
 describe("the circuit of the processor", () => {
   it.effect.each([
-    ["down for one account", "down", "1a 1a 1a 1a 1a", false],
-    ["down for several accounts", "down", "1a 1b 1a 1b 1c", false],
-    ["down, and a call in between that works", "down", "1a 1a 1a 1a 1b:works 1a 1a 1a 1a", true],
-    ["down, and one in between that the account causes", "down", "1a 1a 1a 1a 1b:refused 1a 1a 1a 1a", true],
-    ["down, and one in between that it refuses", "down", "1a 1a 1a 1a 1b:parameter 1a 1a 1a 1a", true],
-    ["four of one organization", "erred", "1a 1a 1b 1c 1d 1e 1f", true],
-    ["four of one account", "erred", "1a 2a 3a 4a 5b", true],
-    ["three of one account, and one of another", "erred", "1a 1a 1a 1a 2b", true],
-    ["three of one account, and two of another", "erred", "1a 1a 1a 1a 2b 2b", false],
-    ["our key refused twice for one account", "unauthorized", "1a 2a 3b 3c 4d", true],
-    ["our key refused for five accounts of two organizations", "unauthorized", "1a 1b 1a 1b 1c 1d 2e 2f", false],
-    ["our key refused, and a call in between that works", "unauthorized", "1a 2b 1c 2d 1z:works 2e 1f 2a 1b", true],
-    ["our key refused, and another failure in between", "unauthorized", "1a 2b 1c 2d 1z:refused 2e 1f 2a 1b", true],
+    ["failures for one account", "psp", "1a 1a 1a 1a 1a", false],
+    ["a call in between that works", "psp", "1a 1a 1a 1a 1b:works 1a 1a 1a 1a", true],
+    ["one in between that the account causes", "psp", "1a 1a 1a 1a 1b:account 1a 1a 1a 1a", true],
+    ["one in between that the processor refuses", "psp", "1a 1a 1a 1a 1b:request 1a 1a 1a 1a", true],
+    ["unclear ones, four of one organization", "unclear", "1a 1a 1b 1c 1d 1e 1f 2b", true],
+    ["unclear ones, three of one organization", "unclear", "1a 1a 1b 1c 2b 2b", false],
+    ["accounts that fail", "account", "1a 2b 3c 4d 5e 6f 7g", true],
     ["accounts that hang", "leavesLate", "1a 2b 3c 4d 5e 6f 7g", true]
   ] as const)("is opened by five failures in a row that accounts alone cannot explain: %s", ([, result, calls, isUp]) =>
     Effect.gen(function* () {
@@ -163,9 +155,9 @@ describe("the circuit of the processor", () => {
   it.effect("is not kept open by an account whose own failures have been counted", () =>
     Effect.gen(function* () {
       const { calls, isUp } = yield* stand
-      yield* calls("1a 1a 1a 1a 2b 2b", "erred")
+      yield* calls("1a 1a 1a 1a 2b 2b", "unclear")
       yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(yield* calls("1a", "erred"), [true])
+      assert.deepStrictEqual(yield* calls("1a", "unclear"), [true])
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* calls("1y 1y", "works"), [true, true])
       assert.isTrue(yield* isUp)
@@ -176,12 +168,11 @@ describe("the circuit of the processor", () => {
 const outcomeOf: Partial<Record<Result, string>> = {
   works: "success",
   limited: "rate_limited",
-  down: "unavailable",
-  erred: "unavailable",
+  psp: "unavailable",
+  unclear: "unavailable",
   leavesEarly: "interrupted",
-  parameter: "refused",
-  refused: "account_failed",
-  unauthorized: "account_unauthorized",
+  request: "refused",
+  account: "account_failed",
   disconnected: "account_disconnected",
   cursor: "cursor_unknown"
 }
@@ -209,9 +200,9 @@ describe("metrics of the processor", () => {
         all["practice_data_processor_request_duration_seconds_count"]
       ])
       assert.deepStrictEqual(yield* state, [0, 0, 1, 0, 0])
-      yield* calls(`${fiveOf("1a")} 1a`, "refused")
+      yield* calls(`${fiveOf("1a")} 1a`, "account")
       assert.deepStrictEqual(yield* state, [0, 1, 1, 0, 5])
-      yield* calls(`${fiveOf("1b")} 1b`, "down")
+      yield* calls(`${fiveOf("1b")} 1b`, "psp")
       assert.deepStrictEqual(yield* state, [1, 1, 0, 1, 10])
       yield* TestClock.adjust("5 seconds")
       yield* calls("1a", "works")
