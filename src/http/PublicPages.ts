@@ -1,7 +1,7 @@
 /** The pages at `/` and `/docs`, without a key: where everything is, and the documentation of each API. */
 import { readFileSync } from "node:fs"
 import { Context, Effect, Record, Schema } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { Document } from "../api/openapi/Parsed.ts"
 import * as Documentation from "./Documentation.ts"
@@ -44,18 +44,23 @@ body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }`
 
 const respond = (html: string) => cacheable(secured(HttpServerResponse.html(html), "inline"))
 
-const page = (title: string, text: string) =>
-  respond(document(title, Html.markup(`<style>${style}</style>`), h("main")(markdown(text))))
+/** A page of markdown, with the script beside a documentation. */
+const page = (title: string, text: string, documentation = "") => {
+  const script = documentation !== "" && h("script", { src: `${documentation}/page.js`, defer: true })()
+  return respond(
+    document(title, [Html.markup(`<style>${style}</style>`), script], h("main", { id: "main" })(markdown(text)))
+  )
+}
 
-const demoText = (demo: ReadonlyArray<DemoKey>, host: string) => [
+const demoText = (demo: ReadonlyArray<DemoKey>) => [
   "## Demo data",
   "This service runs on its embedded database. Anyone may use the API keys below:",
-  `    curl -s http://${host}/api/v3/charges/search -H 'Authorization: Bearer ${demo[0]?.key}' \\
+  `    curl -s http://127.0.0.1:3000/api/v3/charges/search -H 'Authorization: Bearer ${demo[0]?.key}' \\
       -H 'Content-Type: application/json' -d '{"limit":2}'`,
   demo.map(({ key, organization }) => `- \`${key}\` ${organization}`).join("\n")
 ]
 
-const landingText = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
+const landingText = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>) =>
   [
     "# Practice Data",
     "The data of a veterinary wellness-plan business, for its partners.",
@@ -63,14 +68,10 @@ const landingText = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, ho
       `## ${name}`,
       `${about} [Documentation](${path}), [OpenAPI document](${openapi})`
     ]),
-    ...(demo.length > 0 ? demoText(demo, host) : []),
+    ...(demo.length > 0 ? demoText(demo) : []),
     "## Health",
     `[Health](${health.health}), [readiness](${health.ready})`
   ].join("\n\n")
-
-/** The host of a request, if it is one that may stand on the page. */
-const hostOf = ({ host }: HttpServerRequest.HttpServerRequest["headers"]) =>
-  host !== undefined && /^[\w.-]+(:\d+)?$|^\[[\da-f:]+\](:\d+)?$/i.test(host) ? host : "127.0.0.1:3000"
 
 /** Serves `/`: a page for browsers, JSON for others. */
 export const landing = (served: Served) =>
@@ -85,11 +86,12 @@ export const landing = (served: Served) =>
           demo_keys: Object.fromEntries(demo.map(({ key, organization }) => [organization, key]))
         })
       })
+      const html = page("Practice Data", landingText(shown, demo), shown[0]?.documentation)
       yield* router.add("GET", "/", ({ headers }) =>
-        (headers["accept"]?.includes("text/html") === true
-          ? page("Practice Data", landingText(shown, demo, hostOf(headers)))
-          : Effect.succeed(json)
-        ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
+        Effect.map(
+          headers["accept"]?.includes("text/html") === true ? html : Effect.succeed(json),
+          HttpServerResponse.setHeader("vary", "accept")
+        )
       )
     })
   )
@@ -129,7 +131,7 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
         })
       )
       yield* router.add("GET", "/docs", Effect.flatten(docs))
-      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md")))
+      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md"), "."))
       for (const [name, { source, type }] of Record.toEntries(files)) {
         const text = HttpServerResponse.text(read(source), { contentType: `${type}; charset=utf-8` })
         yield* router.add("GET", `/docs/${name}`, cacheable(secured(text, "inline")))
