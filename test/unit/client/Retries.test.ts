@@ -287,4 +287,10 @@ describe("changes", () => {
     assert.match(sent.at(-1)?.body ?? "", /"wait":20/)
     assert.strictEqual(vi.getTimerCount(), 0)
   })
+
+  it("that are followed wait at least a second", async () => {
+    const { fetch, sent } = steps(page("1", false))
+    await patient(fetch).charges.changes(null, { follow: true, wait: 0 }).next()
+    assert.match(sent[0]?.body ?? "", /"wait":1\}/)
+  })
 })
