@@ -198,7 +198,8 @@ export class OrderedServer extends Server {
     response.once("close", () => {
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
-      connection.deadline = performance.now() + this.#longestIdle
+      // A refused connection keeps its own.
+      connection.deadline = Math.min(connection.deadline, performance.now() + this.#longestIdle)
       this.#next(connection)
     })
   }
