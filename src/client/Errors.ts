@@ -35,29 +35,26 @@ export class PracticeDataError extends Error implements ErrorDetails {
   }
 }
 
+// A bundler that shortens names would shorten that of the class.
+const named = (name: string) =>
+  class extends PracticeDataError {
+    override readonly name = name
+  }
+
 /** 400: a number out of range, a missing or blank id, a damaged cursor, a clinic without a connected account. */
-export class BadRequestError extends PracticeDataError {
-  override readonly name: string = "BadRequestError"
-}
+export class BadRequestError extends named("BadRequestError") {}
 
 /** 401: the API key, or the signature of a delivery, is missing or invalid. */
-export class AuthenticationError extends PracticeDataError {
-  override readonly name: string = "AuthenticationError"
-}
+export class AuthenticationError extends named("AuthenticationError") {}
 
 /** 404: the organization has no such record. The 404 of a proxy or of another path is an `UnexpectedResponseError`. */
-export class NotFoundError extends PracticeDataError {
-  override readonly name: string = "NotFoundError"
-}
+export class NotFoundError extends named("NotFoundError") {}
 
 /** 410: the order of changes that the cursor belongs to has ended. Start again without a cursor, with an empty copy. */
-export class CursorExpiredError extends PracticeDataError {
-  override readonly name: string = "CursorExpiredError"
-}
+export class CursorExpiredError extends named("CursorExpiredError") {}
 
 /** 422: the request does not have the shape that the endpoint takes. */
-export class InvalidRequestError extends PracticeDataError {
-  override readonly name: string = "InvalidRequestError"
+export class InvalidRequestError extends named("InvalidRequestError") {
   /** Every fault of the request: its place, its message and its kind. */
   readonly faults: ReadonlyArray<ValidationError>
 
@@ -68,34 +65,22 @@ export class InvalidRequestError extends PracticeDataError {
 }
 
 /** 429: the organization sends more requests than it may. Try again after `retryAfter`. */
-export class RateLimitError extends PracticeDataError {
-  override readonly name: string = "RateLimitError"
-}
+export class RateLimitError extends named("RateLimitError") {}
 
 /** 503: a store or the payment processor is down or busy. Try again after `retryAfter`. */
-export class ServiceUnavailableError extends PracticeDataError {
-  override readonly name: string = "ServiceUnavailableError"
-}
+export class ServiceUnavailableError extends named("ServiceUnavailableError") {}
 
 /** Any other status from 500 on: a bug of the service, or a gateway before it that cannot reach it. */
-export class ServerError extends PracticeDataError {
-  override readonly name: string = "ServerError"
-}
+export class ServerError extends named("ServerError") {}
 
 /**
  * A response that the service does not give: of a proxy or another server, of a path that the service does not have,
  * redirected, cut off, or too large. The message has the whole URL. Check `baseUrl`.
  */
-export class UnexpectedResponseError extends PracticeDataError {
-  override readonly name: string = "UnexpectedResponseError"
-}
+export class UnexpectedResponseError extends named("UnexpectedResponseError") {}
 
 /** The service cannot be reached, or the connection broke. `cause` is the error of `fetch`. */
-export class ConnectionError extends PracticeDataError {
-  override readonly name: string = "ConnectionError"
-}
+export class ConnectionError extends named("ConnectionError") {}
 
 /** No whole response came within the timeout. */
-export class TimeoutError extends PracticeDataError {
-  override readonly name: string = "TimeoutError"
-}
+export class TimeoutError extends named("TimeoutError") {}

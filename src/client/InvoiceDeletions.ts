@@ -2,7 +2,7 @@
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
 import { send } from "./Request.ts"
-import { type Answer, answerOf, isObject, type WithResponse } from "./Response.ts"
+import { type Answer, isText, reading } from "./Response.ts"
 
 /** Options of the sender. */
 export interface InvoiceDeletionsOptions extends ClientOptions {
@@ -23,15 +23,12 @@ export interface SendOptions extends RequestOptions {
 
 const path = "/api/v1/invoice-deletions"
 
-const checkedOrganization = (organization: string) => {
-  if (/^[\x21-\x7e]{1,128}$/.test(organization)) return organization
-  throw new TypeError("organization must have 1 to 128 visible ASCII characters")
-}
+// Where it begins or ends with a space, a header loses it.
+const printable = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
-// A header loses the spaces at its ends.
-const checkedKey = (key: string) => {
-  if (/^[\x20-\x7e]{1,36}$/.test(key) && key.trim() === key) return key
-  throw new TypeError("idempotencyKey must have 1 to 36 printable ASCII characters, and no space at its ends")
+const checked = (name: string, text: string, longest: number) => {
+  if (printable.test(text) && text.length <= longest) return text
+  throw new TypeError(`${name} must have 1 to ${longest} printable ASCII characters, and no space at its ends`)
 }
 
 /** The bytes of a signing secret. An error does not show the secret. */
@@ -57,8 +54,7 @@ const signed = async (secret: Uint8Array<ArrayBuffer>, id: string, body: string)
   }
 }
 
-const isReceipt = (json: unknown): json is DeliveryReceipt =>
-  isObject(json) && typeof json["status"] === "string" && typeof json["task_id"] === "string"
+const read = reading<DeliveryReceipt>({ status: isText, task_id: isText })
 
 /**
  * Sends deletions of invoices and invoice lines to the intake, signed if there is a secret.
@@ -75,7 +71,7 @@ export class InvoiceDeletions {
   /** Throws if an option is invalid. Nothing is sent. */
   constructor(options: InvoiceDeletionsOptions) {
     this.#settings = settingsOf(options)
-    this.#organization = checkedOrganization(options.organization)
+    this.#organization = checked("organization", options.organization, 128)
     this.#secret = options.secret === undefined ? undefined : bytesOf(options.secret)
   }
 
@@ -85,18 +81,13 @@ export class InvoiceDeletions {
    * `idempotencyKey`: after a 503, a timeout or a broken connection, send the delivery again with the same one.
    */
   send(deletions: InvoiceDeletionsRequest, options: SendOptions = {}): Answer<DeliveryReceipt> {
-    return answerOf(this.#deliver(deletions, options))
-  }
-
-  async #deliver(deletions: InvoiceDeletionsRequest, options: SendOptions): Promise<WithResponse<DeliveryReceipt>> {
-    const idempotencyKey = checkedKey(options.idempotencyKey ?? crypto.randomUUID())
+    const { idempotencyKey = crypto.randomUUID() } = options
     const secret = this.#secret
     const headers = async (body: string) => ({
       "x-organization-id": this.#organization,
-      "idempotency-key": idempotencyKey,
+      "idempotency-key": checked("idempotencyKey", idempotencyKey, 36),
       ...(secret !== undefined && (await signed(secret, idempotencyKey, body)))
     })
-    const read = (json: unknown) => (isReceipt(json) ? json : undefined)
-    return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options).withResponse()
+    return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options)
   }
 }

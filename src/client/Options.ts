@@ -36,6 +36,28 @@ export interface RequestOptions extends CommonOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Options of a walk of all pages. */
+export interface AllOptions extends RequestOptions {
+  /** The records of each page, from 2 to 1000, by default 1000; of the payment processor at most 100, the default. */
+  readonly pageSize?: number | undefined
+}
+
+/** Options of changes. */
+export interface ChangesOptions extends RequestOptions {
+  /** The most changes of a page, records and removals together; by default 1000. */
+  readonly limit?: number | undefined
+  /** The seconds, at most 20, for which the service waits for a change; by default 0; with `follow` at least 1, by default 20. */
+  readonly wait?: number | undefined
+  /** Continues when there are no more changes yet, until the loop is left or the signal is aborted. */
+  readonly follow?: boolean | undefined
+}
+
+/** Options of the changes of all resources. */
+export interface AllChangesOptions extends ChangesOptions {
+  /** The names of resources, as in the API's paths; by default all. One that is new to the cursor begins with a reset. */
+  readonly resources?: ReadonlyArray<string> | undefined
+}
+
 /** Options that both clients have. */
 export interface ClientOptions extends CommonOptions {
   /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
@@ -61,13 +83,13 @@ const longestTimeout = 2_000_000_000
 
 /** The address before `/api`. No message shows a URL, which may hold a password. */
 const originOf = (baseUrl: string) => {
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError("baseUrl must be an address such as https://practice-data.example")
+  const { hash, origin, password, pathname, protocol, search, username } = new URL(
+    URL.canParse(baseUrl) ? baseUrl : "none:"
+  )
+  if (!/^https?:$/.test(protocol) || `${username}${password}${search}${hash}` !== "") {
+    throw new TypeError("baseUrl must be an address such as https://practice-data.example, without a user or a query")
   }
-  if (url.username !== "" || url.password !== "") throw new TypeError("baseUrl must not have a user or a password")
-  if (url.search !== "" || url.hash !== "") throw new TypeError("baseUrl must not have a query or a fragment")
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
+  return `${origin}${pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
 }
 
 /** The settings of a request. */

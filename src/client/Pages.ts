@@ -1,30 +1,40 @@
 /** Walks page after page: all records of a search, all objects of a live read, and changes. */
 import { PracticeDataError } from "./Errors.ts"
-import type { RequestOptions } from "./Options.ts"
-import { pause, type Sent } from "./Request.ts"
-import type { AllChangesOptions, AllOptions, AnyRecord, ResourceInfo } from "./Resource.ts"
+import type { AllChangesOptions, AllOptions, RequestOptions } from "./Options.ts"
+import { pause } from "./Request.ts"
 import { type Answer, type Read, readBody, readLive } from "./Response.ts"
 
-export type Post = <A>(
-  path: string,
-  body: object,
-  read: Read<A>,
-  options?: RequestOptions,
-  more?: Pick<Sent<A>, "held" | "onHeaders">
-) => Answer<A>
+/** An operation of a resource. `search` comes with `all`. */
+export type Verb = "search" | "get" | "changes"
+
+/** A resource of the API. */
+export interface ResourceInfo {
+  /** Its name in the API's paths. */
+  readonly name: string
+  readonly verbs: ReadonlyArray<Verb>
+  /** The field that identifies a record. */
+  readonly id: string
+  /** The field that a search is ordered by, where records show it. */
+  readonly time?: string
+  /** The filter for records from such a time on. */
+  readonly since?: string
+  /** True if it is read live from the payment processor, by `starting_after`. */
+  readonly live?: boolean
+}
+
+/** A record of any resource. */
+export interface AnyRecord {
+  readonly [field: string]: unknown
+}
+
+/** Sends a request to a path of the data API. The service may hold its response for the last number of milliseconds. */
+export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Answer<A>
 
 const largestPage = 1000
 const largestLivePage = 100
 
 /** The last records whose ids are kept, so that memory is bounded. */
 const remembered = 10_000
-
-/** A walk sets these itself. */
-const refusePaging = (filters: Readonly<Record<string, unknown>>): void => {
-  const given = ["limit", "offset", "starting_after"].find((name) => filters[name] !== undefined)
-  if (given === undefined) return
-  throw new TypeError(`all does not take ${given}: it reads all pages, of pageSize records each`)
-}
 
 /**
  * Every record that satisfies the filters, in their order. Each page starts at the time of the last record and overlaps
@@ -40,22 +50,17 @@ export async function* walk<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
-  refusePaging({ ...filters })
   const { pageSize = largestPage } = options
-  // Pages overlap by one record, so a page of one would never advance.
-  if (!Number.isInteger(pageSize) || pageSize < 2 || pageSize > largestPage) {
-    throw new RangeError(`pageSize must be an integer from 2 to ${largestPage}`)
-  }
-  const idOf = (record: AnyRecord) => String(record[id])
+  if (pageSize < 2) throw new RangeError("pageSize must be 2 or more: pages overlap by one record")
   const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))
-  const known = new Map<string, string>()
-  const knows = (record: AnyRecord) => known.get(idOf(record)) === timeOf(record)
+  const known = new Map<unknown, string>()
+  const knows = (record: AnyRecord) => known.get(record[id]) === timeOf(record)
   let reached: string | undefined
   let from: object = filters
   let offset = 0
   for (;;) {
     const request = { ...from, limit: pageSize, offset }
-    const page = await post(`/${name}/search`, request, readBody<Item & AnyRecord>, options)
+    const page = await post(`/${name}/search`, request, readBody<Item & AnyRecord>(), options)
     const [first] = page
     if (offset > 0 && (first === undefined || !knows(first))) {
       offset = Math.max(0, offset - Math.floor(pageSize / 2))
@@ -71,14 +76,11 @@ export async function* walk<Item>(
     if (isLater) {
       reached = timeOf(last)
       from = { ...filters, [since]: reached }
-      known.clear()
     }
-    for (const record of page) if (!isLater || timeOf(record) === reached) known.set(idOf(record), timeOf(record))
-    offset = isLater ? known.size - 1 : offset + page.length - 1
-    for (const oldest of known.keys()) {
-      if (known.size <= remembered) break
-      known.delete(oldest)
-    }
+    const passed = isLater ? page.filter((record) => timeOf(record) === reached).length : offset + page.length
+    offset = passed - 1
+    for (const record of page) known.set(record[id], timeOf(record))
+    for (const oldest of Array.from(known.keys()).slice(0, -remembered)) known.delete(oldest)
   }
 }
 
@@ -89,12 +91,11 @@ export async function* walkLive<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
-  refusePaging({ ...filters })
   const path = `/${name}/search`
   let after: string | undefined
   for (;;) {
     const request = { ...filters, limit: options.pageSize ?? largestLivePage, starting_after: after }
-    const { data, has_more } = await post(path, request, readLive<Item & AnyRecord>, options)
+    const { data, has_more } = await post(path, request, readLive<Item & AnyRecord>(), options)
     const objects: Array<Item> = data
     yield* objects
     if (!has_more) return
@@ -128,39 +129,32 @@ export async function* changes<Page extends FeedPage>(
   { resources, ...options }: AllChangesOptions
 ): AsyncGenerator<Page, void, undefined> {
   const { follow = false, limit, signal } = options
-  const wait = options.wait ?? (follow ? longestWait : 0)
-  if (follow && wait < 1)
-    throw new RangeError(`wait must be from 1 to ${longestWait} seconds where changes are followed`)
+  const wait = follow ? Math.max(1, options.wait ?? longestWait) : (options.wait ?? 0)
   const left = new AbortController()
   const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
-  /** Asks for a page. The cursor of the next one comes before it. */
   const ask = (cursor: string | null | undefined) => {
-    let announce: ((next: string | null) => void) | undefined
-    const next = new Promise<string | null>((resolve) => (announce = resolve))
-    const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
-    const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
-    const end = () => announce?.(null)
-    void page.then(end, end)
-    return { cursor, next, page }
+    const page = post(path, { cursor, limit, wait, resources }, read, asking, wait * 1000)
+    // A failure is thrown where the page is awaited, unless the loop is left before.
+    page.catch(() => {})
+    return page
   }
   try {
-    for (let asked = ask(from); ;) {
+    let cursor = from
+    for (let asked = ask(cursor); ;) {
       const began = Date.now()
-      const { cursor } = asked
-      // The service reads it while this one arrives, is parsed and used.
-      const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
-      const page = await asked.page
+      const page = await asked
       const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
       if (page.cursor === cursor && (page.has_more || !isEmpty)) {
         throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
       }
+      cursor = page.cursor
+      // The service reads the next page while this one is used.
+      if (page.has_more) asked = ask(cursor)
       yield page
-      if (!page.has_more) {
-        if (!follow) return
-        if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
-      }
-      const following = await ahead
-      asked = following?.cursor === page.cursor ? following : ask(page.cursor)
+      if (page.has_more) continue
+      if (!follow) return
+      if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+      asked = ask(cursor)
     }
   } finally {
     left.abort()

@@ -1,20 +1,11 @@
 /** The client of the data API. */
 import { Resources, resources } from "./generated/resources.ts"
 import type { AllChanges } from "./generated/types.ts"
-import { type ClientOptions, type RequestOptions, settingsOf } from "./Options.ts"
-import { changes, type Post, walk, walkLive } from "./Pages.ts"
+import { type AllChangesOptions, type ClientOptions, settingsOf } from "./Options.ts"
+import { changes, type Post } from "./Pages.ts"
 import { send } from "./Request.ts"
-import type {
-  AllChangesOptions,
-  AnyRecord,
-  AnyResource,
-  ChangesOptions,
-  LiveResource,
-  Make,
-  ResourceInfo,
-  Searchable
-} from "./Resource.ts"
-import { readAllChanges, readBody, readChanges, readLive, readRecord } from "./Response.ts"
+import { anyResource, type AnyResource, makeWith } from "./Resource.ts"
+import { readAllChanges } from "./Response.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
@@ -32,53 +23,8 @@ const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
   const settings = settingsOf(options)
   const authorization = `Bearer ${checked(apiKey)}`
   const headers = () => Promise.resolve({ authorization })
-  return (path, body, read, requestOptions, more) =>
-    send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
-}
-
-const searching = <Item, Search extends object>(post: Post, info: ResourceInfo): Searchable<Item, Search> => ({
-  search: (request, options) => post(`/${info.name}/search`, request ?? {}, readBody<Item>, options),
-  all: (filters, options = {}) => walk<Item>(post, info, filters ?? {}, options)
-})
-
-const live = <Item, Search extends object>(post: Post, info: ResourceInfo): LiveResource<Item, Search> => ({
-  search: (request, options) => post(`/${info.name}/search`, request, readLive<Item>, options),
-  all: (filters, options = {}) => walkLive<Item>(post, info, filters, options)
-})
-
-const getting =
-  <Item>(post: Post, { id, name }: ResourceInfo) =>
-  (request: object, options?: RequestOptions) =>
-    post(`/${name}/get`, request, readRecord<Item>(id), options)
-
-const changesOf =
-  <Item>(post: Post, { name }: ResourceInfo) =>
-  (cursor?: string | null, options: ChangesOptions = {}) =>
-    changes(post, `/${name}/changes`, readChanges<Item>, cursor, options)
-
-/** Makes resources that read by `post`. */
-const makeWith = (post: Post): Make => ({
-  own: <Item>(info: ResourceInfo) => ({ get: (options) => getting<Item>(post, info)({}, options) }),
-  records: <Item, Search extends object>(info: ResourceInfo) => ({
-    ...searching<Item, Search>(post, info),
-    get: (id, options) => getting<Item>(post, info)({ id }, options),
-    changes: changesOf<Item>(post, info)
-  }),
-  live: (info) => live(post, info),
-  keyed: <Item, Search extends object>(info: ResourceInfo) => ({
-    ...searching<Item, Search>(post, info),
-    get: getting<Item>(post, info)
-  })
-})
-
-/** The search of a resource of any kind. */
-const searchingAny = (post: Post, info: ResourceInfo): Pick<AnyResource, "all" | "search"> => {
-  if (info.live !== true) return searching<AnyRecord, object>(post, info)
-  const { all, search } = live<AnyRecord, object>(post, info)
-  return {
-    search: (request = {}, options) => search(request, options).then(({ data }) => data),
-    all: (filters = {}, options) => all(filters, options)
-  }
+  return (path, body, read, requestOptions, held) =>
+    send(settings, { path: `/api/v3${path}`, body, headers, read, held }, requestOptions)
 }
 
 /**
@@ -117,16 +63,6 @@ export class PracticeData extends Resources {
   resource(name: string): AnyResource {
     const info = resources.find((resource) => resource.name === name)
     if (info === undefined) throw new RangeError(`There is no resource ${JSON.stringify(name)}`)
-    const post = this.#post
-    const { id, verbs } = info
-    const get = getting<AnyRecord>(post, info)
-    return {
-      ...info,
-      ...(verbs.includes("search") && searchingAny(post, info)),
-      ...(verbs.includes("get") && {
-        get: (key: string | object = {}, options) => get(typeof key === "string" ? { [id]: key } : key, options)
-      }),
-      ...(verbs.includes("changes") && { changes: changesOf<AnyRecord>(post, info) })
-    }
+    return anyResource(this.#post, info)
   }
 }

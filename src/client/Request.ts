@@ -25,58 +25,46 @@ export const pause = async (millis: number, signal: AbortSignal | undefined): Pr
 const largestBody = 64 * 1024 * 1024
 
 const textOf = async (response: Response, signal: AbortSignal): Promise<string> => {
+  const { body, status } = response
   // Some implementations of fetch have no bodies that can be streamed.
-  if (!response.body) return response.text()
-  const reader = response.body.getReader()
-  const decoder = new TextDecoder()
-  let text = ""
+  if (!body) return response.text()
   let size = 0
-  try {
-    for (;;) {
-      const { done, value } = await abortable(reader.read(), signal)
-      if (done) return text + decoder.decode()
-      size += value.byteLength
+  const limit = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform: (piece, controller) => {
+      size += piece.byteLength
       if (size > largestBody) {
-        const { status } = response
         throw new UnexpectedResponseError(`The response is larger than ${largestBody} bytes`, { status })
       }
-      text += decoder.decode(value, { stream: true })
+      controller.enqueue(piece)
     }
-  } catch (error) {
-    // The rest is not waited for.
-    void reader.cancel(error).catch(() => {})
-    throw error
-  }
+  })
+  return new Response(body.pipeThrough(limit, { signal })).text()
 }
 
-/** The reason of a failed connection, in the words of the deepest cause. */
-const reasonOf = (cause: unknown): string => {
-  let reason = ""
-  for (let at = cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
-    const code = "code" in at && typeof at.code === "string" ? at.code : undefined
-    // OpenSSL has places in its sources.
-    reason = at.message.includes(":SSL routines:") ? `TLS fails, ${code}` : at.message || code || reason
-  }
-  return reason || String(cause)
+/** The reason of a failed connection, in the words of its cause. */
+const reasonOf = (error: unknown): string => {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  if (!(cause instanceof Error)) return String(cause)
+  return cause.message || ("code" in cause ? String(cause.code) : cause.name)
 }
 
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
 const exchange = async (
-  { fetch, origin, timeout }: Settings,
-  { idempotencyKey, onHeaders, path }: Subject & Pick<Sent<unknown>, "onHeaders">,
+  { fetch, origin, ...settings }: Settings,
+  { held = 0, idempotencyKey, path }: Pick<Sent<unknown>, "held" | "idempotencyKey" | "path">,
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<Reply> => {
   signal?.throwIfAborted()
+  const timeout = settings.timeout + held
   const host = new URL(origin).origin
   const controller = new AbortController()
   const url = `${origin}${path}`
   const perform = async () => {
     const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
-    // A redirect that a browser hides from its page.
-    const status = response.type === "opaqueredirect" ? 302 : response.status
-    if (response.ok) onHeaders?.(response.headers)
-    return { url, status, headers: response.headers, text: await textOf(response, controller.signal) }
+    const { headers, status } = response
+    const requestId = headers.get("x-request-id") ?? undefined
+    return { url, status, headers, requestId, data: await textOf(response, controller.signal) }
   }
   const abort = () => controller.abort(signal?.reason)
   signal?.addEventListener("abort", abort, { once: true })
@@ -90,11 +78,8 @@ const exchange = async (
     if (cause instanceof UnexpectedResponseError) throw cause
     // A browser does not say whether it was the network or a missing permission.
     const hint = "document" in globalThis ? "; a page of another origin needs the service's CORS_ORIGINS" : ""
-    throw new ConnectionError(
-      `Cannot get a response from ${host}: ${reasonOf(cause)}${hint}`,
-      { idempotencyKey },
-      { cause }
-    )
+    const message = `Cannot get a response from ${host}: ${reasonOf(cause)}${hint}`
+    throw new ConnectionError(message, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener("abort", abort)
@@ -131,14 +116,11 @@ export interface Sent<A> extends Subject {
   readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
   readonly read: Read<A>
   /** The milliseconds for which the service may hold the response back, beyond the timeout. */
-  readonly held?: number
-  /** Called with the headers of a success, before its body has come. */
-  readonly onHeaders?: (headers: Headers) => void
+  readonly held?: number | undefined
 }
 
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {
   const settings = settingsWith(client, options)
-  const held = { ...settings, timeout: settings.timeout + (sent.held ?? 0) }
   const { signal } = options
   const body = stringify(sent.body)
   for (let retries = 0; ; retries += 1) {
@@ -151,7 +133,7 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
         attempt: retries + 1,
         milliseconds: Date.now() - began,
         status: reply?.status,
-        requestId: reply?.headers.get("x-request-id") ?? undefined,
+        requestId: reply?.requestId,
         error
       })
     try {
@@ -162,11 +144,11 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
         "content-type": "application/json",
         ...(await sent.headers(body))
       })
-      reply = await exchange(held, sent, { headers, body }, signal)
+      reply = await exchange(settings, sent, { headers, body }, signal)
       const data = resultOf(sent, sent.read, reply)
       report()
-      const { headers: received, status } = reply
-      return { data, status, headers: received, requestId: received.get("x-request-id") ?? undefined }
+      const { headers: received, requestId, status } = reply
+      return { data, status, headers: received, requestId }
     } catch (error) {
       report(error)
       const delay = retries < settings.maxRetries ? delayAfter(error, retries) : undefined

@@ -1,47 +1,10 @@
-/** The interfaces of resources. */
+/** The resources of the API: their interfaces, and how they are read. */
 import type { ChangesPage, LivePage } from "./generated/types.ts"
-import type { RequestOptions } from "./Options.ts"
-import type { Answer } from "./Response.ts"
+import type { AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
+import { type AnyRecord, changes, type Post, type ResourceInfo, walk, walkLive } from "./Pages.ts"
+import { type Answer, readBody, readChanges, readLive, readRecord } from "./Response.ts"
 
-/** An operation of a resource. `search` comes with `all`. */
-export type Verb = "search" | "get" | "changes"
-
-/** A resource of the API. */
-export interface ResourceInfo {
-  /** Its name in the API's paths. */
-  readonly name: string
-  readonly verbs: ReadonlyArray<Verb>
-  /** The field that identifies a record. */
-  readonly id: string
-  /** The field that a search is ordered by, where records show it. */
-  readonly time?: string
-  /** The filter for records from such a time on. */
-  readonly since?: string
-  /** True if it is read live from the payment processor, by `starting_after`. */
-  readonly live?: boolean
-}
-
-/** Options of a walk of all pages. */
-export interface AllOptions extends RequestOptions {
-  /** The records of each page, from 2 to 1000, by default 1000; of the payment processor at most 100, the default. */
-  readonly pageSize?: number | undefined
-}
-
-/** Options of changes. */
-export interface ChangesOptions extends RequestOptions {
-  /** The most changes of a page, records and removals together; by default 1000. */
-  readonly limit?: number | undefined
-  /** The seconds, at most 20, for which the service waits for a change; by default 0, with `follow` 20. */
-  readonly wait?: number | undefined
-  /** Continues when there are no more changes yet, until the loop is left or the signal is aborted. */
-  readonly follow?: boolean | undefined
-}
-
-/** Options of the changes of all resources. */
-export interface AllChangesOptions extends ChangesOptions {
-  /** The names of resources, as in the API's paths; by default all. One that is new to the cursor begins with a reset. */
-  readonly resources?: ReadonlyArray<string> | undefined
-}
+export type { ResourceInfo }
 
 /** The filters of a search without those that a walk of all its pages sets itself. */
 export type Filters<Search> = Omit<Search, "limit" | "offset" | "starting_after">
@@ -100,11 +63,6 @@ export interface KeyedResource<Item, Search, Key> extends Searchable<Item, Searc
   readonly get: (key: Key, options?: RequestOptions) => Answer<Item>
 }
 
-/** A record of any resource. */
-export interface AnyRecord {
-  readonly [field: string]: unknown
-}
-
 /** A resource that was looked up by its name, with the methods of its verbs. */
 export interface AnyResource extends ResourceInfo {
   /** One page. */
@@ -120,12 +78,55 @@ export interface AnyResource extends ResourceInfo {
   ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
 }
 
-/** Makes a resource of each kind. */
-export interface Make {
-  readonly own: <Item>(info: ResourceInfo) => OwnResource<Item>
-  readonly records: <Item, Search extends object>(info: ResourceInfo) => RecordResource<Item, Search>
-  readonly live: <Item, Search extends object>(info: ResourceInfo) => LiveResource<Item, Search>
-  readonly keyed: <Item, Search extends object, Key extends object>(
-    info: ResourceInfo
-  ) => KeyedResource<Item, Search, Key>
+/** All that a resource may be able to do that is not read live. */
+const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInfo) => ({
+  search: (request?: Search, options?: RequestOptions) =>
+    post(`/${info.name}/search`, request ?? {}, readBody<Item>(), options),
+  all: (filters?: Filters<Search>, options: AllOptions = {}) => walk<Item>(post, info, filters ?? {}, options),
+  get: (request: object, options?: RequestOptions) =>
+    post(`/${info.name}/get`, request, readRecord<Item>(info.id), options),
+  changes: (cursor?: string | null, options: ChangesOptions = {}) =>
+    changes(post, `/${info.name}/changes`, readChanges<Item>(), cursor, options)
+})
+
+/** Makes a resource of each kind, which reads by `post`. */
+export const makeWith = (post: Post) => ({
+  own: <Item>(info: ResourceInfo): OwnResource<Item> => ({
+    get: (options) => operationsOf<Item, object>(post, info).get({}, options)
+  }),
+  records: <Item, Search extends object>(info: ResourceInfo): RecordResource<Item, Search> => {
+    const { get, ...others } = operationsOf<Item, Search>(post, info)
+    return { ...others, get: (id, options) => get({ id }, options) }
+  },
+  live: <Item, Search extends object>(info: ResourceInfo): LiveResource<Item, Search> => ({
+    search: (request, options) => post(`/${info.name}/search`, request, readLive<Item>(), options),
+    all: (filters, options = {}) => walkLive<Item>(post, info, filters, options)
+  }),
+  keyed: <Item, Search extends object, Key extends object>(info: ResourceInfo): KeyedResource<Item, Search, Key> => {
+    const { all, get, search } = operationsOf<Item, Search>(post, info)
+    return { all, get, search }
+  }
+})
+
+export type Make = ReturnType<typeof makeWith>
+
+/** A resource of any kind, with the methods of its verbs. */
+export const anyResource = (post: Post, info: ResourceInfo): AnyResource => {
+  if (info.live === true) {
+    const { all, search } = makeWith(post).live<AnyRecord, object>(info)
+    return {
+      ...info,
+      search: (request = {}, options) => search(request, options).then(({ data }) => data),
+      all: (filters = {}, options) => all(filters, options)
+    }
+  }
+  const { all, changes: walkChanges, get, search } = operationsOf<AnyRecord, object>(post, info)
+  return {
+    ...info,
+    ...(info.verbs.includes("search") && { search, all }),
+    ...(info.verbs.includes("get") && {
+      get: (key = {}, options) => get(typeof key === "string" ? { [info.id]: key } : key, options)
+    }),
+    ...(info.verbs.includes("changes") && { changes: walkChanges })
+  }
 }

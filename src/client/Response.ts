@@ -1,6 +1,6 @@
 /** Reads responses: results, which can also show their response, and errors by their status. */
 import * as Errors from "./Errors.ts"
-import type { AllChanges, ChangesPage, ValidationError } from "./generated/types.ts"
+import type { AllChanges, ChangesPage, LivePage, ValidationError } from "./generated/types.ts"
 
 /** A result with the response that held it. */
 export interface WithResponse<A> {
@@ -44,12 +44,9 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** A response, read to its end. */
-export interface Reply {
+/** The text of a response, and the address that it came from. */
+export interface Reply extends WithResponse<string> {
   readonly url: string
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
 }
 
 /** The request of a response, as messages name it. */
@@ -61,7 +58,12 @@ export interface Subject {
 /** Reads the body of a success. Undefined: it is not such a body. */
 export type Read<A> = (json: unknown, headers: Headers) => A | undefined
 
-const isText = (value: unknown): value is string => typeof value === "string"
+export const isText = (value: unknown): value is string => typeof value === "string"
+
+const isFlag = (value: unknown) => typeof value === "boolean"
+
+const isListOf = <Item>(value: unknown, is: (item: unknown) => item is Item): value is Array<Item> =>
+  Array.isArray(value) && value.every(is)
 
 const isFault = (value: unknown): value is ValidationError =>
   isObject(value) && Array.isArray(value["loc"]) && isText(value["msg"]) && isText(value["type"])
@@ -89,44 +91,22 @@ const classes = new Map([
   [503, Errors.ServiceUnavailableError]
 ])
 
-/** Describes a body that the service does not give. JSON may hold records, which no log may show. */
-const notOurs = (text: string) => {
-  const line = text.slice(0, 500).replaceAll(/\s+/g, " ").trim()
-  const what = line === "" ? "an empty body" : `"${line.slice(0, 80)}"`
-  return `not a response of Practice Data, but ${parse(text) === undefined ? what : "other JSON"}`
-}
-
-const detailsOf = (subject: Subject, { headers, status }: Reply): Errors.ErrorDetails => ({
-  status,
-  requestId: headers.get("x-request-id") ?? undefined,
-  retryAfter: retryAfterOf(headers),
-  idempotencyKey: subject.idempotencyKey
-})
+/** Describes a response that the service does not give. Its body may hold records, which no log may show. */
+const notOurs = (headers: Headers) =>
+  `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`
 
 const messageOf = (from: string, { requestId, status }: Errors.ErrorDetails, detail: string) =>
   `${status} from ${from}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
 
-/** The error of a response that the service does not give. */
-const unexpected = (subject: Subject, reply: Reply) => {
-  const details = detailsOf(subject, reply)
-  const location = reply.headers.get("location")
-  const what =
-    reply.status >= 300 && reply.status < 400
-      ? `a redirect${location === null ? "" : ` to ${location}`}, which is not followed`
-      : notOurs(reply.text)
-  const advice = "Check the base URL, which ends before /api, and any proxy in between"
-  return new Errors.UnexpectedResponseError(messageOf(reply.url, details, `${what}. ${advice}`), details)
-}
-
-/** The error of a response with a status from 400 on. */
+/** The error of a response that is not a success, or not one of the service. */
 const failureOf = (subject: Subject, reply: Reply): Errors.PracticeDataError => {
-  const { headers, status, text } = reply
-  const json = parse(text)
+  const { data, headers, requestId, status, url } = reply
+  const json = parse(data)
   const body = isObject(json) ? json : {}
-  const details = detailsOf(subject, reply)
+  const details = { status, requestId, retryAfter: retryAfterOf(headers), idempotencyKey: subject.idempotencyKey }
   // A header of every error of the service's endpoints.
   const isOurs = headers.get("x-service") === "practice-data"
-  if (status === 422 && isOurs && Array.isArray(body["detail"]) && body["detail"].every(isFault)) {
+  if (isOurs && status === 422 && isListOf(body["detail"], isFault)) {
     const detail = summaryOf(body["detail"])
     const message = messageOf(subject.path, details, detail)
     return new Errors.InvalidRequestError(message, { ...details, detail }, body["detail"])
@@ -135,56 +115,67 @@ const failureOf = (subject: Subject, reply: Reply): Errors.PracticeDataError => 
   const said = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
   const detail = isText(said) ? said : undefined
   // A program may take a 404 for a record that is gone, so the service itself has to say so.
-  if (status !== 429 && status < 500 && (detail === undefined || !isOurs)) return unexpected(subject, reply)
-  const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
-  return new Class(messageOf(subject.path, details, detail ?? notOurs(text)), { ...details, detail })
+  if (status >= 500 || status === 429 || (status >= 400 && isOurs && detail !== undefined)) {
+    const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
+    return new Class(messageOf(subject.path, details, detail ?? notOurs(headers)), { ...details, detail })
+  }
+  const location = headers.get("location")
+  const what = location === null ? notOurs(headers) : `a redirect to ${location}, which is not followed`
+  const advice = "Check the base URL, which ends before /api, and any proxy in between"
+  return new Errors.UnexpectedResponseError(messageOf(url, details, `${what}. ${advice}`), details)
 }
 
 /** The result of a response. Throws the error of any other than a success. */
 export const resultOf = <A>(subject: Subject, read: Read<A>, reply: Reply): A => {
-  const { headers, status, text } = reply
-  if (status >= 400) throw failureOf(subject, reply)
-  const result = status >= 200 && status < 300 ? read(parse(text), headers) : undefined
-  if (result === undefined) throw unexpected(subject, reply)
+  const { data, headers, status } = reply
+  const result = status >= 200 && status < 300 ? read(parse(data), headers) : undefined
+  if (result === undefined) throw failureOf(subject, reply)
   return result
 }
 
-// The service is trusted to give records that are as its OpenAPI document says.
-const isRecord = <Item>(value: unknown): value is Item => isObject(value)
+const noMore = () => ({})
 
-const isListOf = <Item>(value: unknown, is: (item: unknown) => item is Item): value is Array<Item> =>
-  Array.isArray(value) && value.every(is)
+/**
+ * Reads an object with these fields, and more from the headers. The service is trusted to give the other fields as its
+ * OpenAPI document says.
+ */
+export const reading =
+  <A>(
+    fields: Readonly<Record<string, (value: unknown) => boolean>>,
+    more: (headers: Headers) => object = noMore
+  ): Read<A> =>
+  (json, headers) => {
+    const is = (value: unknown): value is A =>
+      isObject(value) && Object.entries(fields).every(([name, isValid]) => isValid(value[name]))
+    const value = isObject(json) ? { ...json, ...more(headers) } : undefined
+    return is(value) ? value : undefined
+  }
 
-export const readRecord =
-  <Item>(id: string): Read<Item> =>
-  (json) =>
-    isObject(json) && isText(json[id]) && isRecord<Item>(json) ? json : undefined
+const isList = (value: unknown) => isListOf(value, isObject)
 
-export const readBody = <Item>(json: unknown): Array<Item> | undefined =>
-  isObject(json) && isListOf(json["body"], isRecord<Item>) ? json["body"] : undefined
-
-export const readLive = <Item>(json: unknown): { data: Array<Item>; has_more: boolean } | undefined => {
-  const { data, has_more } = isObject(json) ? json : {}
-  return isListOf(data, isRecord<Item>) && typeof has_more === "boolean" ? { data, has_more } : undefined
-}
-
-export const readChanges = <Item>(json: unknown, headers: Headers): ChangesPage<Item> | undefined => {
-  const { body, cursor, has_more, removed } = isObject(json) ? json : {}
-  if (!isListOf(body, isRecord<Item>) || !isListOf(removed, isText)) return undefined
-  if (!isText(cursor) || typeof has_more !== "boolean") return undefined
-  const lag = Number(headers.get("x-changes-lag") ?? 0)
-  // An older service has no such header: a load is certainly complete only while nothing is held back.
-  const complete = (headers.get("x-changes-complete") ?? `${lag === 0}`) === "true"
-  return { body, removed, cursor, has_more, lag, complete }
-}
-
-// The service is trusted to give changes that are as its OpenAPI document says.
 const isChange = (value: unknown): value is AllChanges["body"][number] =>
   isObject(value) && isText(value["resource"]) && ("record" in value || "removed" in value || "reset" in value)
 
-export const readAllChanges = (json: unknown, headers: Headers): AllChanges | undefined => {
-  const { body, cursor, has_more, is_consistent, schema } = isObject(json) ? json : {}
-  if (!isListOf(body, isChange) || !isText(cursor) || !isText(schema)) return undefined
-  if (typeof has_more !== "boolean" || typeof is_consistent !== "boolean") return undefined
-  return { body, cursor, has_more, is_consistent, schema, lag: Number(headers.get("x-changes-lag") ?? 0) }
+const lagOf = (headers: Headers) => ({ lag: Number(headers.get("x-changes-lag") ?? 0) })
+
+const page = { cursor: isText, has_more: isFlag }
+
+export const readRecord = <Item>(id: string): Read<Item> => reading({ [id]: isText })
+
+export const readBody = <Item>(): Read<Array<Item>> => {
+  const read = reading<{ readonly body: Array<Item> }>({ body: isList })
+  return (json, headers) => read(json, headers)?.body
 }
+
+export const readLive = <Item>(): Read<LivePage<Item>> => reading({ data: isList, has_more: isFlag })
+
+export const readChanges = <Item>(): Read<ChangesPage<Item>> =>
+  reading({ ...page, body: isList, removed: (value) => isListOf(value, isText) }, (headers) => ({
+    ...lagOf(headers),
+    complete: headers.get("x-changes-complete") === "true"
+  }))
+
+export const readAllChanges: Read<AllChanges> = reading(
+  { ...page, body: (value) => isListOf(value, isChange), schema: isText, is_consistent: isFlag },
+  lagOf
+)

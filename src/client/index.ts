@@ -3,20 +3,16 @@ export * from "./Errors.ts"
 export { resources } from "./generated/resources.ts"
 export type * from "./generated/types.ts"
 export { InvoiceDeletions, type InvoiceDeletionsOptions, type SendOptions } from "./InvoiceDeletions.ts"
-export type { Attempt, ClientOptions, Fetch, RequestOptions } from "./Options.ts"
-export { PracticeData, type PracticeDataOptions } from "./PracticeData.ts"
 export type {
   AllChangesOptions,
   AllOptions,
-  AnyRecord,
-  AnyResource,
+  Attempt,
   ChangesOptions,
-  Filters,
-  KeyedResource,
-  LiveResource,
-  OwnResource,
-  RecordResource,
-  ResourceInfo,
-  Verb
-} from "./Resource.ts"
+  ClientOptions,
+  Fetch,
+  RequestOptions
+} from "./Options.ts"
+export type { AnyRecord, ResourceInfo, Verb } from "./Pages.ts"
+export { PracticeData, type PracticeDataOptions } from "./PracticeData.ts"
+export type { AnyResource, Filters, KeyedResource, LiveResource, OwnResource, RecordResource } from "./Resource.ts"
 export type { Answer, WithResponse } from "./Response.ts"

@@ -1,7 +1,7 @@
 /** A service for tests of code that uses the clients: records in memory, behind a `fetch`. */
 import { resources } from "./generated/resources.ts"
 import type { Fetch } from "./Options.ts"
-import type { AnyRecord } from "./Resource.ts"
+import type { AnyRecord } from "./Pages.ts"
 import { isObject } from "./Response.ts"
 
 /** A request as the service received it. */
@@ -29,30 +29,30 @@ const respond = (status: number, body: object, headers: Readonly<Record<string, 
 const refuse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
   respond(status, { detail }, headers)
 
-const paging = ["organization", "limit", "offset", "starting_after"]
+const notFilters = ["organization", "limit", "offset", "starting_after", "include_deleted"]
 
-const timeOf = (value: unknown) => (typeof value === "string" ? Date.parse(value) : Number.NaN)
+const timeOf = (value: unknown) => Date.parse(String(value))
 
-/** True if a record satisfies a filter: a time from or before, a flag, or an equal field. */
+/** True if a record satisfies a filter: a time from or before, or an equal field. */
 const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => {
-  if (value === null || value === undefined || paging.includes(name) || name === "include_deleted") return true
-  const [, field = name, bound] = /^(.*?)_?(since|before)$/.exec(name) ?? []
-  if (bound === undefined) return record[name] === value
-  const [at, limit] = [timeOf(record[field] ?? record[`${field}_at`]), timeOf(value)]
-  return bound === "since" ? at >= limit : at < limit
+  if (value === null || value === undefined || notFilters.includes(name)) return true
+  const [, field, bound] = /^(.+)_(since|before)$/.exec(name) ?? []
+  if (field === undefined) return record[name] === value
+  const at = timeOf(record[field] ?? record[`${field}_at`])
+  return bound === "since" ? at >= timeOf(value) : at < timeOf(value)
 }
 
 type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 
-const search = (name: string, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
+const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
   const found = records.filter((record) =>
-    Object.entries(request).every(([filter, value]) => satisfies(record, filter, value))
+    Object.entries(request).every(([name, value]) => satisfies(record, name, value))
   )
   const { limit = 100, offset = 0, starting_after: after } = request
   const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
-  const page = found.slice(start, start + Number(limit))
-  const isLive = name.startsWith("psp-")
-  return respond(200, isLive ? { data: page, has_more: start + page.length < found.length } : { body: page })
+  const end = start + Number(limit)
+  const page = found.slice(start, end)
+  return respond(200, isLive ? { data: page, has_more: end < found.length } : { body: page })
 }
 
 /** All changes at once; none after the cursor of the last response. */
@@ -69,18 +69,15 @@ const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
 
 const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
-const receive = (keys: Set<string>, { body, headers }: ReceivedRequest) => {
-  const key = headers.get("idempotency-key") ?? ""
-  const isKnown = keys.has(key)
-  keys.add(key)
+const receive = (isKnown: boolean, key: string, { invoice_lines, invoices }: AnyRecord) => {
   const now = new Date().toISOString()
   return respond(isKnown ? 200 : 202, {
     status: isKnown ? "duplicate" : "scheduled",
     task_id: `task-${key}`,
     scheduled_for: now,
     idempotency_key: key,
-    invoices_count: count(body["invoices"]),
-    invoice_lines_count: count(body["invoice_lines"]),
+    invoices_count: count(invoices),
+    invoice_lines_count: count(invoice_lines),
     received_at: now
   })
 }
@@ -99,16 +96,19 @@ export const fakeService = (records: Records = {}): FakeService => {
   const requests: Array<ReceivedRequest> = []
   const failures: Array<Response> = []
   const keys = new Set<string>()
-  const handle = (request: ReceivedRequest): Response => {
-    const { body, path } = request
-    if (path === "/api/v1/invoice-deletions") return receive(keys, request)
-    if (path === "/api/v3/changes") return changes(records, "", body)
-    const [, name = "", verb] = /^\/api\/v3\/([^/]+)\/(\w+)$/.exec(path) ?? []
+  const handle = ({ body, headers, path }: ReceivedRequest): Response => {
+    if (path === "/api/v1/invoice-deletions") {
+      const key = headers.get("idempotency-key") ?? ""
+      const isKnown = keys.has(key)
+      keys.add(key)
+      return receive(isKnown, key, body)
+    }
+    const [, name = "", verb] = /^\/api\/v3(?:\/([^/]+))?\/(\w+)$/.exec(path) ?? []
+    if (verb === "changes") return changes(records, name, body)
     const info = resources.find((resource) => resource.name === name)
     if (info === undefined) return refuse(404, "Not Found")
     const all = records[name] ?? []
-    if (verb === "search") return search(name, all, body)
-    if (verb === "changes") return changes(records, name, body)
+    if (verb === "search") return search(info.live === true, all, body)
     const found = all.find((record) => Object.entries(body).every(([field, value]) => record[field] === value))
     return found === undefined ? refuse(404, "No such record") : respond(200, found)
   }

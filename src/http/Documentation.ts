@@ -1,5 +1,5 @@
 /** The documentation of an API as a page, made of its OpenAPI document. */
-import { Array, Predicate, Record, String as Text } from "effect"
+import { Array, Record } from "effect"
 import { bodyOf, type Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, type Content, document as page, h, Html } from "./Html.ts"
 import { inline, markdown } from "./Markdown.ts"
@@ -56,20 +56,10 @@ const fieldsOf = (schema: JsonSchema, isRequest: boolean, prefix = ""): Readonly
 const fieldList = (title: string, fields: ReadonlyArray<Content>): Content =>
   fields.length > 0 && [h("h4")(title), h("dl")(fields)]
 
-const isSuccess = (status: string) => status.startsWith("2")
-
 const provisional = (isProvisional = false) => isProvisional && h("small")(" provisional")
 
 const section = (id: string, title: string, ...content: ReadonlyArray<Content>) =>
   h("section", { id })(h("h2")(title), content)
-
-/** A value as it stands in TypeScript. */
-const source = (value: unknown) =>
-  JSON.stringify(value, null, 1)
-    .replaceAll(/\n\s*/g, " ")
-    .replaceAll(/"(\w+)":/g, "$1:")
-    .replaceAll("[ ", "[")
-    .replaceAll(" ]", "]")
 
 /** A request with curl. Its variables are those of the quick start. */
 const curlExample = (method: string, path: string, operation: Operation, body: unknown): string => {
@@ -84,52 +74,26 @@ const curlExample = (method: string, path: string, operation: Operation, body: u
   return lines.join(" \\\n  ")
 }
 
-/** The same with our client, where it has a method for it. */
-const clientExample = ({ operationId }: Operation, body: unknown): string | undefined => {
-  const [name = "", verb] = operationId.split(".")
-  const resource = name.startsWith("psp") ? `psp.${Text.uncapitalize(name.slice(3))}` : name
-  if (resource === "changes") return `for await (const page of client.changes(cursor)) console.log(page)`
-  switch (verb) {
-    case "schedule":
-      return `await sender.send(${source(body)}, { idempotencyKey: "delivery-1" })`
-    case "changes":
-      return `for await (const page of client.${resource}.changes(cursor)) console.log(page)`
-    case "search":
-      return `await client.${resource}.search(${source(body)})`
-    case "get": {
-      const isById = Predicate.hasProperty(body, "id")
-      return `await client.${resource}.get(${isById ? source(body.id) : resource === "organization" ? "" : source(body)})`
-    }
-    default:
-      return undefined
-  }
-}
-
 const operationArticle = (document: Document, method: "GET" | "POST", path: string, operation: Operation): Html => {
   const { description = "", operationId, parameters, responses, summary = operationId } = operation
   const [{ url }] = document.servers
   const body = bodyOf(document, operation)?.content["application/json"]
   const example = body?.examples?.demo.value
-  const client = clientExample(operation, example)
   const request = body?.schema.$ref === undefined ? body?.schema : document.components.schemas[lastOf(body.schema.$ref)]
   const headers = parameters.map(({ description: about = "", name, required = false, schema }) =>
     field(name, [typeOf(schema), required && ", required"], about)
   )
-  const successes = Object.entries(responses).filter(([status]) => isSuccess(status))
-  const errors = Object.keys(responses).filter((status) => !isSuccess(status))
   return h("article", { id: operationId })(
     h("h3")(summary, provisional(operation["x-provisional"])),
     h("p")(h("code")(`${method} ${url}${path}`)),
     markdown(description),
     h("pre", { "data-request": true })(curlExample(method, `${url}${path}`, operation, example)),
-    client !== undefined && h("pre")(client),
     fieldList("Request headers", headers),
     fieldList("Request", fieldsOf(request ?? {}, true)),
-    h("h4")("Response"),
-    successes.map(([status, { content, description: about }]) =>
+    h("h4")("Responses"),
+    Object.entries(responses).map(([status, { content, description: about }]) =>
       h("p")(h("code")(status), " ", typeOf(content?.["application/json"].schema ?? {}), ": ", inline(about))
-    ),
-    h("p")(h("a", { href: "#errors" })("Errors"), `: ${errors.join(", ")}`)
+    )
   )
 }
 
@@ -139,20 +103,6 @@ const typeArticle = (schema: JsonSchema, name: string): Html =>
     schema.description !== undefined && h("p")(inline(schema.description)),
     h("dl")(fieldsOf(schema, false))
   )
-
-/** The errors of all operations by their status, each once. */
-const errorsOf = (operations: ReadonlyArray<Operation>) => {
-  const errors = operations.flatMap(({ responses }) =>
-    Object.entries(responses).flatMap(([status, { description }]) =>
-      isSuccess(status) ? [] : [`**${status}** ${description}`]
-    )
-  )
-  return h("ul")(
-    Array.dedupe(errors)
-      .toSorted()
-      .map((text) => h("li")(inline(text)))
-  )
-}
 
 /** The page of a document: with markdown at its start, the address of the script that sends requests, and a key. */
 export const render = (document: Document, start: string, script: string, key: string | undefined): string => {
@@ -166,7 +116,7 @@ export const render = (document: Document, start: string, script: string, key: s
       .filter(({ operation }) => operation.tags.includes(tag))
       .map(({ method, operation, path }) => operationArticle(document, method, path, operation))
   const headers = Object.entries(components.headers).map(([name, { description }]) => field(name, "", description))
-  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "types", "errors", "headers"]
+  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "types", "headers"]
   return page(
     info.title,
     [Html.markup(`<style>${style}</style>`), h("script", { src: script, defer: true })()],
@@ -184,7 +134,6 @@ export const render = (document: Document, start: string, script: string, key: s
       section("introduction", "Introduction", markdown(info.description)),
       tags.map(({ description = "", name }) => section(name, name, h("p")(inline(description)), articlesOf(name))),
       section("types", "Types", Object.values(Record.map(components.schemas, typeArticle))),
-      section("errors", "Errors", errorsOf(endpoints.map(({ operation }) => operation))),
       section("headers", "Headers of responses", h("dl")(headers))
     ),
     h("nav", { id: "contents", "aria-label": "Contents" })(

@@ -44,13 +44,9 @@ const endOf = (pattern: RegExp, text: string, at: number): number => {
   return pattern.test(text) ? pattern.lastIndex : at
 }
 
+const isInvalid = Schema.is(RequestInvalid)
+const missing = invalidAt(["body"], faults.missing)
 const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
-
-/** No schema knows a longer name, even with each character escaped. */
-const longestName = 6 * 64
-
-const nameOf = (json: string) =>
-  json.length > longestName ? undefined : json.includes("\\") ? String(JSON.parse(json)) : json.slice(1, -1)
 
 /** Reads a text from its start. Throws a `RequestInvalid` where it is not JSON. */
 class Reader {
@@ -110,35 +106,18 @@ class Reader {
     return json
   }
 
-  /** Reads an object or a list, whose members or items are read by `each`. */
-  #container(close: "}" | "]", each: () => void) {
+  /** Reads an object or a list. Returns it with the members or items that `each` returns. */
+  #container(open: "{" | "[", each: () => string | undefined) {
+    const close = open === "{" ? "}" : "]"
+    const parts: Array<string> = []
     this.#at += 1
     if (this.#next() === close) this.#at += 1
     else
-      do each()
-      while (this.#take(`,${close}`) === ",")
-  }
-
-  #object(fields: ReadonlyMap<string, Shape>, unknownLeft: number) {
-    const members = new Map<string, string>()
-    this.#container("}", () => {
-      const json = this.#name()
-      const name = nameOf(json)
-      const shape = name === undefined ? undefined : fields.get(name)
-      const value = this.#value(shape ?? {}, 0)
-      if (shape !== undefined) members.set(JSON.stringify(name), value)
-      else if (unknownLeft-- > 0) members.set(json, "null")
-    })
-    return `{${Array.from(members, ([name, value]) => `${name}:${value}`).join(",")}}`
-  }
-
-  #list(item: Shape) {
-    const items: Array<string> = []
-    this.#container("]", () => {
-      items.push(this.#value(item, 0))
-      if (++this.#items > this.#maximumItems) throw invalidAt(["body"], tooLong(this.#maximumItems, this.#items))
-    })
-    return `[${items.join(",")}]`
+      do {
+        const part = each()
+        if (part !== undefined) parts.push(part)
+      } while (this.#take(`,${close}`) === ",")
+    return `${open}${parts.join(",")}${close}`
   }
 
   /** Reads a value of any depth, and leaves it out. */
@@ -155,21 +134,30 @@ class Reader {
           continue
         }
       } else this.#scalar()
-      while (depth > 0) {
-        if (this.#take(isObject[depth] === 1 ? ",}" : ",]") !== ",") depth -= 1
-        else {
-          if (isObject[depth] === 1) this.#name()
-          break
-        }
-      }
+      while (depth > 0 && this.#take(isObject[depth] === 1 ? ",}" : ",]") !== ",") depth -= 1
+      if (depth > 0 && isObject[depth] === 1) this.#name()
     } while (depth > 0)
   }
 
-  #value({ fields, item }: Shape, unknownLeft: number): string {
+  #value({ fields, item }: Shape, unknownLeft = 0): string {
     const open = this.#next()
-    if (open === "{" && fields !== undefined) return this.#object(fields, unknownLeft)
-    if (open === "[" && item !== undefined) return this.#list(item)
     if (open !== "{" && open !== "[") return this.#scalar()
+    if (open === "{" && fields !== undefined) {
+      return this.#container(open, () => {
+        const name = this.#name()
+        const shape = fields.get(String(JSON.parse(name)))
+        const value = this.#value(shape ?? {})
+        if (shape !== undefined) return `${name}:${value}`
+        return unknownLeft-- > 0 ? `${name}:null` : undefined
+      })
+    }
+    if (open === "[" && item !== undefined) {
+      return this.#container(open, () => {
+        const value = this.#value(item)
+        if (++this.#items > this.#maximumItems) throw invalidAt(["body"], tooLong(this.#maximumItems, this.#items))
+        return value
+      })
+    }
     this.#skip()
     return open === "{" ? "{}" : "[]"
   }
@@ -180,21 +168,18 @@ class Reader {
   }
 }
 
-const isInvalid = Schema.is(RequestInvalid)
-const missing = invalidAt(["body"], faults.missing)
-
 /**
  * Prunes a text to what a schema looks at. Of members that the schema does not know, it keeps the names of the first
  * hundred in the outermost object, for the error response. Reading stops at one item too many.
  */
-export const prune = (text: string, { maximumItems, shape }: Wanted): Result.Result<string, RequestInvalid> => {
-  try {
-    return Result.succeed(new Reader(text, maximumItems).read(shape))
-  } catch (error) {
-    if (isInvalid(error)) return Result.fail(isMissing(text) ? missing : error)
-    throw error
-  }
-}
+export const prune = (text: string, { maximumItems, shape }: Wanted): Result.Result<string, RequestInvalid> =>
+  Result.try({
+    try: () => new Reader(text, maximumItems).read(shape),
+    catch: (error) => {
+      if (!isInvalid(error)) throw error
+      return isMissing(text) ? missing : error
+    }
+  })
 
 const anything: Wanted = { shape: {}, maximumItems: Infinity }
 

@@ -94,10 +94,6 @@ export class Listener extends Context.Service<
       const warn = Throttle.make("Connections are refused")
       server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
       if (options.isMeasured === true) yield* measure(server, options.maxConnections)
-      yield* Effect.sync(() => server.sweep()).pipe(
-        Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
-        Effect.forkScoped
-      )
       return Listener.of({ drain: (duration) => drain(server, duration) })
     })
     const { host, port, reusePort = false } = options

@@ -10,7 +10,7 @@ import { IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Iterable } from "effect"
-import { noResponse, refuse, refuseConnection, type Refused, requestIdOf } from "./Refusal.ts"
+import { noResponse, refuse } from "./Refusal.ts"
 
 export interface Limits {
   readonly maxConnections: number
@@ -25,8 +25,8 @@ export interface Limits {
 /** The maximum number of queued requests of all connections. A client that exceeds it is disconnected. */
 const maximumQueued = 10_000
 
-/** The sweeps in which a refused client can read the response: closing with unread bytes would reset the connection. */
-const sweepsToRead = 2
+/** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
+const lingering = 2000
 
 /** A turn of the event loop that is shorter, in milliseconds, had no socket to handle. */
 const quietTurn = 0.2
@@ -34,26 +34,24 @@ const quietTurn = 0.2
 /** The longest wait for a quiet turn, in milliseconds. */
 const longestWaitForQuiet = 250
 
-/** This many pieces of a body may have any size. Beyond them the average counts: each costs as much as 1000 bytes. */
-const freePieces = 256
-// Chunks of 32 bytes pass: some arrive in two pieces, where a read ends within them.
+/**
+ * Each piece of a body costs as much as 1000 bytes: 256 may have any size, beyond them the average counts. Chunks of 32
+ * bytes pass: some arrive in two pieces, where a read ends within them.
+ */
 const minimumAverage = 28
+const mostMissing = 256 * minimumAverage
 
 /** A request that reports a body in too many small pieces, and drops the rest. */
 class PieceLimitedRequest extends IncomingMessage {
   onTooManyPieces: ((request: IncomingMessage) => void) | undefined
-  #pieces = 0
-  #bytes = 0
-  #isRefused = false
+  /** The bytes that the pieces lack for the average. */
+  #missing = 0
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     // The parser pushes all that it has read, however often it is told to stop.
-    if (this.#isRefused) return true
-    if (!Buffer.isBuffer(piece)) return super.push(piece, encoding)
-    this.#pieces += 1
-    this.#bytes += piece.length
-    this.#isRefused = this.#pieces > freePieces && this.#bytes < this.#pieces * minimumAverage
-    if (!this.#isRefused) return super.push(piece, encoding)
+    if (this.#missing > mostMissing) return true
+    if (Buffer.isBuffer(piece)) this.#missing += minimumAverage - piece.length
+    if (this.#missing <= mostMissing) return super.push(piece, encoding)
     this.onTooManyPieces?.(this)
     return false
   }
@@ -67,12 +65,10 @@ interface Connection {
   readonly queue: Array<() => void>
   /** The bytes read when the last response was sent. */
   bytesRead: number
-  /** The sweeps since then that found no request. */
-  idleSweeps: number
+  /** When it is closed unless a request begins: bytes that never become a request keep it from being idle. */
+  deadline: number
   /** True if no more requests are accepted. */
   isRefused: boolean
-  /** The sweeps until it is closed. */
-  sweepsLeft: number
 }
 
 const statuses: Readonly<Record<string, number>> = {
@@ -102,10 +98,8 @@ const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): numbe
 const crowded = 0.75
 
 export class OrderedServer extends Server {
-  /** The interval of `sweep`, in milliseconds. */
-  readonly sweepInterval: number
   readonly #connections = new Map<Duplex, Connection>()
-  readonly #maximumIdleSweeps: number
+  readonly #longestIdle: number
   // One for all: with a closure for each request, five times as much outlived the young generation, measured.
   readonly #tooManyPieces = ({ socket }: IncomingMessage) => this.#fail("TOO_MANY_PIECES", socket)
   #queued = 0
@@ -129,10 +123,12 @@ export class OrderedServer extends Server {
       // A request to switch to another protocol is served as HTTP, and is the last of its connection.
       shouldUpgradeCallback: () => false
     })
-    this.sweepInterval = sweepInterval
     this.maxConnections = limits.maxConnections
     this.timeout = idleTimeout
-    this.#maximumIdleSweeps = Math.ceil((idleTimeout + headersTimeout) / sweepInterval) + 1
+    this.#longestIdle = idleTimeout + headersTimeout + sweepInterval
+    // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
+    const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
+    this.once("close", () => clearInterval(sweeping))
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
       const current = this.#connections.get(socket)?.current
@@ -167,12 +163,12 @@ export class OrderedServer extends Server {
     // node:http drops the bytes after it.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = event === "checkExpectation" ? 417 : refusalOf(request)
+    if (refusal !== undefined) return this.#refuse(connection, refusal, request)
     const begin = () => {
       // Its body was refused while it was queued: that response comes next.
       if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
-      if (refusal === undefined) super.emit(event, ...args)
-      else this.emit("refused", refuse(response, refusal))
+      super.emit(event, ...args)
     }
     if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining && !this.#isHolding)
       begin()
@@ -185,15 +181,8 @@ export class OrderedServer extends Server {
   }
 
   #open(socket: Socket) {
-    const connection: Connection = {
-      socket,
-      current: undefined,
-      queue: [],
-      bytesRead: 0,
-      idleSweeps: 0,
-      isRefused: false,
-      sweepsLeft: Infinity
-    }
+    const deadline = performance.now() + this.#longestIdle
+    const connection: Connection = { socket, current: undefined, queue: [], bytesRead: 0, deadline, isRefused: false }
     this.#connections.set(socket, connection)
     socket.once("close", () => {
       this.#connections.delete(socket)
@@ -203,12 +192,14 @@ export class OrderedServer extends Server {
 
   #begin(connection: Connection, response: ServerResponse) {
     connection.current = response
-    connection.idleSweeps = 0
+    connection.deadline = Infinity
     const isLast = this.#isDraining || this.#connections.size > this.maxConnections * crowded
     if (isLast && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
+      // A refused connection keeps its own.
+      connection.deadline = Math.min(connection.deadline, performance.now() + this.#longestIdle)
       this.#next(connection)
     })
   }
@@ -217,11 +208,8 @@ export class OrderedServer extends Server {
     const { queue, socket } = connection
     queue.push(begin)
     this.#queued += 1
-    if (this.#queued <= maximumQueued) return void socket.pause()
-    const requestId = requestIdOf(request?.headers["x-request-id"])
-    const address = socket.remoteAddress
-    this.emit("refused", { status: noResponse, requestId, request, address, bytes: 0 } satisfies Refused)
-    socket.destroy()
+    if (this.#queued <= maximumQueued) socket.pause()
+    else this.emit("refused", refuse(socket, noResponse, request))
   }
 
   #next(connection: Connection) {
@@ -248,26 +236,29 @@ export class OrderedServer extends Server {
       return
     }
     if (connection.isRefused) return
-    connection.isRefused = true
     const { current } = connection
-    const isEarlier = current !== undefined && current.req.complete
-    const request = isEarlier ? undefined : current?.req
-    const respond = () => {
-      connection.sweepsLeft = sweepsToRead
-      this.emit("refused", refuseConnection(connection.socket, statuses[code] ?? 400, request))
-    }
-    // The responses to the requests before it come first.
-    if (isEarlier || connection.queue.length > 0) this.#enqueue(connection, respond, request)
-    else if (current?.headersSent === true) socket.destroy()
-    else respond()
+    const request = current?.req.complete === false ? current.req : undefined
+    if (request !== undefined && current?.headersSent === true) socket.destroy()
+    else this.#refuse(connection, statuses[code] ?? 400, request)
   }
 
-  /** Closes connections whose bytes keep them from being idle and never become a request. */
-  sweep() {
-    for (const connection of this.#connections.values()) {
-      connection.sweepsLeft -= 1
-      if (connection.current === undefined && connection.queue.length === 0) connection.idleSweeps += 1
-      if (connection.idleSweeps > this.#maximumIdleSweeps || connection.sweepsLeft < 0) connection.socket.destroy()
+  /** Refuses a request after the responses to those before it, and accepts no more of its connection. */
+  #refuse(connection: Connection, status: number, request: IncomingMessage | undefined) {
+    connection.isRefused = true
+    const respond = () => {
+      connection.deadline = performance.now() + lingering
+      this.emit("refused", refuse(connection.socket, status, request))
+    }
+    const { current, queue } = connection
+    if ((current === undefined || current.req === request) && queue.length === 0) respond()
+    else this.#enqueue(connection, respond, request)
+    return true
+  }
+
+  #sweep() {
+    const now = performance.now()
+    for (const { deadline, queue, socket } of this.#connections.values()) {
+      if (deadline < now && queue.length === 0) socket.destroy()
     }
   }
 

@@ -1,13 +1,12 @@
 /** The pages at `/` and `/docs`, without a key: where everything is, and the documentation of each API. */
-import { hash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Context, Effect, Record, Schema } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { Document } from "../api/openapi/Parsed.ts"
 import * as Documentation from "./Documentation.ts"
 import { markdown } from "./Markdown.ts"
-import { baseStyle, cacheable, type Content, document, h, Html, secured } from "./Html.ts"
+import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -41,45 +40,38 @@ export type Served = Readonly<Record<keyof typeof apis, boolean>>
 const health = { health: "/api/v1/health", ready: "/api/v1/health/ready" }
 
 const style = `${baseStyle}
-body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }
-.links { display: flex; gap: 1.25rem }`
+body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }`
 
 const respond = (html: string) => cacheable(secured(HttpServerResponse.html(html), "inline"))
 
-const page = (title: string, ...content: ReadonlyArray<Content>) =>
-  respond(document(title, Html.markup(`<style>${style}</style>`), h("main")(content)))
-
-const section = (title: string, ...content: ReadonlyArray<Content>) => h("section")(h("h2")(title), content)
-
-const links = (all: Readonly<Record<string, string>>) =>
-  h("p", { class: "links" })(Object.entries(all).map(([text, href]) => h("a", { href })(text)))
-
-const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
-  section(
-    "Demo data",
-    h("p")("This service runs on its embedded database. Anyone may use these API keys:"),
-    h("ul")(demo.map(({ key, organization }) => h("li")(h("code")(key), ` ${organization}`))),
-    h("pre")(
-      `curl -s http://${host}/api/v3/charges/search -H 'Authorization: Bearer ${demo[0]?.key}'`,
-      ` -H 'Content-Type: application/json' -d '{"limit":2}'`
-    )
+/** A page of markdown, with the script beside a documentation. */
+const page = (title: string, text: string, documentation = "") => {
+  const script = documentation !== "" && h("script", { src: `${documentation}/page.js`, defer: true })()
+  return respond(
+    document(title, [Html.markup(`<style>${style}</style>`), script], h("main", { id: "main" })(markdown(text)))
   )
+}
 
-const landingPage = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
-  page(
-    "Practice Data",
-    h("h1")("Practice Data"),
-    h("p")("The data of a veterinary wellness-plan business, for its partners."),
-    shown.map(({ about, documentation: path, name, openapi }) =>
-      section(name, h("p")(about), links({ Documentation: path, "OpenAPI document": openapi }))
-    ),
-    demo.length > 0 && demoSection(demo, host),
-    section("Health", links({ Health: health.health, Readiness: health.ready }))
-  )
+const demoText = (demo: ReadonlyArray<DemoKey>) => [
+  "## Demo data",
+  "This service runs on its embedded database. Anyone may use the API keys below:",
+  `    curl -s http://127.0.0.1:3000/api/v3/charges/search -H 'Authorization: Bearer ${demo[0]?.key}' \\
+      -H 'Content-Type: application/json' -d '{"limit":2}'`,
+  demo.map(({ key, organization }) => `- \`${key}\` ${organization}`).join("\n")
+]
 
-/** The host of a request, if it is one that may stand on the page. */
-const hostOf = ({ host }: HttpServerRequest.HttpServerRequest["headers"]) =>
-  host !== undefined && /^[\w.-]+(:\d+)?$|^\[[\da-f:]+\](:\d+)?$/i.test(host) ? host : "127.0.0.1:3000"
+const landingText = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>) =>
+  [
+    "# Practice Data",
+    "The data of a veterinary wellness-plan business, for its partners.",
+    ...shown.flatMap(({ about, documentation: path, name, openapi }) => [
+      `## ${name}`,
+      `${about} [Documentation](${path}), [OpenAPI document](${openapi})`
+    ]),
+    ...(demo.length > 0 ? demoText(demo) : []),
+    "## Health",
+    `[Health](${health.health}), [readiness](${health.ready})`
+  ].join("\n\n")
 
 /** Serves `/`: a page for browsers, JSON for others. */
 export const landing = (served: Served) =>
@@ -94,41 +86,33 @@ export const landing = (served: Served) =>
           demo_keys: Object.fromEntries(demo.map(({ key, organization }) => [organization, key]))
         })
       })
+      const html = page("Practice Data", landingText(shown, demo), shown[0]?.documentation)
       yield* router.add("GET", "/", ({ headers }) =>
-        (headers["accept"]?.includes("text/html") === true
-          ? landingPage(shown, demo, hostOf(headers))
-          : Effect.succeed(json)
-        ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
+        Effect.map(
+          headers["accept"]?.includes("text/html") === true ? html : Effect.succeed(json),
+          HttpServerResponse.setHeader("vary", "accept")
+        )
       )
     })
   )
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
-const script = read("docs.js")
-
-/** The path of the script beside each page of documentation. It changes with the script, and may be kept forever. */
-const scriptPath = `/docs/${hash("sha256", script, "hex").slice(0, 16)}.js` as const
-
-const guidePath = "/docs/connectors"
-
-const fileOf = (contentType: string, text: string) => HttpServerResponse.text(text, { contentType })
-
-const connectors = ["practice_data.py", "dlt_source.py", "airbyte.yaml"] as const
+/** The files beside the documentation, by their names below `/docs`. */
+const files = {
+  "page.js": { type: "text/javascript", source: "docs.js" },
+  "practice_data.py": { type: "text/plain", source: "../connectors/practice_data.py" },
+  "dlt_source.py": { type: "text/plain", source: "../connectors/dlt_source.py" },
+  "airbyte.yaml": { type: "text/plain", source: "../connectors/airbyte.yaml" }
+}
 
 /** The paths below each API that no operation has. */
 export const documentPaths: ReadonlyArray<string> = [
   "/openapi.json",
   "/docs",
-  scriptPath,
-  guidePath,
-  ...connectors.map((name) => `/docs/${name}`)
+  "/docs/connectors",
+  ...Object.keys(files).map((name) => `/docs/${name}`)
 ]
-
-const scriptResponse = HttpServerResponse.setHeaders(fileOf("text/javascript; charset=utf-8", script), {
-  "cache-control": "public, max-age=31536000, immutable",
-  "x-content-type-options": "nosniff"
-})
 
 /** Serves the documentation of an API, where requests can be sent, with a quick start and the first demo key. */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
@@ -142,16 +126,15 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
       const docs = yield* Effect.cached(
         Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (decoded) => {
-          const path = `${decoded.servers[0].url}${scriptPath}`
-          return respond(Documentation.render(decoded, quickStart, path, demo?.key))
+          const script = `${decoded.servers[0].url}/docs/page.js`
+          return respond(Documentation.render(decoded, quickStart, script, demo?.key))
         })
       )
       yield* router.add("GET", "/docs", Effect.flatten(docs))
-      yield* router.add("GET", scriptPath, Effect.succeed(scriptResponse))
-      yield* router.add("GET", guidePath, page("Connectors", markdown(read("../connectors/README.md"))))
-      for (const name of connectors) {
-        const text = read(`../connectors/${name}`)
-        yield* router.add("GET", `/docs/${name}`, cacheable(fileOf("text/plain; charset=utf-8", text)))
+      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md"), "."))
+      for (const [name, { source, type }] of Record.toEntries(files)) {
+        const text = HttpServerResponse.text(read(source), { contentType: `${type}; charset=utf-8` })
+        yield* router.add("GET", `/docs/${name}`, cacheable(secured(text, "inline")))
       }
     })
   )

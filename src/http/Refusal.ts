@@ -1,6 +1,6 @@
 /** The documented responses to requests that do not reach the routes. */
 import { randomUUID } from "node:crypto"
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
+import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
@@ -29,33 +29,26 @@ export const wasRefused = (request: object): boolean => refusedRequests.has(requ
 /** The status of a connection that is closed without a response. */
 export const noResponse = 444
 
-const refusal = (status: number, socket: Socket, request: IncomingMessage | undefined) => {
-  const requestId = requestIdOf(request?.headers["x-request-id"])
-  const body = JSON.stringify({ detail: STATUS_CODES[status] })
-  const headers = {
-    "content-type": "application/json",
-    "content-length": String(body.length),
-    connection: "close",
-    "x-request-id": requestId
-  }
-  const refused: Refused = { status, requestId, request, address: socket.remoteAddress, bytes: body.length }
-  return { body, headers, refused }
-}
-
-/** Responds to a request, and closes its connection. */
-export const refuse = (response: ServerResponse, status: number): Refused => {
-  const { body, headers, refused } = refusal(status, response.req.socket, response.req)
-  response.writeHead(status, headers).end(body)
-  return refused
-}
-
-/** Responds to an incomplete request, and closes the connection. */
-export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
+/** Responds to a request that does not reach the routes, as far as it could be read, and closes its connection. */
+export const refuse = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
   if (request !== undefined) refusedRequests.add(request)
-  const { body, headers, refused } = refusal(status, socket, request)
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
+  const requestId = requestIdOf(request?.headers["x-request-id"])
+  const address = socket.remoteAddress
+  if (status === noResponse) {
+    socket.destroy()
+    return { status, requestId, request, address, bytes: 0 }
+  }
+  const reason = STATUS_CODES[status]
+  const body = JSON.stringify({ detail: reason })
+  const head = [
+    `HTTP/1.1 ${status} ${reason}`,
+    "content-type: application/json",
+    `content-length: ${body.length}`,
+    "connection: close",
+    `x-request-id: ${requestId}`
+  ]
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
   // A client that timed out has no bytes on the way that would reset the connection.
   if (status === 408) socket.destroySoon()
-  return refused
+  return { status, requestId, request, address, bytes: body.length }
 }

@@ -1,4 +1,4 @@
-/** Copies the examples of a documentation page, and sends its requests. Runs in the browser. */
+/** Copies the examples of a page, and sends the requests of a documentation. Runs in the browser. */
 "use strict"
 const main = document.getElementById("main")
 const given = { PRACTICE_DATA_URL: location.origin, PRACTICE_DATA_API_KEY: main.dataset.key ?? "" }

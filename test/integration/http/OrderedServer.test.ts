@@ -7,21 +7,20 @@ import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import type { Refused } from "../../../src/http/Refusal.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
-import { get, open, statusesOf } from "../../support/Raw.ts"
+import { exchange, get, open, statusesOf } from "../../support/Raw.ts"
 
 const minute = Duration.minutes(1)
 
 /** A server that listens, and has no handler. */
-const opened = Effect.gen(function* () {
-  const server = new OrderedServer({
-    maxConnections: 10,
-    headersTimeout: minute,
-    bodyTimeout: minute,
-    idleTimeout: minute
+const openedWith = (timeout: Duration.Duration) =>
+  Effect.gen(function* () {
+    const timeouts = { headersTimeout: timeout, bodyTimeout: minute, idleTimeout: timeout }
+    const server = new OrderedServer({ maxConnections: 10, ...timeouts })
+    const { port } = yield* Listening.on(server)
+    return { server, port }
   })
-  const { port } = yield* Listening.on(server)
-  return { server, port }
-})
+
+const opened = openedWith(minute)
 
 const listening = Effect.map(opened, ({ port, server }) => {
   const begun: Array<ServerResponse> = []
@@ -95,6 +94,21 @@ describe("A connection", () => {
     })
   )
 
+  it.live("whose bytes never become a request is closed, but not one that waits for its response", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* openedWith(Duration.millis(100))
+      server.on("request", () => {})
+      const [trickling, waiting] = [yield* connected(port), yield* connected(port)]
+      waiting.write(get("/1"))
+      yield* eventually("its end", () => {
+        if (trickling.writable) trickling.write("\r\n")
+        return trickling.closed
+      })
+      yield* Effect.sleep("400 millis")
+      assert.isFalse(waiting.closed)
+    })
+  )
+
   it.live("that asks for more than can wait is closed", () =>
     Effect.gen(function* () {
       const { begun, port, server } = yield* listening
@@ -147,10 +161,7 @@ describe("Requests that wait are counted while they wait:", () => {
     Effect.gen(function* () {
       const { port, server } = yield* opened
       let answered = 0
-      server.on("request", (_, response) => {
-        answered += 1
-        response.end()
-      })
+      server.on("request", (_, response) => void response.end(String((answered += 1))))
       for (const round of rounds) {
         const socket = yield* connected(port)
         socket.resume().write(flood)
@@ -184,17 +195,13 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
     const { port, server } = yield* listening
     const refused: Array<Refused> = []
     server.on("refused", (each: Refused) => refused.push(each))
-    for (const text of ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n"]) {
-      const before = refused.length
-      const socket = yield* connected(port)
-      socket.write(text)
-      yield* eventually("a refusal", () => refused.length > before)
-    }
+    for (const text of ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n"])
+      assert.deepStrictEqual(statusesOf(yield* exchange(`http://127.0.0.1:${port}`, text)), [400])
     assert.deepStrictEqual(
-      refused.map(({ address, request, status }) => [status, request?.url, address]),
+      refused.map(({ address, bytes, request, status }) => [status, request?.url, address, bytes]),
       [
-        [400, "/a?b=1", "127.0.0.1"],
-        [400, undefined, "127.0.0.1"]
+        [400, "/a?b=1", "127.0.0.1", 24],
+        [400, undefined, "127.0.0.1", 24]
       ]
     )
     assert.strictEqual(refused[0]?.requestId, "mine")

@@ -87,8 +87,8 @@ describe("an invalid option", () => {
   const options = { baseUrl, apiKey: "key" }
   test.each([
     [{ ...options, baseUrl: "localhost:3000" }, /baseUrl must be an address/],
-    [{ ...options, baseUrl: "https://user:secret@host" }, /baseUrl must not have a user/],
-    [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must not have a query/],
+    [{ ...options, baseUrl: "https://user:secret@host" }, /baseUrl must be an address/],
+    [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
     [{ ...options, apiKey: "" }, /apiKey is missing/],
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
     [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
@@ -115,9 +115,7 @@ describe("an invalid option", () => {
 
 describe("a request", () => {
   test.each([
-    ["http://host", "http://host"],
     ["http://host:81/inner/path//", "http://host:81/inner/path"],
-    ["http://host/api/v3", "http://host"],
     ["http://host/api/v1/", "http://host"],
     ["http://host/inner/api/v3/", "http://host/inner"]
   ])("goes to %s", async (address, origin) => {
@@ -174,14 +172,13 @@ describe("neither a key nor a secret", () => {
 })
 
 const html =
-  (status: number, text = "<html>\n  <h1>Welcome to nginx</h1></html>"): Step =>
+  (status: number, text = "<html>private</html>"): Step =>
   () =>
     new Response(text, { status, headers: { "content-type": "text/html" } })
 
 /** Responses, by what they are. */
 const others = {
   "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
-  "a 404 of HTML": html(404),
   "a login page": html(401),
   "a 410 of another server": json({ detail: "Gone" }, { status: 410 }),
   "a 422 of another server": json(
@@ -191,8 +188,6 @@ const others = {
   "a 422 without faults": refused(422, [1]),
   "a page of HTML": html(200),
   "other JSON": json({ items: ["private"] }),
-  null: json(null),
-  "an empty body": html(200, ""),
   "JSON that is cut off": html(200, '{"body": [{"id": "a"'),
   "a status without a body": () => new Response(null, { status: 204 })
 } satisfies Record<string, Step>
@@ -229,7 +224,7 @@ describe("a response of another server", () => {
       assert.instanceOf(failure, Client.UnexpectedResponseError)
       assert.isUndefined(failure.detail)
       assert.match(failure.message, /^\d{3} from http:\/\/service.test\/api\/v\d\/.*Check the base URL/)
-      assert.match(failure.message, /not a response of Practice Data, but ("<html> <h1>Wel|an empty|"\{"body|other)/)
+      assert.match(failure.message, /not a response of Practice Data, but (text\/html|application\/json|one without a)/)
       assert.notInclude(failure.message, "private")
     }
   })
@@ -250,7 +245,7 @@ describe("a response of another server", () => {
   ] as const)("has the class of a status that says enough", async (step, Class) => {
     const error = await failureOf(clientOf(steps(step).fetch).charges.search())
     assert.instanceOf(error, Class)
-    assert.match(error.message, /not a response of Practice Data, but "<html>/)
+    assert.match(error.message, /not a response of Practice Data, but text\/html$/)
     assert.isUndefined(error.detail)
   })
 

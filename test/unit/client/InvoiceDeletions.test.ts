@@ -97,7 +97,7 @@ test("an invalid key, organization or secret is refused before anything is sent"
     const failure = await failureOf(senderOf({ fetch }).send({ invoices }, { idempotencyKey }))
     assert.match(String(failure), /idempotencyKey must have 1 to 36/)
   }
-  for (const organization of ["", "o".repeat(129), "org 1", "é"])
+  for (const organization of ["", "o".repeat(129), "org ", "é"])
     assert.throws(() => senderOf({ organization }), /organization must have 1 to 128/)
   for (const wrong of ["", "whsec_", "whsec_a", "no base64 §"])
     assert.throws(() => senderOf({ secret: wrong }), /secret must be whsec_/)

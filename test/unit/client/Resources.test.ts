@@ -75,6 +75,14 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
     })
   )
 
+  it.effect("reads 100 records by default, and all of them page after page", () =>
+    over(async ({ fetch }) => {
+      const { charges } = clientOf(fetch)
+      assert.lengthOf(await charges.search(), 100)
+      assert.lengthOf(await collect(charges.all()), 150)
+    })
+  )
+
   it.effect("sends filters and dates as they are, and reads the organization of its key only", () =>
     over(async ({ fetch, sent }) => {
       const { charges } = clientOf(fetch)

@@ -4,7 +4,7 @@ import { Arbitrary, Effect } from "effect"
 import { integer } from "../../support/arbitraries.ts"
 import { long, tries } from "../../support/tries.ts"
 import { exact, type Model, modelService, type Write } from "./modelService.ts"
-import { clientOf, collect, failureOf } from "./support.ts"
+import { clientOf, collect, failureOf, json, steps } from "./support.ts"
 
 /** Times within 3 milliseconds, so that most records share theirs, and many pages hold only one. */
 const time = integer(0, 2999)
@@ -59,11 +59,21 @@ const writing = (all: ReadonlyArray<Edit>, touched: Set<string>): Write => {
   }
 }
 
+/** Records of the same time. */
+const ordered = (length: number): ReadonlyArray<Model> =>
+  Array.from({ length }, (_, index) => ({ id: `r${String(index).padStart(5, "0")}`, micros: 0 }))
+
 /** A writer that moves the first records to the end, before one of the pages. */
 const moving =
   (before: number, count: number): Write =>
   (records, request) =>
     request === before ? records.map((record, at) => (at < count ? { ...record, micros: 5000 } : record)) : records
+
+/** A writer that moves two records to the end, before the last page of 11,000. */
+const movingTwo: Write = (records, request) =>
+  records.map((record) =>
+    request === 11 && ["r00000", "r05000"].includes(record.id) ? { ...record, micros: 5000 } : record
+  )
 
 describe("a walk of all pages", () => {
   for (const { often, options } of tries({ few: 25, many: 600 })) {
@@ -120,10 +130,7 @@ describe("a walk of all pages", () => {
   })
 
   it("steps back if nothing of a page is known", async () => {
-    const initial = Array.from({ length: 3000 }, (_, index) => ({
-      id: `r${String(index).padStart(4, "0")}`,
-      micros: 0
-    }))
+    const initial = ordered(3000)
     const write = moving(20, 900)
     const walked = await collect(clientOf(modelService(initial, { write }).fetch).charges.all({}, { pageSize: 100 }))
     assert.strictEqual(new Set(idsOf(walked)).size, 3000)
@@ -131,10 +138,7 @@ describe("a walk of all pages", () => {
   })
 
   it("misses no record even if more have moved than it remembers", long, async () => {
-    const initial = Array.from({ length: 30_000 }, (_, index) => ({
-      id: `r${String(index).padStart(5, "0")}`,
-      micros: 0
-    }))
+    const initial = ordered(30_000)
     const write = moving(28, 15_000)
     const walked = await collect(clientOf(modelService(initial, { write }).fetch).charges.all())
     assert.strictEqual(new Set(idsOf(walked)).size, 30_000)
@@ -146,15 +150,28 @@ describe("a walk of all pages", () => {
     assert.strictEqual(service.requests(), 1)
   })
 
-  it("refuses limit, offset and pages of one record", async () => {
-    const { fetch, requests } = modelService([])
-    const { charges } = clientOf(fetch)
-    // @ts-expect-error -- a walk reads all pages
-    assert.match(String(await failureOf(collect(charges.all({ limit: 10 })))), /all does not take limit/)
-    assert.match(
-      String(await failureOf(collect(charges.all({}, { pageSize: 1 })))),
-      /pageSize must be an integer from 2/
+  it("asks for pages of 1000 records, and of 100 objects of the processor, and refuses pages of one", async () => {
+    const { fetch, sent } = steps(json({ body: [], data: [], has_more: false }))
+    const { charges, psp } = clientOf(fetch)
+    await collect(charges.all({ status: "open" }))
+    await collect(psp.charges.all({ clinic: "c" }))
+    assert.deepStrictEqual(
+      sent.map(({ body }) => body),
+      ['{"status":"open","limit":1000,"offset":0}', '{"clinic":"c","limit":100}']
     )
-    assert.strictEqual(requests(), 0)
+    assert.match(String(await failureOf(collect(charges.all({}, { pageSize: 1 })))), /pageSize must be 2 or more/)
+    assert.lengthOf(sent, 2)
+  })
+
+  it("remembers the last 10,000 records: one from before comes again if it moves", async () => {
+    const initial = ordered(11_000)
+    const { fetch } = modelService(initial, { hasTimes: false, write: movingTwo })
+    const walked = idsOf(await collect<{ readonly id: string }>(clientOf(fetch).clinics.all()))
+    const seen = new Set<string>()
+    assert.deepStrictEqual(
+      walked.filter((id) => seen.size === seen.add(id).size),
+      ["r00000"]
+    )
+    assert.strictEqual(seen.size, 11_000)
   })
 })

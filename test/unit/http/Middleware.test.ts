@@ -38,16 +38,7 @@ const queries = [
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-const ids = [
-  ["every visible ASCII character", String.fromCharCode(...Array.from({ length: 94 }, (_, i) => i + 33)), true],
-  ["128 characters", "~".repeat(128), true],
-  ["129 characters", "~".repeat(129), false],
-  ["nothing", "", false],
-  ["no header", undefined, false],
-  ["a space", "a b", false],
-  ["a letter that is not ASCII", "\u00e9", false],
-  ["a delete character", "a\u007f", false]
-] as const
+const visible = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => i + 33))
 
 const answers: ReadonlyArray<readonly [status: number, sent: Sent]> = [
   [200, {}],
@@ -140,10 +131,12 @@ layer(InProcess.layer())("a request", (it) => {
 })
 
 layer(InProcess.layer())("x-request-id", (it) => {
-  it.effect.each(ids)("of %s is echoed if it is 1 to 128 visible ASCII characters, else made anew", ([, id, echoed]) =>
+  it.effect("is echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
     Effect.gen(function* () {
-      const given = (yield* send({ headers: { "x-request-id": id } })).headers["x-request-id"]
-      assert.isTrue(echoed ? given === id : uuid.test(given ?? ""))
+      for (const id of [visible, "~".repeat(128), "~".repeat(129), "", undefined, "a b", "\u00e9", "a\u007f"]) {
+        const given = (yield* send({ headers: { "x-request-id": id } })).headers["x-request-id"]
+        assert.isTrue([visible, "~".repeat(128)].includes(id ?? "") ? given === id : uuid.test(given ?? ""), id)
+      }
     })
   )
 
