@@ -276,17 +276,9 @@ export const make = ({ distribution, run, sql }: Options) => {
     const { due = 0, except } = limits
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
     const shares = inTurns ? yield* nextShares(due, except) : []
-    if (except !== undefined) {
-      return yield* claimShares(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
-    }
-    const claimed = yield* claimShares(limits, lease, shares)
-    if (due === 0) return claimed
-    const left = due - claimed.filter(({ isTakeover }) => !isTakeover).length
-    // Places that the organizations of the turn do not need go to the oldest tasks of all.
-    const more =
-      left > 0 && shares.length > 0 ? yield* Effect.orElseSucceed(claimShares({ due: left }, lease, []), () => []) : []
-    const all = [...claimed, ...more]
-    isBehind = all.length >= due
-    return all
+    const isOfNone = except !== undefined && shares.length === 0
+    const claimed = yield* claimShares(isOfNone ? { ...limits, due: 0 } : limits, lease, shares)
+    if (due > 0 && except === undefined) isBehind = claimed.length >= due
+    return claimed
   })
 }

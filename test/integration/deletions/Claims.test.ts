@@ -6,6 +6,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import {
   almost,
+  type Check,
   claimAll,
   claimed,
   claimOne,
@@ -17,6 +18,7 @@ import {
   isFinished,
   isSuperseded,
   lease,
+  postgres,
   scheduled,
   suite,
   takenOver
@@ -235,7 +237,7 @@ suite("an attempt", {
 const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
   claims.map(({ organization }) => organization)
 
-suite("organizations take turns:", {
+const turns: Readonly<Record<string, Check>> = {
   "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(function* () {
     for (const flood of ["org_a", "org_z"]) {
       yield* backlog(40, flood)
@@ -287,4 +289,6 @@ suite("organizations take turns:", {
     assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
     assert.isEmpty(yield* claimSome({ due: 8, except }))
   })
-})
+}
+
+suite("organizations take turns:", turns, postgres)
