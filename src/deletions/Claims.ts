@@ -53,7 +53,7 @@ interface Lease {
   readonly leaseEnd: DateTime.Utc
 }
 
-const counted = rowsOf(Schema.Struct({ ...Share.fields, isLast: Schema.Boolean }))
+const counted = rowsOf(Schema.Struct({ ...Share.fields, isLast: Schema.optional(Schema.Boolean) }))
 const taken = rowsOf(Taken)
 
 /** A time as SQL. */
@@ -172,8 +172,7 @@ const statementsOf = (sql: Database) => {
 
     /** Counts open tasks by organization, on all servers: no statement looks into all their indexes. */
     count: (kind: Kind, { after, except, limit, now }: Part) => sql`
-      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as tasks,
-        false as "isLast"
+      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as tasks
       from deletion_tasks
       where ${isOpen(kind, now)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`
@@ -265,7 +264,7 @@ export const make = ({ distribution, run, sql }: Options) => {
     const part = { after: place, limit, except: [...except], now: yield* DateTime.now }
     const visited = yield* run(counted(isDistributed() ? statements.count("due", part) : statements.visit(part)))
     const due = visited.filter(({ tasks }) => tasks > 0)
-    const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast)
+    const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast === true)
     place = last?.organization ?? ""
     return sharesOf(due, limit)
   })
