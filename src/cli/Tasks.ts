@@ -83,7 +83,7 @@ const list = Command.make(
       ["practice-data tasks list --state dead", "See which deletions need a look"],
       ["practice-data tasks list --organization org_1 --json | jq -r .id"]
     ],
-    "List deletion tasks, those that were scheduled for the latest time first"
+    "List deletion tasks, the latest first"
   )
 )
 

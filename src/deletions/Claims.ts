@@ -21,8 +21,11 @@ import {
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
 
-/** The number of organizations that are visited at once. */
-const mostVisits = 256
+/**
+ * The number of organizations that are visited at once. Anyone can make up organizations whose tasks are not due yet: a
+ * visit of one costs a few microseconds, and the due task of another must not wait for many claims.
+ */
+const mostVisits = 4096
 
 /** A number of tasks of an organization: those that are due, or those to claim. */
 const Share = Schema.Struct({ organization: Schema.String, tasks: Schema.Int })
@@ -36,13 +39,21 @@ const kinds = {
 } as const
 type Kind = keyof typeof kinds
 
+/** A part of the organizations with open tasks: at most `limit` after one, but for some. */
+interface Part {
+  readonly after: string
+  readonly limit: number
+  readonly except: ReadonlyArray<string>
+  readonly now: DateTime.Utc
+}
+
 interface Lease {
   readonly token: string
   readonly now: DateTime.Utc
   readonly leaseEnd: DateTime.Utc
 }
 
-const counted = rowsOf(Share)
+const counted = rowsOf(Schema.Struct({ ...Share.fields, isLast: Schema.optional(Schema.Boolean) }))
 const taken = rowsOf(Taken)
 
 /** A time as SQL. */
@@ -132,37 +143,39 @@ const statementsOf = (sql: Database) => {
     },
 
     /**
-     * Visits organizations with scheduled tasks, by their ids, each with a look into the index. Counts more of each
-     * where they are few.
+     * Visits organizations with scheduled tasks, by their ids, each with a look into the index, until more than `limit`
+     * of them have due ones. Returns those, and the last one where it visited as many as it may.
      */
-    visit: (after: string, limit: number, now: DateTime.Utc) => {
+    visit: ({ after, except, limit, now }: Part) => {
+      const most = sql.literal(String(mostVisits))
       const next = (last: Fragment) => sql`
-        select organization_id from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last}
+        select organization_id, due_at <= ${at(sql, now)} and organization_id <> all (${except}::text[]) as is_due
+        from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last}
         order by organization_id nulls first, due_at limit 1`
       return sql`
         with recursive visited as (
-          select *, 1 as visits from (${next(sql`${after}`)}) first
+          select *, 1 as visits, is_due::integer as found from (${next(sql`${after}`)}) first
           union all
-          select t.*, visited.visits + 1 from visited
+          select t.*, visited.visits + 1, visited.found + t.is_due::integer from visited
           cross join lateral (${next(sql.literal("visited.organization_id"))}) t
-          where visited.visits < ${sql.literal(String(mostVisits))}
+          where visited.visits < ${most} and visited.found <= ${sql.literal(String(limit))}
         )
-        select visited.organization_id as organization, found.tasks from visited
+        select visited.organization_id as organization, due.tasks, visits = ${most} as "isLast" from visited
         cross join lateral (
           select count(*)::integer as tasks from (
-            select from (
-              select from deletion_tasks where ${dueOf(sql.literal("visited.organization_id"), now)} ${limited(limit)}
-            ) oldest limit (select ${sql.literal(String(2 * limit))} / count(*) + 1 from visited)
-          ) counted
-        ) found
-        order by visited.visits`
+            select from deletion_tasks
+            where is_due and ${dueOf(sql.literal("visited.organization_id"), now)} ${limited(limit)}
+          ) oldest
+        ) due
+        where is_due or visits = ${most} order by visits`
     },
 
     /** Counts open tasks by organization, on all servers: no statement looks into all their indexes. */
-    count: (kind: Kind, after: string, limit: number, now: DateTime.Utc) => sql`
+    count: (kind: Kind, { after, except, limit, now }: Part) => sql`
       select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as tasks
-      from deletion_tasks where ${isOpen(kind, now)} and organization_id > ${after}
-      group by organization_id order by organization_id ${limited(mostVisits)}`
+      from deletion_tasks
+      where ${isOpen(kind, now)} and organization_id > ${after} and organization_id <> all (${except}::text[])
+      group by organization_id order by organization_id ${limited(limit + 1)}`
   }
 }
 
@@ -230,7 +243,8 @@ export const make = ({ distribution, run, sql }: Options) => {
     const now = yield* DateTime.now
     for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
-      const found = limit === 0 ? [] : yield* run(counted(statements.count(kind, "", limit, now)))
+      const found =
+        limit === 0 ? [] : yield* run(counted(statements.count(kind, { after: "", limit, except: [], now })))
       shares.push(...sharesOf(found, limit).map((share) => ({ kind, share })))
     }
     const claiming = ({ kind, share }: (typeof shares)[number]) =>
@@ -247,11 +261,10 @@ export const make = ({ distribution, run, sql }: Options) => {
 
   /** The shares of the next organizations that have due tasks, but for some. */
   const nextShares = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
-    const now = yield* DateTime.now
-    const visit = isDistributed() ? statements.count("due", place, limit, now) : statements.visit(place, limit, now)
-    const visited = yield* run(counted(visit))
-    const due = visited.filter(({ organization, tasks }) => tasks > 0 && !except.has(organization))
-    const last = due.length > limit ? due[limit - 1] : visited[mostVisits - 1]
+    const part = { after: place, limit, except: [...except], now: yield* DateTime.now }
+    const visited = yield* run(counted(isDistributed() ? statements.count("due", part) : statements.visit(part)))
+    const due = visited.filter(({ tasks }) => tasks > 0)
+    const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast === true)
     place = last?.organization ?? ""
     return sharesOf(due, limit)
   })
@@ -262,17 +275,9 @@ export const make = ({ distribution, run, sql }: Options) => {
     const { due = 0, except } = limits
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
     const shares = inTurns ? yield* nextShares(due, except) : []
-    if (except !== undefined) {
-      return yield* claimShares(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
-    }
-    const claimed = yield* claimShares(limits, lease, shares)
-    if (due === 0) return claimed
-    const left = due - claimed.filter(({ isTakeover }) => !isTakeover).length
-    // Places that the organizations of the turn do not need go to the oldest tasks of all.
-    const more =
-      left > 0 && shares.length > 0 ? yield* Effect.orElseSucceed(claimShares({ due: left }, lease, []), () => []) : []
-    const all = [...claimed, ...more]
-    isBehind = all.length >= due
-    return all
+    const isOfNone = except !== undefined && shares.length === 0
+    const claimed = yield* claimShares(isOfNone ? { ...limits, due: 0 } : limits, lease, shares)
+    if (due > 0 && except === undefined) isBehind = claimed.length >= due
+    return claimed
   })
 }

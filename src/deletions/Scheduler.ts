@@ -9,25 +9,35 @@
  * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
  * back in either case.
  */
-import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order } from "effect"
-import { noItems, type Outcome, type State } from "../api/DeletionTasks.ts"
+import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { noItems, Outcome, type State } from "../api/DeletionTasks.ts"
+import { nearlyAll } from "../database/Admission.ts"
+import { rowsOf } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import type { Distribution } from "../database/Distribution.ts"
+import { codeOf, reasonOf } from "../database/SqlFailure.ts"
+import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Claims from "./Claims.ts"
+import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Postgres from "./SchedulerPostgres.ts"
+import * as Fairness from "./Fairness.ts"
 import {
   attemptsBesideOthers,
   byOrganization,
   type Claim,
   type ClaimLimits,
   maximumAttempts,
-  type Receipt,
+  Receipt,
   RunOutcome,
   ScheduleOutcome,
-  type SchedulerUnavailable,
+  SchedulerUnavailable,
   type Taken,
-  type TaskFailed
+  TaskFailed
 } from "./Task.ts"
 import { claimsOf } from "./TaskRuns.ts"
+import { earliestDue } from "./Tasks.ts"
 
 type RunTask = (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed>
 
@@ -56,24 +66,204 @@ export class Scheduler extends Context.Service<
     readonly untilDue: Answer<Duration.Duration | undefined>
   }
 >()("practice-data/deletions/Scheduler") {
-  /**
-   * Tasks in the table `deletion_tasks`.
-   *
-   * @param delay from receiving a delivery to running it
-   */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, Postgres.make({ delay }))
+  /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make({ delay }))
 
   /**
-   * The fake: tasks in memory, by the same rules as the database, but without a bound of a backlog.
-   *
-   * @param delay from receiving a delivery to running it
-   * @param runTask the effect of a task; by default none
+   * The fake: tasks in memory, by the same rules as the database, but without turns and without a bound of a backlog.
+   * `runTask`: the effect of a task; by default none.
    */
   static readonly layerMemory = (delay: Duration.Duration, runTask?: RunTask) =>
     Layer.effect(Scheduler, memory(delay, runTask))
 }
 
-/** A task of the fake. */
+const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+const identities = rowsOf(Identity)
+const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
+const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
+const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+
+const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+
+/** Senders get a response within two seconds, so the store has less. */
+const deliveryTimeout = Duration.millis(1300)
+
+/** The worker has time, but must not wait until the system gives up a silent connection. */
+const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
+
+/** Tasks run beside the worker's other statements, and leave some connections to those and to the intake. */
+const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
+
+/**
+ * The longest transaction of several tasks. A heartbeat skips the tasks of an open transaction, so it has to end while
+ * their leases last, and soon enough for tasks of a worker that died to start in its place.
+ */
+const transactionTimeout = Duration.millis(300)
+
+/** True if the statement or its data is at fault, and not the database around it. */
+const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
+
+const textOf = (deletions: Deletions) => JSON.stringify(deletions)
+
+interface Options {
+  /** From receiving a delivery to running it. */
+  readonly delay: Duration.Duration
+  /** By default that of the task database. */
+  readonly distribution?: Distribution | undefined
+  readonly bounds?: Fairness.Bounds | undefined
+}
+
+/** A scheduler over the task database. */
+export const make = Effect.fnUntraced(function* ({
+  bounds = Fairness.bounds,
+  delay,
+  distribution: given
+}: Options): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
+  const sql = yield* TaskDatabase
+  const distribution = given ?? sql.distribution
+  const isDistributed = () => distribution.isDistributed() !== false
+
+  const asWorker = <A>(statements: Effect.Effect<A, SqlError>) => sql.run(worker, statements)
+
+  const at = (time: DateTime.Utc) => Claims.at(sql, time)
+
+  /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
+  const forOwners = <E>(
+    claims: ReadonlyArray<Claim>,
+    concurrency: number,
+    run: (
+      statements: typeof Deletion.one,
+      parameters: ReadonlyArray<unknown>
+    ) => Effect.Effect<ReadonlyArray<unknown>, E>
+  ) => {
+    const runSome = (some: ReadonlyArray<Claim>) => {
+      const owners = some.map(({ organization }) => organization)
+      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token)]
+      return isDistributed() ? run(Deletion.one, [owners[0], ...rest]) : run(Deletion.several, [owners, ...rest])
+    }
+    const groups = isDistributed() ? byOrganization(claims) : [claims]
+    return Effect.map(Effect.forEach(groups, runSome, { concurrency }), (rows) => rows.flat())
+  }
+
+  const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
+
+  const hasRoom = Fairness.makeRoom(bounds, Fairness.counting(sql, bounds, isDistributed))
+  const claim = Claims.make({ sql, distribution, run: asWorker })
+
+  return {
+    schedule: Effect.fn("Scheduler.schedule")(
+      function* (delivery) {
+        const { fingerprint, invoiceLinesCount, invoicesCount, organization, taskId } = delivery
+        const receivedAt = yield* DateTime.now
+        const scheduledFor = DateTime.addDuration(receivedAt, delay)
+        const ownTrace = (yield* Tracing.currentTraceParent) ?? null
+        const payload = textOf(delivery.deletions)
+        const isFull = !(yield* hasRoom(organization, payload.length))
+        // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
+        // since this one does not see what was committed after it began.
+        const inserted = isFull
+          ? []
+          : yield* sql`
+          insert into deletion_tasks (
+            organization_id, id, idempotency_key, fingerprint, payload,
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
+          ) values (
+            ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
+            ${payload}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
+            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
+          ) on conflict (organization_id, id) do nothing returning 1`
+        if (inserted.length > 0) {
+          return ScheduleOutcome.Scheduled({
+            receipt: { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
+          })
+        }
+        const [first] = yield* stored(sql`
+          select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
+            invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
+            fingerprint = ${fingerprint} as "isSame"
+          from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
+        if (first === undefined && isFull) return ScheduleOutcome.Full()
+        if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
+        return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
+      },
+      (statements, { organization }) =>
+        sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
+    ),
+
+    claim: (limits, lease) => Effect.flatMap(claim(limits, lease), claimsOf),
+
+    runsApart: isDistributed,
+
+    renew: Effect.fnUntraced(function* (claims, lease) {
+      if (claims.length === 0) return
+      const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
+      yield* forOwners(claims, Claims.concurrency, ({ renewal }, parameters) =>
+        asWorker(sql.unsafe(renewal, [...parameters, leaseEnd]))
+      )
+    }),
+
+    run: Effect.fn("Scheduler.run")(function* (claims) {
+      const running = forOwners(claims, 1, ({ deletion }, parameters) =>
+        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
+      )
+      const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
+      const completed = yield* sql.run(
+        tasks,
+        Effect.mapError(completions(inTime), (error) =>
+          isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error
+        )
+      )
+      return claims.map(({ organization, taskId }) => {
+        const row = completed.find((each) => each.organization === organization && each.taskId === taskId)
+        return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
+      })
+    }),
+
+    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
+      const now = yield* DateTime.now
+      const isLast = sql`attempts >= ${maximumAttempts}`
+      yield* sql`
+        update deletion_tasks set
+          state = case when ${isLast} then 'dead' else 'scheduled' end,
+          due_at = case when ${isLast} then null else ${at(DateTime.addDuration(now, retryAfter))} end,
+          finished_at = case when ${isLast} then ${at(now)} end,
+          claim_token = null, last_error = ${reason}
+        where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
+    }, asWorker),
+
+    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }) {
+      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
+      // A task that is dead because this claim expired is still held by it.
+      const held = yield* sql`
+        ${Claims.released(sql, yield* DateTime.now)} where ${isTask} and claim_token = ${token} returning 1`
+      if (held.length > 0) return
+      // If another worker has claimed the task since, it has counted an attempt on top of this one.
+      yield* sql`
+        update deletion_tasks set attempts = attempts - 1
+        where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
+    }, asWorker),
+
+    empty: Effect.fnUntraced(function* (until, limit) {
+      const old = yield* identities(sql`
+        select organization_id as organization, id as "taskId" from deletion_tasks
+        where state = 'completed' and payload is not null and finished_at <= ${at(until)}
+        order by finished_at ${sql.literal(`limit ${limit}`)}`)
+      for (const some of byOrganization(old)) {
+        yield* sql`
+          update deletion_tasks set payload = null
+          where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
+      }
+      return old.length
+    }, asWorker),
+
+    untilDue: Effect.gen(function* () {
+      const [first] = yield* dueTimes(sql.unsafe(earliestDue))
+      if (first?.due_at == null) return undefined
+      return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
+    }).pipe(asWorker)
+  }
+})
+
 interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
@@ -95,12 +285,11 @@ const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
 const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
   Effect.sync(() => {
-    const tasks = new Map<string, MemoryTask>()
-    const lastClaims = new Map<string, number>()
+    const known = new Map<string, MemoryTask>()
     let claims = 0
 
     const held = (claim: Claim) => {
-      const task = tasks.get(claim.taskId)
+      const task = known.get(claim.taskId)
       return task?.token === claim.token && task.state === "running" ? task : undefined
     }
     const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
@@ -111,29 +300,20 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
     /** The open tasks that are due until a time, the oldest first. */
     const dueTasks = (until = Infinity) =>
       Array.sort(
-        [...tasks.values()].filter(({ dueAt }) => dueAt !== undefined && dueAt <= until),
+        [...known.values()].filter(({ dueAt }) => dueAt !== undefined && dueAt <= until),
         byDue
       )
-
-    /** Tasks in turns of their organizations: the first of each, then the second. The last to be claimed is last. */
-    const inTurns = (some: ReadonlyArray<MemoryTask>) => {
-      const groups = byOrganization(some.map((task) => ({ organization: task.delivery.organization, task })))
-      const turns = Array.sortWith(groups, ([{ organization }]) => lastClaims.get(organization) ?? 0, Order.Number)
-      const all = turns.flatMap((group) => group.map(({ task }, turn) => ({ task, turn })))
-      return Array.sortWith(all, ({ turn }) => turn, Order.Number).map(({ task }) => task)
-    }
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
       const { attempts, delivery, receipt, state, traceParent = null } = task
       const { idempotencyKey, organization, taskId } = delivery
-      const known = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduledFor, traceParent }
-      const taken = { ...known, isTakeover: state === "running", reason: null }
+      const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduledFor, traceParent }
+      const taken = { ...identity, isTakeover: state === "running", reason: null }
       if (isDead(task)) {
         Object.assign(task, { state: "dead", dueAt: undefined })
         return { ...taken, token: "", attempt: attempts, isDead: true }
       }
       const token = `claim_${++claims}`
-      lastClaims.set(organization, claims)
       Object.assign(task, { state: "running", attempts: attempts + 1, token, dueAt: leaseEnd })
       return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
@@ -143,10 +323,10 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const traceParent = yield* Tracing.currentTraceParent
-          const known = tasks.get(delivery.taskId)
-          if (known !== undefined) {
-            return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
-              ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
+          const first = known.get(delivery.taskId)
+          if (first !== undefined) {
+            return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
+              ? ScheduleOutcome.Duplicate({ receipt: first.receipt })
               : ScheduleOutcome.KeyReused()
           }
           const { invoiceLinesCount, invoicesCount, taskId } = delivery
@@ -154,7 +334,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           const [receivedAt, scheduledFor] = [DateTime.makeUnsafe(now), DateTime.makeUnsafe(dueAt)]
           const receipt = { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           const task = { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined, completedAt: undefined }
-          tasks.set(taskId, { ...task, state: "scheduled" })
+          known.set(taskId, { ...task, state: "scheduled" })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
@@ -165,7 +345,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
             ({ delivery, state }) => state === "scheduled" && except?.has(delivery.organization) !== true
           )
           const claimed = [
-            ...inTurns(scheduled).slice(0, due),
+            ...scheduled.slice(0, due),
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
@@ -197,7 +377,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const task = tasks.get(claim.taskId)
+          const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
             Object.assign(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
           } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
@@ -206,7 +386,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         }),
       empty: (until, limit) =>
         Effect.sync(() => {
-          const old = [...tasks.values()]
+          const old = [...known.values()]
             .filter(({ completedAt = Infinity }) => completedAt <= DateTime.toEpochMillis(until))
             .slice(0, limit)
           for (const task of old) task.completedAt = undefined

@@ -102,14 +102,3 @@ export const traceRun = (claims: ReadonlyArray<Claim>) => {
     }
   })
 }
-
-/** Works in a trace that begins with the claim of the tasks. A claim that found nothing has no trace. */
-export const traceRound =
-  (startTime: bigint, claimed: number) =>
-  <A, E, R>(working: Effect.Effect<A, E, R>) => {
-    if (claimed === 0) return working
-    const attributes = { "practice_data.tasks": claimed }
-    return Effect.andThen(Tracing.record("Scheduler.claim", startTime), working).pipe(
-      Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes })
-    )
-  }

@@ -2,10 +2,13 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
+import { Data, DateTime, Effect, Number, Option, Record, Schema, String, Struct } from "effect"
+import { join } from "effect/sql/Statement"
+import * as Uuid from "uuid"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
+import { taskIdOf } from "./Delivery.ts"
 import { byOrganization } from "./Task.ts"
 
 /** A task. Times are ISO 8601 in UTC. */
@@ -38,11 +41,11 @@ export type TaskDetails = typeof TaskDetails.Type
 const times = ["t.received_at", "t.scheduled_for", "t.due_at", "t.finished_at"].map(isoTime).join(", ")
 
 /** The columns of a `Task`, from `deletion_tasks t`. */
-export const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times}, t.attempts,
+const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times}, t.attempts,
   left(t.last_error, 4000) as last_error, t.outcome`
 
 /** The columns of `TaskDetails`. */
-export const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count,
+const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count,
   t.trace_parent`
 
 const ownedBy = (sql: Database, organization: string | undefined) =>
@@ -53,13 +56,84 @@ export interface TaskFilter {
   readonly organization: string | undefined
 }
 
-/** The tasks of a state and an organization, or of all, the latest `scheduled_for` first. */
-export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, limit: number) {
+/** A position in a list: the time, organization and id of a row. */
+export type Place = readonly [time: string, organization: string, id: string]
+
+const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
+
+const unionAll = join(" union all ", false)
+
+/** The partial index of the tasks of each state, by its time. A completed task leaves its index with its payload. */
+const indexes: Readonly<Record<State, readonly [time: string, condition: string]>> = {
+  scheduled: ["t.due_at", "t.state = 'scheduled'"],
+  running: ["t.due_at", "t.state = 'running'"],
+  completed: ["t.finished_at", "t.state = 'completed' and t.payload is not null"],
+  dead: ["t.finished_at", "t.state = 'dead'"]
+}
+
+/**
+ * At most `limit` tasks after a place, the latest first. Those of an organization have the order of `scheduled_for`; those
+ * of all that of `due_at` or `finished_at`, and completed ones are among them as long as they have their payload. Each
+ * state is read in the order of an index, and they are merged.
+ */
+export const page = Effect.fnUntraced(function* (
+  { organization, state }: TaskFilter,
+  limit: number,
+  after: Place | undefined
+) {
   const sql = yield* TaskDatabase
-  return yield* rowsOf(Task)(sql`
-    select ${sql.literal(columns)} from deletion_tasks t
-    where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
-    order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`)
+  const bounds = sql.literal(`limit ${limit}`)
+  const parts = (state === undefined ? State.literals : [state]).map((each) => {
+    const [time, condition] =
+      organization === undefined ? indexes[each] : (["t.scheduled_for", `t.state = '${each}'`] as const)
+    const place = sql.literal(`${time}, t.organization_id, t.id`)
+    const isAfter =
+      after &&
+      sql`
+      and ${sql.literal(time)} <= ${after[0]}::timestamptz
+      and (${place}) < (${after[0]}::timestamptz, ${after[1]}, ${after[2]}::uuid)`
+    return sql`(
+      select ${sql.literal(`${columns}, ${time} as place`)} from deletion_tasks t
+      where ${ownedBy(sql, organization)} and ${sql.literal(condition)} ${isAfter ?? sql``}
+      order by ${sql.literal(`${time} desc, t.organization_id desc, t.id desc`)} ${bounds}
+    )`
+  })
+  return yield* rowsOf(PlacedTask)(
+    sql`
+    select found.*, place::text as position from (${unionAll(parts)}) found
+    order by place desc, organization_id desc, id desc ${bounds}`.unprepared
+  )
+})
+
+/** The latest tasks of a state and an organization, or of all. */
+export const list = (filter: TaskFilter, limit: number) =>
+  Effect.map(page(filter, limit, undefined), (rows) => rows.map(Struct.omit(["position"])))
+
+/** Without an organization, tasks of at most so many are searched. */
+export const mostOrganizations = 1000
+
+const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
+
+/** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
+export const find = Effect.fnUntraced(function* (text: string, organization: string | undefined, limit: number) {
+  const sql = yield* TaskDatabase
+  const searched =
+    organization === undefined
+      ? yield* owners(sql`
+          select organization_id as organization from organizations o
+          where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
+          order by organization_id limit ${sql.literal(`${mostOrganizations}`)}`)
+      : [{ organization }]
+  const pairs = searched.flatMap(({ organization: owner }) => [
+    { owner, id: taskIdOf(owner, text) },
+    ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
+  ])
+  return yield* rowsOf(Task)(
+    sql`
+    select ${sql.literal(columns)} from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
+    join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id and ${ownedBy(sql, organization)}
+    ${sql.literal(`limit ${limit}`)}`.unprepared
+  )
 })
 
 /** The id of a task, and its organization where it is known, which finds it faster. */
@@ -68,7 +142,12 @@ export interface Identity {
   readonly organization: string | undefined
 }
 
-const TaskWithPayload = Schema.Struct({ ...TaskDetails.fields, payload: Schema.Unknown })
+const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
+type Items = typeof Items.Type
+
+const Payload = Schema.Struct({ invoices: Schema.optional(Items), invoice_lines: Schema.optional(Items) })
+
+const TaskWithPayload = Schema.Struct({ ...TaskDetails.fields, payload: Schema.NullOr(Payload) })
 
 /** A task with its payload. */
 export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
@@ -78,6 +157,29 @@ export const show = Effect.fnUntraced(function* ({ id, organization }: Identity)
     from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`)
   return Option.fromUndefinedOr(task)
 })
+
+/** The number of items of a task that a page shows. */
+export const mostItems = 50
+
+/** A task with its first items, each id cut at 200 characters. */
+export interface ShownTask extends TaskDetails {
+  readonly invoices: Items
+  readonly invoice_lines: Items
+}
+
+const someOf = (items: Items = []): Items =>
+  items.slice(0, mostItems).map(Record.map((id) => id?.slice(0, 200) ?? null))
+
+/** A task as a page shows it. An id that is no UUID has none. */
+export const shown = (organization: string, id: string) =>
+  Effect.map(
+    Uuid.validate(id) ? show({ id, organization }) : Effect.succeedNone,
+    Option.map(({ payload, ...task }): ShownTask => ({
+      ...task,
+      invoices: someOf(payload?.invoices),
+      invoice_lines: someOf(payload?.invoice_lines)
+    }))
+  )
 
 /** The result of a replay. */
 export type Replay = Data.TaggedEnum<{

@@ -3,7 +3,7 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Predicate, Random, Schedule, Semaphore } from "effect"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Random, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
@@ -14,7 +14,7 @@ import {
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
-import { report, runMetrics, traceRound, traceRun } from "./TaskRuns.ts"
+import { report, runMetrics, traceRun } from "./TaskRuns.ts"
 
 export interface Options {
   /** The number of due tasks to claim at once. */
@@ -188,14 +188,13 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     yield* release(held)
     // No more than start soon, so that several workers share the tasks of a dead one.
     const expired = 2 * options.concurrency
-    const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
     const claimMore = (heartbeat: number) => {
       const isFull = held.size > options.batch || heartbeat < claimsMore.from || heartbeat > claimsMore.until
       const except = new Set(Array.fromIterable(held).map(({ organization }) => organization))
       return claim({ expired, due: isFull ? 0 : options.batch, except })
     }
-    yield* runAll(together, claimMore).pipe(traceRound(startTime, together.length))
+    yield* runAll(together, claimMore)
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, () => Effect.succeed([]))
     if (isStopping) yield* release(held)

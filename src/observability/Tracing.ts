@@ -172,17 +172,6 @@ export const spanned =
 const sampledOf = ({ cache }: Fiber.Fiber<unknown, unknown>) =>
   cache.tracerEnabled && cache.span?.sampled === true ? cache.span : undefined
 
-/** Makes a span below the current one, if that is sampled, of something that ends now. */
-export const record = (name: string, startTime: bigint): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => {
-    const parent = sampledOf(fiber)
-    if (parent !== undefined) {
-      const span = make(fiber.getRef(Tracer.Tracer), parent, { name, kind: "internal", startTime })
-      span.end(now(fiber.context), Exit.void)
-    }
-    return Effect.void
-  })
-
 /** Runs an effect in no trace, within the trace of a span. */
 const outside = ({ spanId, traceId }: Tracer.AnySpan) =>
   Effect.provideContext(

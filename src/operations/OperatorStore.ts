@@ -14,8 +14,6 @@ import {
 import { codeOf } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
-import * as TaskPages from "../deletions/TaskPages.ts"
-import { pageSize, type Place } from "../deletions/TaskPages.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { IntakeSecret } from "../deletions/IntakeSecrets.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
@@ -47,10 +45,8 @@ export interface Page<A> {
   readonly next: string | undefined
 }
 
-export interface TaskPage extends Page<Tasks.Task> {
-  /** True if more organizations have tasks than were searched. */
-  readonly isPartial: boolean
-}
+/** The number of rows on a page. */
+export const pageSize = 50
 
 const within = Duration.millis(1500)
 
@@ -84,7 +80,7 @@ const PlaceText = Schema.StringFromBase64Url.pipe(
 )
 
 /** Decodes a place; undefined where the text is none. */
-const placeOf = (text = ""): Place | undefined => Option.getOrUndefined(Schema.decodeOption(PlaceText)(text))
+const placeOf = (text = ""): Tasks.Place | undefined => Option.getOrUndefined(Schema.decodeOption(PlaceText)(text))
 
 const paged = <Row extends object>(
   found: ReadonlyArray<Row & { readonly position: string; readonly organization_id: string; readonly id: string }>
@@ -141,7 +137,7 @@ const holders = `
     )
   ) open`
 
-const entriesAfter = (sql: Database, after: Place | undefined) =>
+const entriesAfter = (sql: Database, after: Tasks.Place | undefined) =>
   Commands.entries(
     sql,
     after === undefined
@@ -158,25 +154,18 @@ const make = Effect.gen(function* () {
   const ofKeys = runner(CredentialDatabase, credentials, "credential")
   const changeTasks = <A>(change: Effect.Effect<A, SqlError, TaskDatabase>) => ofTasks(change, unsure("task"))
   const changeKeys = <A>(change: Effect.Effect<A, SqlError, CredentialDatabase>) => ofKeys(change, unsure("credential"))
-  const pages = TaskPages.make(sql)
-  const pageOf = (found: ReturnType<typeof pages.page>) =>
-    Effect.map(Effect.andThen(sql.distribution.refresh, ofTasks(found)), ({ isPartial, rows }): TaskPage => ({
-      ...paged(rows),
-      isPartial
-    }))
 
   return {
     taskCounts: ofTasks(Tasks.counts(sql)),
-    /**
-     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`,
-     * the latest first; all others by `scheduled_for`, the latest first. An `after` that is no place is ignored.
-     */
-    tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, placeOf(after))),
+    /** A page of tasks, the latest first. An `after` that is no place is ignored. */
+    tasks: (filter: Tasks.TaskFilter, after: string | undefined): Effect.Effect<Page<Tasks.Task>, Problem> =>
+      Effect.map(ofTasks(Tasks.page(filter, pageSize + 1, placeOf(after))), paged),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
-    findTasks: (text: string, organization: string | undefined) => pageOf(pages.find(text, organization)),
+    findTasks: (text: string, organization: string | undefined): Effect.Effect<Page<Tasks.Task>, Problem> =>
+      Effect.map(ofTasks(Tasks.find(text, organization, pageSize)), (rows) => ({ rows, next: undefined })),
     task: (organization: string, id: string) =>
       Effect.flatMap(
-        ofTasks(pages.one(organization, id)),
+        ofTasks(Tasks.shown(organization, id)),
         Effect.fromOption(() => new Problem({ status: 404, message: "No deletion of this organization has this id." }))
       ),
     /** The latest entries of the audit log about a key, a secret or a task. */

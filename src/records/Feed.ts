@@ -1,13 +1,43 @@
 /** A feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
 import { Clock, Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { type ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
+import {
+  type ChangesNotServed,
+  type CredentialStoreDown,
+  CursorExpired,
+  CursorInvalid,
+  RecordStoreDown,
+  type Unauthorized
+} from "../api/Errors.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import { type ChangeRow, type Kind, type Page, placeOf, tableOf } from "./FeedPages.ts"
-import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
+import type { Json } from "./Pages.ts"
 import * as Walk from "./Walk.ts"
+
+/** A request for changes: at most `limit` of them, after a cursor or from the start. */
+export interface ChangesRequest {
+  readonly cursor?: string | undefined
+  readonly limit: number
+  readonly wait?: Duration.Duration
+}
+
+export interface Changes {
+  /** The page, as its feed renders it. */
+  readonly json: Json
+  /** The seconds for which changes have been held back. */
+  readonly lag: number
+  /** True if a reader that began without a cursor has every record that existed then. */
+  readonly isComplete: boolean
+  readonly cursor: string
+  readonly hasMore: boolean
+  readonly rows: number
+  readonly isEmpty: boolean
+}
+
+/** The failures of a read. The statement that reads may look up the key as well. */
+export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
 
 export interface Found {
   readonly snapshot: Cursor.FeedSnapshot
@@ -69,6 +99,13 @@ const askedOf = (
 }
 
 const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
+
+/**
+ * Reads changes for the current organization, in one order.
+ *
+ * @param names the resources; by default, all of the feed
+ */
+export type Feed = ReturnType<typeof make>
 
 export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
   const { lengthOf, name, ordered, render, resources } = kind

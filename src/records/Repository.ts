@@ -1,67 +1,35 @@
 /** The repositories of records. Between the store and the socket, nothing parses their JSON. */
-import { Context, type Duration, Effect, Layer } from "effect"
-import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import type * as Errors from "../api/Errors.ts"
+import { Array, Context, Effect, Layer, Order, Schema } from "effect"
+import type { Fragment } from "effect/sql/Statement"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { ChangesNotServed, RecordNotFound, RecordStoreDown } from "../api/Errors.ts"
 import { type Records, resources, searchable } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import type { Page } from "../api/records/Requests.ts"
-import { RecordDatabase } from "../database/Database.ts"
-import { ChangeClock } from "./ChangeClock.ts"
+import { type Database, RecordDatabase } from "../database/Database.ts"
+import * as OrganizationReads from "../keys/OrganizationReads.ts"
+import { note } from "../observability/RequestFacts.ts"
+import * as Tracing from "../observability/Tracing.ts"
+import * as ChangeClock from "./ChangeClock.ts"
+import * as Cursor from "./Cursor.ts"
+import * as Feed from "./Feed.ts"
 import * as FeedPages from "./FeedPages.ts"
-import * as Memory from "./Memory.ts"
-import type { Json } from "./Pages.ts"
-import * as Postgres from "./Postgres.ts"
-import { rowsOf } from "./Rows.ts"
+import * as FeedQuery from "./FeedQuery.ts"
+import * as Pages from "./Pages.ts"
+import { type Row, rowsOf } from "./Rows.ts"
+import { askedOf, conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
+import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
-export type { Page }
-
-/** The criteria of a search: values of the resource's filters. */
-export type Criteria<R extends Resource = Resource> = {
-  readonly [Name in keyof R["filters"]]?: R["filters"][Name]["schema"]["Type"]
-}
-
-/** A request for changes: at most `limit` of them, after a cursor or from the start. */
-export interface ChangesRequest {
-  readonly cursor?: string | undefined
-  readonly limit: number
-  readonly wait?: Duration.Duration
-}
-
-export interface Changes {
-  /** The page, as its feed renders it. */
-  readonly json: Json
-  /** The seconds for which changes have been held back. */
-  readonly lag: number
-  /** True if a reader that began without a cursor has every record that existed then. */
-  readonly isComplete: boolean
-  readonly cursor: string
-  readonly hasMore: boolean
-  readonly rows: number
-  readonly isEmpty: boolean
-}
-
-/** The failures of a read. The statement that reads may look up the key as well. */
-export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
-
-export type ChangesError = Errors.CursorInvalid | Errors.CursorExpired | Errors.ChangesNotServed | ReadError
-
-/**
- * Reads the changes of all resources for the current organization, in one order.
- *
- * @param names the resources; by default, all
- */
-export type AllChanges = (
-  request: ChangesRequest,
-  names?: ReadonlyArray<string>
-) => Effect.Effect<Changes, ChangesError, CurrentOrganization>
+export type { Changes } from "./Feed.ts"
+export type { Criteria, Page }
 
 /** Reads the records of one resource for the current organization. */
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
-  readonly get: (id: string) => Effect.Effect<Json, Errors.RecordNotFound | ReadError, CurrentOrganization>
-  readonly changes: (request: ChangesRequest) => Effect.Effect<Changes, ChangesError, CurrentOrganization>
+  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Pages.Json, Feed.ReadError, CurrentOrganization>
+  readonly get: (id: string) => Effect.Effect<Pages.Json, RecordNotFound | Feed.ReadError, CurrentOrganization>
+  readonly changes: (request: Feed.ChangesRequest) => ReturnType<Feed.Feed>
 }
 
 export class Repositories extends Context.Service<
@@ -69,7 +37,8 @@ export class Repositories extends Context.Service<
   {
     /** Makes the repository of a resource: call it when a layer is built, not for each request. */
     readonly of: <R extends Resource>(resource: R) => Repository<R>
-    readonly changes: AllChanges
+    /** The changes of all resources. */
+    readonly changes: Feed.Feed
   }
 >()("practice-data/records/Repository") {
   /** Reads the resources' tables in the record database. */
@@ -77,10 +46,10 @@ export class Repositories extends Context.Service<
     Repositories,
     Effect.gen(function* () {
       const sql = yield* RecordDatabase
-      const clock = yield* ChangeClock
+      const clock = yield* ChangeClock.ChangeClock
       return Repositories.of({
-        of: (resource) => Postgres.make(sql, resource, { clock }),
-        changes: Postgres.makeChanges(sql, FeedPages.ofAll(searchable), clock)
+        of: (resource) => make(sql, resource, { clock }),
+        changes: makeChanges(sql, FeedPages.ofAll(searchable), clock)
       })
     })
   )
@@ -102,9 +71,182 @@ export class Repositories extends Context.Service<
           })
         )
         return Repositories.of({
-          of: (resource) => Memory.make(resource, rows.get(resource.name) ?? []),
-          changes: Memory.makeChanges(FeedPages.ofAll(searchable), rows)
+          of: (resource) => makeMemory(resource, rows.get(resource.name) ?? []),
+          changes: makeMemoryChanges(FeedPages.ofAll(searchable), rows)
         })
       })
     )
+}
+
+// Made once: a stack trace costs more than the rest of the response.
+const notFound = new RecordNotFound()
+const notServed = new ChangesNotServed()
+
+const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
+
+const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
+
+export const makeChanges = (
+  sql: Database,
+  kind: FeedPages.Kind,
+  clock: ChangeClock.ChangeClock["Service"]
+): Feed.Feed => {
+  const read = OrganizationReads.make(sql)
+
+  /** Fails unless all records are on one server: a position in the order means nothing on another. */
+  const requireSingle = Effect.gen(function* () {
+    yield* sql.distribution.refresh
+    const isDistributed = sql.distribution.isDistributed()
+    if (isDistributed === undefined) return yield* new RecordStoreDown()
+    if (isDistributed) return yield* notServed
+  })
+
+  const changes = Feed.make(kind, {
+    clock,
+    largePage: OrganizationReads.largePage,
+    check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
+    read: (walks, limit, mark) => {
+      const isMarked = mark !== undefined
+      const found = read<FeedPages.ChangeRow>({
+        limit,
+        shape: `${kind.name} changes ${limit} ${isMarked}`,
+        values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
+        queryOf: (owner, [ranges = "", of]) =>
+          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind, of), ranges)
+      })
+      return Effect.flatMap(found, ([first, ...rows]) =>
+        Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))
+      )
+    }
+  })
+  const span = spanned("Records.changes", kind.name)
+  return (request, names) => span(changes(request, names))
+}
+
+export interface Options {
+  /** The clock of the changes; by default, one of the database that is read. */
+  readonly clock?: ChangeClock.ChangeClock["Service"]
+  /** As in `searchQuery`. */
+  readonly deep?: number
+}
+
+export const make = <R extends Resource>(
+  sql: Database,
+  resource: R,
+  { clock = ChangeClock.make(sql, sql), deep }: Options = {}
+): Repository<R> => {
+  const read = OrganizationReads.make(sql)
+  const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
+  return {
+    resource,
+    search: (criteria, page) => {
+      const { conditions, shape, values } = askedOf(resource, criteria, page)
+      const queryOf = (owner: Fragment, of: ReadonlyArray<string>) =>
+        searchQuery(sql, owner, resource, { conditions, values: of }, page, deep)
+      return asSearch(Effect.flatMap(read({ limit: page.limit, shape, values, queryOf }), Pages.searchPage))
+    },
+    get: (id) =>
+      read({
+        limit: 1,
+        shape: "get",
+        values: [id],
+        queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
+      }).pipe(
+        Effect.flatMap(([row]) =>
+          row === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
+        ),
+        asGet
+      ),
+    changes: makeChanges(sql, FeedPages.ofResource(resource), clock)
+  }
+}
+
+const byId = Order.make<Row>((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
+
+const inOrder = (column: string) =>
+  Order.combine(
+    Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
+    byId
+  )
+
+/** All records were written by one transaction, and nothing has changed since. */
+const position = 0
+
+const token = "00000000"
+
+/** The clock of a store in which nothing changes. */
+export const still: Feed.Store["clock"] = {
+  hasMark: () => Effect.succeed(true),
+  isOfRun: () => Effect.succeed(true),
+  keep: Effect.void,
+  lag: () => Effect.succeed(0),
+  wait: (_, timeout) => Effect.as(Effect.sleep(timeout), false)
+}
+
+/** The changes of rows, by the name of their resource. */
+const makeMemoryChanges = (kind: FeedPages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
+  const changes = Array.sort(
+    kind.resources.flatMap(({ name, table: branch }) =>
+      (rows.get(name) ?? []).map(({ id, json, organization }) => {
+        const record = Pages.fromText(json)
+        return { position, id, branch, name, organization, record, removal: null }
+      })
+    ),
+    byPlace
+  )
+  const tables = [kind.ordered, ...kind.resources.map(({ table }) => table)]
+  const snapshot: Omit<Cursor.FeedSnapshot, "organization"> = {
+    base: 0,
+    snapshot: "1:1:",
+    inFlight: 0,
+    isStandby: false,
+    tokens: Object.fromEntries(tables.map((table) => [table, token])),
+    mark: token,
+    marked: 0,
+    run: "",
+    wal: 0,
+    state: { isInPlace: true, isMarked: true, proven: null, durableUntil: null }
+  }
+  return Feed.make(kind, {
+    check: Effect.void,
+    largePage: Infinity,
+    read: (walks, limit) =>
+      Effect.map(CurrentOrganization.id, (organization) => {
+        const found = walks.flatMap((walk) =>
+          rangesOf(walk).flatMap((range) =>
+            changes.filter(
+              (change) =>
+                change.organization === organization &&
+                change.name in walk.feeds &&
+                position < range.high &&
+                isAfter(change, range)
+            )
+          )
+        )
+        return { snapshot: { ...snapshot, organization }, rows: found.slice(0, limit + 1) }
+      }),
+    clock: still
+  })
+}
+
+export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
+  const ordered = Array.sort(rows, inOrder(resource.orderedBy))
+  const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((row) => row.organization === id))
+  return {
+    resource,
+    search: (criteria, { limit, offset }) =>
+      Effect.flatMap(owned, (all) => {
+        const conditions = conditionsOf(resource, criteria)
+        const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
+        return Pages.searchPage(
+          matching.slice(offset, offset + limit).map(({ json }) => ({ record: Pages.fromText(json) }))
+        )
+      }),
+    get: (id) =>
+      Effect.flatMap(owned, (all) => {
+        const row = all.find((candidate) => candidate.id === id)
+        return row === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), Pages.fromText(row.json))
+      }),
+    changes: makeMemoryChanges(FeedPages.ofResource(resource), new Map([[resource.name, rows]]))
+  }
 }

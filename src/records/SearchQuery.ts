@@ -7,8 +7,13 @@ import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
 import type { Query, Shaped } from "../keys/OrganizationReads.ts"
 import type { Json } from "./Pages.ts"
-import type { Criteria, Page } from "./Repository.ts"
+import type { Page } from "../api/records/Requests.ts"
 import type { Columns } from "./Rows.ts"
+
+/** The criteria of a search: values of the resource's filters. */
+export type Criteria<R extends Resource = Resource> = {
+  readonly [Name in keyof R["filters"]]?: R["filters"][Name]["schema"]["Type"]
+}
 
 export interface Found {
   readonly record: Json
@@ -45,26 +50,24 @@ const never: Condition = {
   holds: () => false
 }
 
-// A column of numbers holds these (the domain `api_decimal`). Each such number is a double of its own.
+/** The most significant digits that a column of numbers holds (the domain `api_decimal`): each such number is a double. */
 const maxDigits = 15
-const minExponent = -30
-const maxExponent = 20
 
 /**
- * The number of a text, as `-12e-3`: the significant digits, and their power of ten. Decimals with or without an exponent;
- * zeros may lead and trail. Undefined if no column can hold it. Takes time in proportion to the text.
+ * The number of a text: a decimal with or without an exponent; zeros may lead and trail. Undefined if no column can hold
+ * it. Takes time in proportion to the text.
  */
-const decimal = (text: string): string | undefined => {
-  const parts = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text)
-  if (parts === null) return undefined
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts
-  const leading = `${whole}${fraction}`.replace(/^0+/, "")
+const numberOf = (text: string): number | undefined => {
+  const [, decimal] = /^[+-]?(\d+(?:\.\d+)?)(?:e[+-]?\d+)?$/i.exec(text) ?? []
+  if (decimal === undefined) return undefined
   // Without the look-behind, each zero of a run would look for the end of the run.
-  const digits = leading.replace(/(?<!0)0+$/, "")
-  if (digits === "") return "0"
-  const power = Number(exponent) - fraction.length + leading.length - digits.length
-  const isStorable = digits.length <= maxDigits && power >= minExponent && power + digits.length - 1 <= maxExponent
-  return isStorable ? `${sign}${digits}e${power}` : undefined
+  const digits = decimal
+    .replace(".", "")
+    .replace(/^0+/, "")
+    .replace(/(?<!0)0+$/, "")
+  const number = Number(text)
+  const isExact = digits.length <= maxDigits && Number.isFinite(number) && (number === 0) === (digits === "")
+  return isExact ? number : undefined
 }
 
 export const instantOf = (value: unknown) =>
@@ -91,14 +94,14 @@ const comparisons: Readonly<
     holds: (row) => columns.some((name) => row[name] === given)
   }),
   numberEquals: ([name = ""], given) => {
-    const number = decimal(given)
+    const number = numberOf(given)
     if (number === undefined) return never
     return {
       shape: `number ${name}`,
-      value: number,
+      value: String(number),
       index: "value",
       ranges: ({ column, sql, value }) => [sql`${column(name)} = ${value("numeric")}`],
-      holds: (row) => row[name] === Number(number)
+      holds: (row) => row[name] === number
     }
   },
   since: ([name = ""], given, orderedBy) =>

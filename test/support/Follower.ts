@@ -6,7 +6,7 @@ import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { type Database, inOrder, lockTimeout } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
-import * as Postgres from "../../src/records/Postgres.ts"
+import * as Records from "../../src/records/Repository.ts"
 import { clientOf } from "./TestDatabase.ts"
 import { eventually } from "./eventually.ts"
 import * as Pages from "../../src/records/Pages.ts"
@@ -57,7 +57,7 @@ export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls
   const records = yield* pool(replica.url)
   const clock = ChangeClock.make(tasks, records)
   if (isWatched) yield* Effect.forkScoped(clock.watch)
-  const changesOf = (resource: Resource) => Postgres.make(records, resource, { clock }).changes
+  const changesOf = (resource: Resource) => Records.make(records, resource, { clock }).changes
   return { clock, changesOf }
 })
 

@@ -4,12 +4,12 @@
  */
 import { Clock, DateTime, Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
-import { mostOrganizations } from "../../deletions/TaskPages.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import {
   type DeadFilter,
   longestReason,
   mostCounted,
+  mostOrganizations,
   type Task,
   type TaskCounts,
   type TaskFilter,
@@ -18,7 +18,7 @@ import {
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
-import { mostReplayed, OperatorStore, Problem, type TaskPage } from "../OperatorStore.ts"
+import { mostReplayed, OperatorStore, Problem } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 import * as Change from "./Change.ts"
 
@@ -52,12 +52,7 @@ const outcomeText = ({ last_error, outcome }: Task) => {
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
 }
 
-const tasks = ({ isPartial, rows }: TaskPage, state: State | undefined, empty: string, now: number): Content => [
-  isPartial &&
-    h("p", { class: "note warning" })(
-      `Only ${Format.count(mostOrganizations)} organizations were searched, registered ones first.`,
-      " Enter an organization to see all of its deletions."
-    ),
+const tasks = (rows: ReadonlyArray<Task>, state: State | undefined, empty: string, now: number): Content =>
   table<Task>({
     caption: "Deletion tasks",
     rows,
@@ -76,7 +71,6 @@ const tasks = ({ isPartial, rows }: TaskPage, state: State | undefined, empty: s
       "Outcome, or last error": (task) => clamped(outcomeText(task))
     }
   })
-]
 
 export const page = Page.page(
   path,
@@ -104,7 +98,16 @@ export const page = Page.page(
         state !== undefined && h("input", { type: "hidden", name: "state", value: state })()
       ),
       state === "dead" && h("p", { class: "actions" })(button("Replay several…", link(replayPath, { organization }))),
-      Page.shownOr(found, (shown) => [tasks(shown, state, empty, now), nextPage(path, filter, shown.next)])
+      Page.shownOr(found, (shown) => [
+        search !== undefined &&
+          organization === undefined &&
+          h("p", { class: "note" })(
+            `Searches ${Format.count(mostOrganizations)} registered organizations at most.`,
+            " Enter an organization to search another."
+          ),
+        tasks(shown.rows, state, empty, now),
+        nextPage(path, filter, shown.next)
+      ])
     ]
   })
 )

@@ -15,7 +15,7 @@ import { addField, addIndex } from "../../../src/database/migrations/addField.ts
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as FakeCitus from "./fakeCitus.ts"
@@ -116,7 +116,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const repository = Postgres.make(yield* clientOf(url), invoices)
+      const repository = Records.make(yield* clientOf(url), invoices)
       const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)

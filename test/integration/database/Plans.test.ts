@@ -6,7 +6,7 @@ import { inOrder } from "../../../src/database/Database.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { consumptionLogs } from "../../../src/api/records/ConsumptionLogs.ts"
 import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { fill, organization } from "./cost.ts"
@@ -30,7 +30,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
       const key = { organization_id: organization, id: "key", name: "Test", prefix: "test", key_hash: keyHash }
       yield* owner`insert into api_keys ${owner.insert(key)} on conflict do nothing`
       const sql = yield* clientOf(url, { settings: inOrder })
-      const repository = Postgres.make(sql, consumptionLogs)
+      const repository = Records.make(sql, consumptionLogs)
       const search = repository.search(criteria, { limit: 100, offset: 0 })
       for (const known of organizations) {
         for (let times = 0; times < 12; times++) {

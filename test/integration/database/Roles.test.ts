@@ -10,7 +10,7 @@ import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Pages from "../../../src/records/Pages.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_roles"
@@ -58,7 +58,7 @@ const privileges = {
 
 /** Reads the changes of invoices as soon as no transaction of another test holds them back. */
 const changes = (sql: Database, cursor?: string) =>
-  Postgres.make(sql, invoices)
+  Records.make(sql, invoices)
     .changes({ cursor, limit: 1000 })
     .pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),

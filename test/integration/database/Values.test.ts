@@ -10,7 +10,7 @@ import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Pages from "../../../src/records/Pages.ts"
@@ -187,7 +187,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
       const search = (criteria: Criteria) =>
-        Effect.map(Postgres.make(sql, charges).search(criteria, { limit: 100, offset: 0 }), Pages.toText)
+        Effect.map(Records.make(sql, charges).search(criteria, { limit: 100, offset: 0 }), Pages.toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
       for (const field of ["updated_at_since", "created_at_since"]) {

@@ -6,6 +6,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import {
   almost,
+  type Check,
   claimAll,
   claimed,
   claimOne,
@@ -17,6 +18,7 @@ import {
   isFinished,
   isSuperseded,
   lease,
+  postgres,
   scheduled,
   suite,
   takenOver
@@ -235,7 +237,7 @@ suite("an attempt", {
 const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
   claims.map(({ organization }) => organization)
 
-suite("organizations take turns:", {
+const turns: Readonly<Record<string, Check>> = {
   "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(function* () {
     for (const flood of ["org_a", "org_z"]) {
       yield* backlog(40, flood)
@@ -270,12 +272,12 @@ suite("organizations take turns:", {
     const ours = claims.map((claim) => idsOf(claim.filter(({ organization }) => organization === "org_a")))
     assert.deepStrictEqual(ours.flat(), tasks)
   }),
-  "each is reached by the fourth claim of a task, beside a backlog and 300 others with nothing due": Effect.gen(
+  "each is reached by the fourth claim of a task, beside a backlog and 1,000 others with nothing due": Effect.gen(
     function* () {
       yield* backlog(40, "org_a")
       const { taskId } = yield* scheduled(delivery("1", undefined, "org_b"))
       yield* TestClock.adjust(delay)
-      yield* Effect.forEach(Array.range(1, 300), (index) => scheduled(delivery("1", undefined, `idle_${index}`)))
+      yield* Effect.forEach(Array.range(1, 1000), (index) => scheduled(delivery("1", undefined, `idle_${index}`)))
       const claims = yield* Effect.replicateEffect(claimSome({ due: 1 }), 4)
       assert.include(idsOf(claims.flat()), taskId)
     }
@@ -287,4 +289,6 @@ suite("organizations take turns:", {
     assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
     assert.isEmpty(yield* claimSome({ due: 8, except }))
   })
-})
+}
+
+suite("organizations take turns:", turns, postgres)

@@ -184,6 +184,28 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(inItsOwnTime)
   )
 
+  it.effect("more organizations with nothing due than a turn visits, the next turn reaches the one behind them", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const { claim } = yield* Scheduler
+      yield* sql`truncate deletion_tasks`
+      const add = (owner: string, due: string, count: number) =>
+        sql.unsafe(`
+          insert into deletion_tasks (
+            organization_id, id, idempotency_key, fingerprint, payload,
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
+          ) select ${owner}, gen_random_uuid(), n, '', '{}', 0, 0, now(), now(), '${due}' from generate_series(1, ${count}) n`)
+      yield* add("'a'", "2026-01-01", 40)
+      yield* add("'idle_' || n", "2090-01-01", 5000)
+      yield* add("'z'", "2026-01-02", 1)
+      const claims = yield* Effect.replicateEffect(claim({ due: 8 }, lease), 3)
+      assert.deepStrictEqual(
+        claims.map((each) => Array.dedupe(each.map((task) => task.organization)).toSorted()),
+        [["a"], ["a"], ["z"]]
+      )
+    }).pipe(inItsOwnTime)
+  )
+
   it.effect("20,000 tasks, a claim reads none but those in its order, by a plan for any claim", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase

@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
+import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
@@ -107,7 +107,7 @@ const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => tagOf(`${owner}-${index}`, owner))
 
 const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
-  emptied(Layer.effect(Scheduler, SchedulerPostgres.make({ delay, bounds: given, distribution })))
+  emptied(Layer.effect(Scheduler, make({ delay, bounds: given, distribution })))
 
 const stores = [
   ["over Postgres", postgres],

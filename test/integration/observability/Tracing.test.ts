@@ -11,8 +11,6 @@ import { callerOf, delivery, exported, round, secrets, spansWith, traced, traceO
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
-const rounds = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "Worker.round")
-
 layer(traced(), live)("a trace", (it) => {
   it.effect("goes on from the caller's, down to each statement", () =>
     Effect.gen(function* () {
@@ -108,23 +106,6 @@ layer(traced(), live)("a trace", (it) => {
       assert.deepStrictEqual(treeOf(spans, run), {
         "process deletion_tasks": [{ "Scheduler.run": [{ [database]: [] }] }]
       })
-    })
-  )
-
-  it.effect("of a round has its claim, and a round that finds nothing has none", () =>
-    Effect.gen(function* () {
-      const { spans } = yield* OtlpCollector
-      const before = rounds(yield* spansWith("the round", ({ name }) => name === "Worker.round"))
-      assert.isTrue(
-        (yield* spans).some(
-          ({ name, parentSpanId }) => name === "Scheduler.claim" && parentSpanId === before[0]?.spanId
-        )
-      )
-      yield* round
-      const caller = callerOf("01")
-      yield* send({ headers: caller.headers })
-      yield* traceOf(caller.traceId)
-      assert.strictEqual(rounds(yield* spans).length, before.length)
     })
   )
 

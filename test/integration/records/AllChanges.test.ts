@@ -5,7 +5,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import * as ChangeClock from "../../../src/records/ChangeClock.ts"
 import { ofAll } from "../../../src/records/FeedPages.ts"
 import * as Pages from "../../../src/records/Pages.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -48,7 +48,7 @@ const reader = Effect.gen(function* () {
     waits += 1
     return clock.wait(...seen)
   }
-  const changes = Postgres.makeChanges(sql, ofAll(searchable), { ...clock, wait })
+  const changes = Records.makeChanges(sql, ofAll(searchable), { ...clock, wait })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
@@ -194,7 +194,7 @@ const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganiz
     })
   const counted = counting(sql)
   const clock = counting(ChangeClock.make(counted, counted, undefined, limits))
-  const repository = Postgres.make(counted, pets, { clock })
+  const repository = Records.make(counted, pets, { clock })
   const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
     asKnown(owner)(
       // So many at once may wait too long for a connection on a busy machine.

@@ -8,7 +8,7 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Products.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Walk from "../../../src/records/Walk.ts"
@@ -102,7 +102,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
           return Reflect.get(target, name)
         }
       })
-      const repository = Postgres.make(watched, pets)
+      const repository = Records.make(watched, pets)
       const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
         calls.length = 0
         const page = yield* asKnown(organization)(read(repository, cursor, limit))
@@ -138,7 +138,7 @@ const forged = (...parts: ReadonlyArray<string | undefined>) => {
 
 const reader = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  const repository = Postgres.make(sql, pets)
+  const repository = Records.make(sql, pets)
   const readFrom = (cursor?: string) =>
     asKnown(owner.organization)(repository.changes({ cursor, limit: 2, wait: Duration.millis(1) }))
   yield* sql`insert into pets (organization_id, id) values (${owner.organization}, 'a') on conflict do nothing`

@@ -12,7 +12,7 @@ import { petBenefits } from "../../../src/api/records/PetBenefits.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Products.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria, Repository } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import type { Row } from "../../../src/records/Rows.ts"
@@ -191,7 +191,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const { url } = yield* TestDatabase
       const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
       const page = { limit: 100, offset: 100 }
-      const found = yield* Postgres.make(sql, products, { deep: 1 }).search({}, page)
+      const found = yield* Records.make(sql, products, { deep: 1 }).search({}, page)
       assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
     }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
   )

@@ -5,8 +5,7 @@ import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
 import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
-import * as Memory from "../../../src/records/Memory.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -51,9 +50,9 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
   return {
     resource,
     rows,
-    memory: Memory.make(resource, rows),
-    postgres: Postgres.make(sql, resource),
-    skipping: Postgres.make(sql, resource, { deep: 1 })
+    memory: Records.makeMemory(resource, rows),
+    postgres: Records.make(sql, resource),
+    skipping: Records.make(sql, resource, { deep: 1 })
   }
 })
 

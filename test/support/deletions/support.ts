@@ -6,8 +6,8 @@ import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
+import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+
 import {
   type Claim,
   type ClaimLimits,
@@ -125,7 +125,7 @@ export const layerPostgres = emptied(Scheduler.layer(delay))
 
 /** The same with the statements for a database that is distributed by organization. They are right on any other too. */
 export const layerDistributed = emptied(
-  Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
+  Layer.effect(Scheduler, make({ delay, distribution: Distribution.distributed }))
 )
 
 /** The schedulers over Postgres, by name. */
@@ -158,10 +158,14 @@ export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Pro
 /** What a test does with a scheduler. */
 export type Check<A = unknown> = Effect.Effect<A, SchedulerUnavailable | TaskFailed, Scheduler>
 
-/** Checks rules over all schedulers, each rule on a new one. */
-export const suite = (name: string, rules: Readonly<Record<string, Check>>) =>
+/** Checks rules over schedulers, each rule on a new one. */
+export const suite = (
+  name: string,
+  rules: Readonly<Record<string, Check>>,
+  over: ReadonlyArray<(typeof stores)[number]> = stores
+) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store } of stores) {
+    for (const { scheduler, store } of over) {
       it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
         inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
       )

@@ -6,13 +6,13 @@ import * as Fairness from "../../../src/deletions/Fairness.ts"
 
 /** Room in backlogs, a delivery to an organization, and how often its backlog was counted. */
 const backlog = (tasks: number, bytes: number, isKnown = true) => {
-  const hasRoom = Fairness.makeRoom(Fairness.bounds)
   const state = { tasks, bytes, counts: 0 }
   const count = Effect.sync(() => {
     state.counts += 1
     return { tasks: state.tasks, bytes: state.bytes, isKnown }
   })
-  return { state, deliver: (organization: string, size = 1) => hasRoom(organization, size, count) }
+  const hasRoom = Fairness.makeRoom(Fairness.bounds, () => count)
+  return { state, deliver: (organization: string, size = 1) => hasRoom(organization, size) }
 }
 
 const mebibyte = 1024 * 1024

@@ -11,8 +11,10 @@ import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import {
   oneRound,
+  type Faults,
   options,
   type RunTask,
+  withFaults,
   withRuns,
   scheduledAll,
   startWorker
@@ -101,6 +103,54 @@ it.effect("lets a task of another organization begin while a long batch runs", (
     assert.isBelow(begun, 62)
     assert.lengthOf(runs, 21)
   }, takes("1 second"))
+)
+
+it.effect(
+  "claims for others at 200 heartbeats of a round, which then ends, so that a task that must be alone has its turn",
+  () =>
+    withRuns(
+      function* (runs) {
+        yield* scheduledAll("long")
+        for (const [owner, pause] of [
+          ["org_b", "49 seconds"],
+          ["org_c", "2 seconds"]
+        ] as const) {
+          yield* TestClock.adjust(pause)
+          yield* scheduled(delivery("1", undefined, owner))
+        }
+        yield* TestClock.adjust("9 seconds")
+        yield* startWorker
+        yield* TestClock.adjust("2 minutes")
+        assert.deepStrictEqual(
+          runs.map(({ at }) => Math.floor(at)),
+          [60, 109, 180]
+        )
+      },
+      ({ at }) => Effect.sleep(at === 60 ? "2 minutes" : 0)
+    )
+)
+
+it.effect("renews the leases of tasks that failed together, before it runs each alone", () =>
+  Effect.suspend(() => {
+    const calls: Array<string> = []
+    const recording: Faults = {
+      around: (call, effect) =>
+        Effect.andThen(
+          Effect.sync(() => calls.push(call)),
+          effect
+        )
+    }
+    return withRuns(
+      function* () {
+        yield* scheduledAll("1", "2")
+        yield* TestClock.adjust(delay)
+        yield* withFaults(recording)(oneRound({ ...options, concurrency: 1 }))
+        const during = calls.slice(calls.indexOf("run"), calls.lastIndexOf("run") + 1)
+        assert.deepStrictEqual(during, ["run", "renew", "run", "fail", "run"])
+      },
+      () => Effect.fail(new TaskFailed({ message: "No" }))
+    )
+  })
 )
 
 it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>

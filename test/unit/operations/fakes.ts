@@ -4,8 +4,7 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
-import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
-import { Replay } from "../../../src/deletions/Tasks.ts"
+import { Replay, type ShownTask } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
@@ -130,7 +129,7 @@ const given = <A>(rows: ReadonlyArray<A> | undefined) =>
     : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: found, next: undefined, isPartial: false }))
+  Effect.map(given(rows), (found) => ({ rows: found, next: undefined }))
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {

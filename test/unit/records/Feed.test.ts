@@ -9,7 +9,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { type ChangeRow, ofAll, ofResource, placeOf } from "../../../src/records/FeedPages.ts"
-import { still } from "../../../src/records/Memory.ts"
+import { still } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 

@@ -5,7 +5,7 @@ import { invoices } from "../../../src/api/records/Invoices.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { type ChangeRow, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/FeedPages.ts"
-import { still } from "../../../src/records/Memory.ts"
+import { still } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
 
