@@ -53,7 +53,7 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
     (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
   )
   const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
-  const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
+  const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`),
     primaries.size > 1 &&
@@ -61,17 +61,11 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
         "Stop the one that was primary before, and make it a standby of the other."
       ),
-    isRemote && tls === undefined && warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`),
     isRemote &&
-      tls?.verification === "none" &&
+      isUnverified &&
       warn(
-        "The connection is encrypted, and may go to anyone: the server is not verified.",
-        `${encrypt}, with sslrootcert=FILE or sslrootcert=system.`
-      ),
-    !endpoint.asksSettings &&
-      warn(
-        "A connection pooler refuses to be asked for settings of sessions, and was not asked.",
-        "Give the login the settings that are said to be missing."
+        `The connection to another machine may be read or go to anyone: ${encryption}.`,
+        `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE or system.`
       )
   )
 })
@@ -167,70 +161,53 @@ export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) 
   const { database, is_replica, login, number, version } = yield* row(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`)
-  // The first statement is slower.
-  yield* timed(sql)
-  const [one, other] = [yield* timed(sql), yield* timed(sql)]
-  const measured = one.took < other.took ? one : other
+  const measured = yield* timed(sql)
   const { took } = measured
+  const isReadAlone = variable === "READ_DATABASE_URL"
+  const role = is_replica ? "a replica" : "a primary"
   return facts(
     number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
-      : ok(`PostgreSQL ${version}, database ${database}, login ${login}; a statement takes ${took} ms.`),
+      : ok(`PostgreSQL ${version}, ${role}, database ${database}, login ${login}; a statement takes ${took} ms.`),
     took > slow && warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."),
-    is_replica && variable === "READ_DATABASE_URL" && ok("It is a replica."),
     is_replica &&
-      variable !== "READ_DATABASE_URL" &&
-      fail(
-        "It is a replica, which cannot be written.",
-        `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
-      ),
+      !isReadAlone &&
+      fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
     clock(measured)
   )
 })
 
-const Room = Schema.Struct({
-  login: Schema.String,
-  all: Schema.Int,
-  used: Schema.Int,
-  own: Schema.Int,
-  of_login: Schema.Int,
-  of_database: Schema.Int
-})
+const Room = Schema.Struct({ limit: Schema.Int, used: Schema.Int, own: Schema.Int })
 
 /** The room for the connections that the processes of this configuration open. */
 export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   const needed = settings.processes * pools.length * settings.poolSize
-  const { all, login, of_database, of_login, own, used } = yield* row(Room)(sql`
-    select current_user as login,
-      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        - coalesce(current_setting('reserved_connections', true), '0')::int as all,
+  // A limit of -1 is none.
+  const { limit, own, used } = yield* row(Room)(sql`
+    select least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+          - coalesce(current_setting('reserved_connections', true), '0')::int,
+        (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+        (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit,
       (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
       (select count(*) from pg_stat_activity
         where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
-          and datname = current_database() and pid <> pg_backend_pid())::int as own,
-      (select rolconnlimit from pg_roles where rolname = current_user) as of_login,
-      (select datconnlimit from pg_database where datname = current_database()) as of_database`)
-  const free = Math.max(0, all - used)
-  const limits = [
-    of_login >= 0 && of_login < needed && `the login ${login} may open ${of_login}`,
-    of_database >= 0 && of_database < needed && `the database takes ${of_database}`,
-    all < needed && `the server takes ${all}`
-  ].filter((one) => one !== false)
-  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, raise the limit, or end what holds connections."
-  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections`
-  if (limits.length > 0) return [fail(`${message}, and ${limits.join(", and ")}.`, advice)]
-  return free + own < needed
-    ? [warn(`${message}; ${free} of ${all} are free.`, advice)]
-    : [ok(`${message} at most; ${free} of ${all} are free.`)]
+          and datname = current_database() and pid <> pg_backend_pid())::int as own`)
+  const free = Math.max(0, limit - used)
+  const status = limit < needed ? fail : warn
+  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections; ${free} of ${limit} are free`
+  return limit < needed || free + own < needed
+    ? [
+        status(
+          `${message}.`,
+          "Lower PROCESSES or DATABASE_POOL_SIZE, end what holds connections, or raise the limit: of the server, the database or the login."
+        )
+      ]
+    : [ok(`${message}.`)]
 })
 
 /** Seconds. */
 const latest = 60
-
-const deadText = (dead: number) => {
-  if (dead > mostCounted) return `More than ${mostCounted} deletions are`
-  return dead === 1 ? "1 deletion is" : `${dead} deletions are`
-}
 
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
@@ -243,7 +220,7 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
       ),
     dead > 0 &&
       warn(
-        `${deadText(dead)} dead: every attempt failed.`,
+        `${dead > mostCounted ? `More than ${mostCounted}` : dead} deletions are dead: every attempt failed.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
     late <= latest && dead === 0 && ok("No deletion is late or dead.")
@@ -301,9 +278,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       age >= longestHeld &&
       warn(
         `${holder} has been open for ${Math.round(age)} seconds. It delays what readers of a replica see, and vacuum.`,
-        holder.startsWith("The prepared")
-          ? "Commit it or roll it back: commit prepared, rollback prepared."
-          : "End it, load in smaller parts, and set idle_in_transaction_session_timeout."
+        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout."
       )
   )
 })
