@@ -7,6 +7,7 @@ import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import type { Fact } from "../operations/doctor/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
+import { reachable } from "../operations/doctor/ServiceChecks.ts"
 import { ignoredParameters, publicAddress, user } from "../operations/doctor/SettingsChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
@@ -34,8 +35,6 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
     )
   }
 })
-
-const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 const logOperatorsPage = Effect.flatMap(
   Effect.serviceOption(OperatorsPage),

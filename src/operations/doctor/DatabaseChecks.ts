@@ -115,7 +115,6 @@ export interface Examined extends Reached {
 }
 
 /** Milliseconds. */
-const slow = 10
 const skewed = 500
 const wrong = 60_000
 
@@ -156,22 +155,21 @@ const Server = Schema.Struct({
   is_replica: Schema.Boolean
 })
 
-/** The version, the role, the distance and the clock of the server. */
+/** The version, the role, the distance (the time of a statement) and the clock of the server. */
 export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
   const { database, is_replica, login, number, version } = yield* row(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`)
   const measured = yield* timed(sql)
-  const { took } = measured
-  const isReadAlone = variable === "READ_DATABASE_URL"
   const role = is_replica ? "a replica" : "a primary"
   return facts(
     number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
-      : ok(`PostgreSQL ${version}, ${role}, database ${database}, login ${login}; a statement takes ${took} ms.`),
-    took > slow && warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."),
+      : ok(
+          `PostgreSQL ${version}, ${role}, database ${database}, login ${login}; a statement takes ${measured.took} ms.`
+        ),
     is_replica &&
-      !isReadAlone &&
+      variable !== "READ_DATABASE_URL" &&
       fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
     clock(measured)
   )
@@ -243,9 +241,9 @@ export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: b
 const Feed = Schema.Struct({ name: Schema.String })
 
 /** `age`: null where the login may not see it. */
-const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite), login: Schema.String })
+const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite) })
 
-/** The order of changes, and the transactions that delay it on a replica. */
+/** The order of changes, and the transaction that delays it on a replica the most. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
@@ -253,15 +251,16 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const unsettled = yield* rowsOf(Feed)(
     sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
   )
-  const found = yield* rowsOf(Holder)(sql`
-    select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
-      extract(epoch from now() - xact_start)::float8 as age, quote_ident(current_user) as login
-    from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
-    union all
-    select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8, '' from pg_prepared_xacts
-    order by age desc nulls first`)
-  const hidden = found.filter(({ age }) => age === null)
-  const { age, holder = "" } = found[hidden.length] ?? {}
+  const [held] = yield* rowsOf(Holder)(sql`
+    select * from (
+      select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
+        extract(epoch from now() - xact_start)::float8 as age
+      from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
+      union all
+      select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
+    ) held where age is null or age >= ${longestHeld} order by age desc nulls last limit 1`)
+  const age = held?.age ?? null
+  const since = age === null ? "a time that this login may not see" : `${Math.round(age)} seconds`
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")
@@ -269,16 +268,10 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
           `The order of changes of ${listed(unsettled.map(({ name }) => name))} has to begin anew: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
           `A running service does it within a second. Or run: ${invocation("migrate")}`
         ),
-    hidden[0] !== undefined &&
+    held !== undefined &&
       warn(
-        `Transactions of other logins delay what readers of a replica see (${hidden.length} now). This login cannot see since when.`,
-        `grant pg_read_all_stats to ${hidden[0].login}`
-      ),
-    typeof age === "number" &&
-      age >= longestHeld &&
-      warn(
-        `${holder} has been open for ${Math.round(age)} seconds. It delays what readers of a replica see, and vacuum.`,
-        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout."
+        `${held.holder} has been open for ${since}. It delays what readers of a replica see, and vacuum.`,
+        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout. To see times, grant pg_read_all_stats to this login."
       )
   )
 })

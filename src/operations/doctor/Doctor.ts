@@ -121,16 +121,15 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
   const { findings, sql } = Option.isSome(settings.databaseUrl)
     ? yield* servers(settings, settings.databaseUrl.value)
     : { findings: inArea("Embedded database", yield* embedded(settings)), sql: undefined }
+  const { ignoredParameters, operatorsListener, publicAddress } = SettingsChecks
+  const ofSettings = [ignoredParameters, publicAddress, operatorsListener].flatMap((check) => check(settings))
+  const processor = Check.examine({ "The processor": ServiceChecks.processor({ settings, sql }) })
+  const service = Check.examine({ "The service": ServiceChecks.service(settings) })
   return [
     ...configured,
-    ...inArea("Configuration", SettingsChecks.ignoredParameters(settings)),
-    ...inArea("Configuration", SettingsChecks.publicAddress(settings)),
-    ...inArea("Configuration", SettingsChecks.operatorsListener(settings)),
+    ...inArea("Configuration", ofSettings),
     ...findings,
-    ...inArea(
-      "Payment processor",
-      yield* Check.examine({ "The processor": ServiceChecks.processor({ settings, sql }) })
-    ),
-    ...inArea("Service", yield* Check.examine({ "The service": ServiceChecks.service(settings) }))
+    ...inArea("Payment processor", yield* processor),
+    ...inArea("Service", yield* service)
   ]
 })

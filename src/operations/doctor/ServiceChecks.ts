@@ -3,6 +3,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { Health } from "../../api/IntakeApi.ts"
 import { rowsOf } from "../../database/Columns.ts"
+import { formatHost } from "../../database/ConnectionUrl.ts"
 import type { Database } from "../../database/Database.ts"
 import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
@@ -67,17 +68,16 @@ export const processor = Effect.fnUntraced(function* ({ settings, sql }: Process
   return [configured, tried]
 })
 
-const addressOf = ({ host, port }: Settings) => {
-  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`
-}
+/** An address to listen on, as this machine reaches it. */
+export const reachable = (address: string) =>
+  address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 /** The health of the service on its port; or whether it could listen there. */
 export const service = Effect.fnUntraced(function* (
   settings: Settings
 ): Effect.fn.Return<ReadonlyArray<Fact>, never, HttpClient.HttpClient> {
   if (settings.port === 0) return [ok("PORT=0: it takes a free port.")]
-  const address = addressOf(settings)
+  const address = reachable(`http://${formatHost(settings)}`)
   const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
     Effect.flatMap(HttpClientResponse.schemaBodyJson(Health)),
@@ -92,9 +92,7 @@ export const service = Effect.fnUntraced(function* (
   }
   const found = running.value
   return facts(
-    ok(`It runs at ${address}, version ${found.version}.`),
-    found.version !== version &&
-      warn(`It is version ${found.version}, and this is ${version}.`, "Restart it, or use its own command line."),
+    ok(`It runs at ${address}, version ${found.version}; this is ${version}.`),
     ...Object.entries(found.checks).map(
       ([name, { output = "no reason given", status }]) =>
         status !== "pass" &&
