@@ -175,33 +175,31 @@ export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) 
   )
 })
 
-const Room = Schema.Struct({ limit: Schema.Int, used: Schema.Int, own: Schema.Int })
+const Room = Schema.Struct({ all: Schema.Int, limit: Schema.Int, used: Schema.Int, own: Schema.Int })
 
 /** The room for the connections that the processes of this configuration open. */
 export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   const needed = settings.processes * pools.length * settings.poolSize
   // A limit of -1 is none.
-  const { limit, own, used } = yield* row(Room)(sql`
-    select least(
-        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-          - coalesce(current_setting('reserved_connections', true), '0')::int,
+  const { all, limit, own, used } = yield* row(Room)(sql`
+    select server.all, least(
+        server.all,
         (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
         (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit,
       (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
       (select count(*) from pg_stat_activity
         where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
-          and datname = current_database() and pid <> pg_backend_pid())::int as own`)
-  const free = Math.max(0, limit - used)
-  const status = limit < needed ? fail : warn
-  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections; ${free} of ${limit} are free`
-  return limit < needed || free + own < needed
-    ? [
-        status(
-          `${message}.`,
-          "Lower PROCESSES or DATABASE_POOL_SIZE, end what holds connections, or raise the limit: of the server, the database or the login."
-        )
-      ]
-    : [ok(`${message}.`)]
+          and datname = current_database() and pid <> pg_backend_pid())::int as own
+    from (
+      select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int as all
+    ) server`)
+  const free = Math.max(0, all - used)
+  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}; ${free} are free.`
+  const advice =
+    "Lower PROCESSES or DATABASE_POOL_SIZE, end what holds connections, or raise the limit: of the server, the database or the login."
+  if (limit < needed) return [fail(message, advice)]
+  return [free + own < needed ? warn(message, advice) : ok(message)]
 })
 
 /** Seconds. */

@@ -1,6 +1,6 @@
 /** The doctor: runs every check of an installation, each in its time, and advises what to do. */
 import { existsSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { join } from "node:path"
 import { Duration, Effect, Option, Redacted, Struct } from "effect"
 import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
@@ -95,7 +95,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
   const before = facts(processes > 1 && several)
   if (!existsSync(join(dataDir, "made"))) {
-    return [...before, ok(`There is none in ${resolve(dataDir)} yet; a start makes it.`)]
+    return [...before, ok(`There is none in DATA_DIR=${dataDir} yet; a start makes it.`)]
   }
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })

@@ -179,15 +179,15 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
       const poolOf = (size: number) => of(url, { DATABASE_POOL_SIZE: String(size) })
-      has(yield* poolOf(1000), "fail", /needs 3000 connections; \d+ of \d+ are free/)
+      has(yield* poolOf(1000), "fail", /needs 3000 connections of \d+;/)
       const [room] = yield* sql<{ all: number }>`
         select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
           - current_setting('reserved_connections')::int as all`
       const third = Math.floor((room?.all ?? 0) / 3)
-      has(yield* poolOf(third), "warn", /needs \d+ connections; \d+ of \d+ are free/)
+      has(yield* poolOf(third), "warn", /needs \d+ connections of \d+; \d+ are free/)
       const limited = yield* newLogin("api")
       yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
-      has(yield* of(limited.url), "fail", /of 5 are free/)
+      has(yield* of(limited.url), "fail", /needs 30 connections of 5;/)
     })
   )
 
