@@ -108,10 +108,10 @@ export const serve = <A, E, R, E2, R2>(
     )
   )
 
+const databasesOf = (settings: Settings) => Databases.layer(settings, { fill: loadDemoData })
+
 /** The databases that the configuration names; the embedded one has the demo data. */
-export const databases = Layer.unwrap(
-  Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
-)
+export const databases = Layer.unwrap(Effect.map(config, databasesOf))
 
 const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
@@ -175,6 +175,7 @@ const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settin
   )
 }
 
+/** The services of the routes, and of what watches them. */
 const serving = (settings: Settings) =>
   Layer.mergeAll(
     HealthChecks.layer,
@@ -199,46 +200,44 @@ const background = (settings: Settings) => {
   )
 }
 
-/** One process with all its roles. Each layer uses those below it: it starts after them, and stops before them. */
-const single = (settings: Settings, references: Context.Context<never>) =>
-  Layer.effectDiscard(Notices.announce(settings)).pipe(
-    // These stop together and first: while requests are drained, the worker begins no task.
-    Layer.provideMerge(Layer.merge(draining(settings), background(settings))),
-    Layer.provideMerge(
-      Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
-        Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins))
-      )
-    ),
-    Layer.provide(
-      Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
-    ),
-    // The operators' listener opens before the service listens, and closes after it.
-    Layer.provideMerge(
-      Processes.isChild
-        ? Figures.layerOfChild(settings.roles)
-        : Layer.provide(operators(settings), Figures.layer(settings.roles))
-    ),
-    Layer.provideMerge(Probes.layer(settings.roles)),
-    Layer.provideMerge(serving(settings)),
-    Layer.provide(Databases.layer(settings, { fill: loadDemoData })),
-    Layer.provide(observers(settings)),
-    Layer.provide([Recent.Recent.layer, ProcessRuntime.layer(settings.roles)]),
-    Layer.provide(NodeServices.layer)
+/** One process with all its roles. A layer starts after those that it is provided with, and stops before them. */
+const single = (settings: Settings, references: Context.Context<never>) => {
+  const { corsOrigins, roles } = settings
+  const database = Layer.provide(databasesOf(settings), NodeServices.layer)
+  const recent = Recent.Recent.layer
+  const observer = Layer.provide(observers(settings), recent)
+  const served = Layer.provideMerge(serving(settings), database)
+  const figures = Processes.isChild
+    ? Figures.layerOfChild(roles)
+    : Layer.provide(operators(settings), Figures.layer(roles))
+  const watched = Layer.mergeAll(figures, Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
+    Layer.provide([served, recent])
   )
+  const shared = Processes.isChild ? Processes.childListener : {}
+  const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(Layer.provide([observer, watched]))
+  const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
+    Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
+  )
+  // While requests are drained, the worker begins no task.
+  const stopping = Layer.merge(draining(settings), background(settings)).pipe(Layer.provide([server, served, listener]))
+  return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [stopping, listener, watched, database])
+}
 
 /** Several processes behind one port: this one starts them, and has the operators' listener. */
-const several = (settings: Settings) =>
-  Layer.effectDiscard(
-    Effect.andThen(Processes.supervise(settings.port, Duration.sum(settings.drain, grace)), Notices.ofParent(settings))
-  ).pipe(
-    Layer.provideMerge(operators(settings)),
-    // The pages of operators take few connections. The children migrate.
-    Layer.provide(
-      Databases.layer({ ...settings, poolSize: 2, migrate: Option.some(false) }, { fill: () => Effect.succeed(false) })
-    ),
-    Layer.provide(Figures.layerOfChildren),
-    Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"]), NodeServices.layer])
+const several = (settings: Settings) => {
+  const children = Children.layer(settings.processes)
+  // The pages of operators take few connections. The children migrate.
+  const database = Layer.provide(
+    databasesOf({ ...settings, poolSize: 2, migrate: Option.some(false) }),
+    NodeServices.layer
   )
+  const figures = Layer.provide(Figures.layerOfChildren, children)
+  const watched = Layer.provide(operators(settings), [figures, database])
+  const supervised = Processes.supervise(settings.port, Duration.sum(settings.drain, grace))
+  return Layer.effectDiscard(Effect.andThen(supervised, Notices.ofParent(settings))).pipe(
+    Layer.provide([watched, children, database, ProcessRuntime.layer(["parent"])])
+  )
+}
 
 /** Fails if a port is in use: before a first start makes a database, or the kernel shares it with another program. */
 const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {

@@ -7,6 +7,7 @@ import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import type { Fact } from "../operations/doctor/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
+import { reachable } from "../operations/doctor/ServiceChecks.ts"
 import { ignoredParameters, publicAddress, user } from "../operations/doctor/SettingsChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
@@ -35,20 +36,12 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   }
 })
 
-const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-
-/** The line about the operators' page, if it is served here. */
-const operatorsPage = Effect.map(
-  Effect.serviceOption(OperatorsPage),
-  Option.match({ onNone: (): ReadonlyArray<string> => [], onSome: ({ url }) => [`Operators' page: ${reachable(url)}`] })
-)
-
 const logOperatorsPage = Effect.flatMap(
-  operatorsPage,
-  Effect.forEach((line) => Effect.log(line))
+  Effect.serviceOption(OperatorsPage),
+  Option.match({ onNone: () => Effect.void, onSome: ({ url }) => Effect.log(`Operators' page: ${reachable(url)}`) })
 )
 
-const demoNotice = (address: string, page: ReadonlyArray<string>) => `
+const demoNotice = (address: string) => `
   This is the embedded database with demo data. Its API keys:
 ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
@@ -56,7 +49,7 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
     curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
 
   Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
-${page.map((line) => `  ${line}\n`).join("")}
+
 `
 
 /** The log of a process with children, which log nothing at their start. It has logged its address. */
@@ -64,17 +57,15 @@ export const ofParent = (settings: Settings) => Effect.andThen(logFindings(setti
 
 /** Announces that the service listens: in a child to its parent, otherwise in the log. */
 export const announce = Effect.fnUntraced(function* (settings: Settings) {
-  const server = yield* HttpServer.HttpServer
-  const address = HttpServer.formatAddress(server.address)
-  if (Processes.isChild) return yield* Processes.announce(address)
-  yield* Effect.log(`Listening on ${address}`)
+  const { address } = yield* HttpServer.HttpServer
+  const url = HttpServer.formatAddress(address)
+  if (Processes.isChild) return yield* Processes.announce(url)
+  yield* Effect.log(`Listening on ${url}`)
   yield* logFindings(settings)
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.
-    if (settings.logFormat === "pretty") {
-      return (yield* LogWriter).write(demoNotice(reachable(address), yield* operatorsPage), true)
-    }
-    yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
+    if (settings.logFormat === "pretty") (yield* LogWriter).write(demoNotice(reachable(url)), true)
+    else yield* Effect.log(`This is the embedded database with demo data, see ${reachable(url)}/api/v3/docs`)
   }
   yield* logOperatorsPage
 })

@@ -5,7 +5,7 @@ import { rowsOf } from "./Columns.ts"
 
 /** Names in its definition have their schema. */
 export const Part = Schema.Struct({
-  kind: Schema.Literals(["domain", "function", "column", "default", "not null", "constraint", "index", "trigger"]),
+  kind: Schema.Literals(["domain", "function", "table", "column", "constraint", "index", "trigger"]),
   /** Its table; the domain of a domain's constraint. */
   of: Schema.String,
   name: Schema.String,
@@ -31,8 +31,7 @@ const Home = Schema.Struct({
   /** The schema of the tables, quoted if need be. */
   schema: Schema.String,
   home: Schema.String,
-  isClosed: Schema.Boolean,
-  isReplica: Schema.Boolean
+  isClosed: Schema.Boolean
 })
 
 export interface Catalog extends Omit<typeof Home.Type, "home"> {
@@ -47,9 +46,11 @@ export const textOf = ({ columns, object, privilege }: Omit<Privilege, "grantee"
 const partsIn = (home: string) => `
 with relations as (select oid, relname from pg_class where relnamespace = ${home} and relkind in ('r', 'p')),
 columns as (
-  select r.relname, a.attname, a.attgenerated <> '' as is_generated, a.attnotnull, pg_get_expr(d.adbin, d.adrelid) as value,
-    format_type(a.atttypid, a.atttypmod)
-      || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end as type
+  select r.relname, a.attname, format_type(a.atttypid, a.atttypmod)
+    || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end
+    || case when a.attnotnull then ' not null' else '' end
+    || case when a.attgenerated <> '' then ' generated always as (' || pg_get_expr(d.adbin, d.adrelid) || ') stored'
+      else coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') end as definition
   from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   join pg_type t on t.oid = a.atttypid left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
 )
@@ -59,12 +60,9 @@ union all
 select 'function', '', oid::regprocedure::text, pg_get_functiondef(oid), ''
 from pg_proc where pronamespace = ${home} and prokind in ('f', 'p')
 union all
-select 'column', relname, attname, type || case when is_generated then ' generated always as (' || value || ') stored' else '' end, ''
-from columns
+select 'table', '', relname, '', '' from relations
 union all
-select 'default', relname, attname, value, '' from columns where value is not null and not is_generated
-union all
-select 'not null', relname, attname, '', '' from columns where attnotnull
+select 'column', relname, attname, definition, '' from columns
 union all
 select 'constraint', coalesce(r.relname, t.typname), c.conname, replace(pg_get_constraintdef(c.oid), ' NOT VALID', ''), c.convalidated::text
 from pg_constraint c left join relations r on r.oid = c.conrelid
@@ -106,7 +104,7 @@ order by grantee, privilege desc, object`
 export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const [found] = yield* rowsOf(Home)(sql`
     select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
-      not has_schema_privilege(n.oid, 'USAGE') as "isClosed", pg_is_in_recovery() as "isReplica"
+      not has_schema_privilege(n.oid, 'USAGE') as "isClosed"
     from pg_namespace n
     where n.oid = coalesce(
       (

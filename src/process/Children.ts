@@ -1,6 +1,6 @@
 /** Children of a service of several processes: the questions of the parent, and the answers. */
 import type { ChildProcess } from "node:child_process"
-import { Context, Deferred, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 
 const isQuestion = Schema.is(Schema.Struct({ question: Schema.String }))
 const isAnswer = Schema.is(Schema.Struct({ question: Schema.String, answer: Schema.Unknown }))
@@ -26,50 +26,32 @@ export const answering = Effect.fnUntraced(function* (others: Readonly<Record<st
 })
 
 /** The place of a child, and of each that replaces it. */
-export class Place {
+export interface Place {
+  child: ChildProcess | undefined
   /** The number of children that were replaced. */
-  restarts = 0
-  #child: ChildProcess | undefined
-  #starts = 0
-  readonly #asked = new Map<string, Deferred.Deferred<unknown>>()
-
-  enter(child: ChildProcess) {
-    this.#child = child
-    this.restarts = this.#starts++
-    child.on("message", (message) => {
-      if (isAnswer(message)) this.#settle(message.question, message.answer)
-    })
-    child.once("exit", () => {
-      this.#child = undefined
-      for (const question of this.#asked.keys()) this.#settle(question, undefined)
-    })
-  }
-
-  get pid(): number | undefined {
-    return this.#child?.pid
-  }
-
-  /** The answer of the child; undefined where none runs. A question without an answer so far is not sent again. */
-  ask(question: string): Effect.Effect<unknown> {
-    return Effect.suspend(() => {
-      const asked = this.#asked.get(question)
-      if (asked !== undefined) return Deferred.await(asked)
-      if (this.#child?.connected !== true) return Effect.undefined
-      const answer = Deferred.makeUnsafe<unknown>()
-      this.#asked.set(question, answer)
-      this.#child.send({ question }, (error) => {
-        if (error !== null) this.#settle(question, undefined)
-      })
-      return Deferred.await(answer)
-    })
-  }
-
-  #settle(question: string, answer: unknown) {
-    const asked = this.#asked.get(question)
-    this.#asked.delete(question)
-    if (asked !== undefined) Deferred.doneUnsafe(asked, Effect.succeed(answer))
-  }
+  restarts: number
 }
+
+/** The next answer of the child, also to the same question of others; undefined where none runs. */
+export const ask = (place: Place, question: string) =>
+  Effect.callback<unknown>((resume) => {
+    const { child } = place
+    if (child?.connected !== true) return resume(Effect.undefined)
+    const forget = () => void child.off("message", onMessage).off("exit", onExit)
+    const settle = (answer?: unknown) => {
+      forget()
+      resume(Effect.succeed(answer))
+    }
+    const onMessage = (message: unknown) => {
+      if (isAnswer(message) && message.question === question) settle(message.answer)
+    }
+    const onExit = () => settle()
+    child.on("message", onMessage).once("exit", onExit)
+    child.send({ question }, (error) => {
+      if (error !== null) settle()
+    })
+    return Effect.sync(forget)
+  })
 
 const answerTimeout = Duration.seconds(1)
 
@@ -93,7 +75,7 @@ export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>
 })
 
 const make = (count: number) => {
-  const places = Array.from({ length: count }, () => new Place())
+  const places = Array.from({ length: count }, (): Place => ({ child: undefined, restarts: 0 }))
   return {
     places,
     /** Asks all of them at once, for a second at most. No answer is undefined, and so is the `pid` of an empty place. */
@@ -101,9 +83,9 @@ const make = (count: number) => {
       Effect.forEach(
         places,
         (place, index) =>
-          Effect.map(Effect.timeoutOption(place.ask(question), answerTimeout), (answer) => ({
+          Effect.map(Effect.timeoutOption(ask(place, question), answerTimeout), (answer) => ({
             process: index + 1,
-            pid: place.pid,
+            pid: place.child?.pid,
             answer: Option.getOrUndefined(answer)
           })),
         { concurrency: "unbounded" }

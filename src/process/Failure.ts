@@ -19,22 +19,11 @@ const configuration = ({ cause }: ConfigError) =>
 
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
-const notAllowed = "this user may not use it. Check that its folder exists, and who may write there"
-const notFolder = "a file is in the place of a folder"
-
-/** The errors of files that a user can do something about, by their codes. */
+/** The errors of files that need more words than the system's. */
 const fileErrors: Readonly<Record<string, string>> = {
-  EACCES: notAllowed,
-  EPERM: notAllowed,
-  EROFS: notAllowed,
-  ENOENT: "there is no such file or folder, or it cannot be made",
-  EEXIST: notFolder,
-  ENOTDIR: notFolder,
-  EISDIR: "it is a folder",
-  ENOSPC: "the disk is full. Free some space",
-  EDQUOT: "the disk quota of this user is used up. Free some space",
-  EFBIG: "the file would be larger than this user may write. Raise the limit (ulimit -f)",
-  EIO: "the disk fails, or the file would be larger than this user may write (ulimit -f)"
+  EACCES: "this user may not use it. Check that its folder exists, and who may write there",
+  EIO: "the disk fails",
+  ENOSPC: "the disk is full. Free some space"
 }
 
 /** The reason of a failure with a file, and what to do. */
@@ -60,27 +49,20 @@ export type Failure = ConfigError | Explained | MigrationError | ServeError | Sq
 
 const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
-const diskFull = "53100"
-
-export const sqlReason = ({ reason: { cause } }: SqlError) =>
-  Predicate.hasProperty(cause, "code") && cause.code === diskFull
-    ? `${reasonOf(cause)}. Free space on the disk of the database`
-    : reasonOf(cause)
-
 /** Explains a failure in one line, without a secret. */
 export const explain = (failure: Failure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
     case "MigrationError":
-      return `${failure.message}: ${isSqlError(failure.cause) ? sqlReason(failure.cause) : reasonOf(failure.cause)}`
+      return `${failure.message}: ${reasonOf(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
         return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
       return explainListen("The server", failure.cause)
     case "SqlError": {
       const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"
-      return `${database} ${answer}: ${sqlReason(failure)}`
+      return `${database} ${answer}: ${reasonOf(failure.reason.cause)}`
     }
     default:
       return failure.message

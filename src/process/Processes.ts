@@ -7,7 +7,7 @@ import { type ChildProcess, fork } from "node:child_process"
 import { createServer } from "node:net"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
-import { Children, hangs, type Place, probe } from "./Children.ts"
+import { ask, Children, hangs, type Place, probe } from "./Children.ts"
 import { argumentsOfEach } from "./Memory.ts"
 import { moduleBeside } from "./Package.ts"
 
@@ -57,12 +57,14 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const started = fork(main, ["child", String(port)], { execArgv: argumentsOfEach(count) })
-      place.enter(started)
-      // Answers to questions may come first.
+      place.child = started
+      // One for each question that waits for its answer. The operators' listener has a limit.
+      started.setMaxListeners(0)
       started.on("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
       started.once("exit", (code, signal) => {
+        place.child = undefined
         Deferred.doneUnsafe(listening, Effect.fail(new ChildEnded({ code })))
         Deferred.doneUnsafe(ended, Effect.succeed(signal ?? `code ${code}`))
       })
@@ -72,7 +74,7 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
   )
   const address = yield* Deferred.await(listening)
   const killed = Effect.gen(function* () {
-    yield* hangs(place.ask(probe))
+    yield* hangs(ask(place, probe))
     yield* Effect.logWarning(`Process ${child.pid} did not answer for 3 seconds, and is killed`)
     child.kill("SIGKILL")
     return yield* Deferred.await(ended)
@@ -132,6 +134,7 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
       pause = pauseAfter(pause, lived)
       yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
+      place.restarts += 1
     }
   })
   const [first, ...others] = places

@@ -98,26 +98,21 @@ const truths = new Map(
 export const boolean = (name: string) =>
   variable(name, "a boolean such as true or false", (given) => truths.get(given.toLowerCase()))
 
-/** True if so many letters, at most, to add, drop, replace or swap with the next one make one word of another. */
-const isNear = (one: string, other: string, most: number): boolean => {
-  if (one === other || most === 0) return one === other
-  const [left, right] = [one.slice(1), other.slice(1)]
-  if (one[0] === other[0]) return isNear(left, right, most)
-  const isSwapped = one[0] === other[1] && one[1] === other[0]
-  return (
-    isNear(left, other, most - 1) ||
-    isNear(one, right, most - 1) ||
-    isNear(left, right, most - 1) ||
-    (isSwapped && isNear(one.slice(2), other.slice(2), most - 1))
-  )
+/** True if one letter to add, drop, replace or swap with the next one makes one word of another. */
+const isSlip = (one: string, other: string): boolean => {
+  let at = 0
+  while (at < one.length && one[at] === other[at]) at++
+  const [left, right] = [one.slice(at), other.slice(at)]
+  const swapped = left.replace(/^(.)(.)/, "$2$1")
+  return left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1) || swapped === right
 }
 
-/** The nearest known word that is at most so many letters away. */
-export const nearest = (word: string, known: ReadonlyArray<string>, most = 2): string | undefined =>
-  most === 0 ? undefined : (nearest(word, known, most - 1) ?? known.find((each) => isNear(word, each, most)))
+/** The known word that a word is a slip of. */
+export const nearest = (word: string, known: ReadonlyArray<string>): string | undefined =>
+  known.find((each) => isSlip(word, each))
 
-/** Shorter names, or names near to them, may belong to anything. */
-export const shortest = 6
+/** Shorter names may be slips of anything. */
+const shortest = 6
 
 /** Names of more parts are not looked at. */
 const mostParts = 16
@@ -148,7 +143,7 @@ export const namesOf = Effect.fnUntraced(function* (config: Config.Config<unknow
 /** The known name that a name nothing reads is a slip of. */
 export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined => {
   const long = known.filter(({ length }) => length >= shortest)
-  return known.includes(name) ? undefined : nearest(name, long, 1)
+  return known.includes(name) ? undefined : nearest(name, long)
 }
 
 /** Fails if a variable is set whose name is a slip of one that a configuration reads. */

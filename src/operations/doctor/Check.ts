@@ -1,8 +1,7 @@
 /** Checks of an installation: their facts, and how they are run. */
 import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { codeOf } from "../../database/SqlFailure.ts"
-import * as Failure from "../../process/Failure.ts"
+import { codeOf, isUnreachable, messageOf } from "../../database/SqlFailure.ts"
 
 /** A fact, with its remedy unless all is well. */
 export interface Fact {
@@ -30,14 +29,17 @@ export type Checks<R = never> = Readonly<Record<string, Effect.Effect<ReadonlyAr
 
 const timeout = Duration.seconds(6)
 
+const remedy =
+  "Check the URL (host, port, login, password, sslmode), and that the server runs and admits this machine. Look at its log."
+
 const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fact> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (!isSqlError(error)) return [fail(`${name} could not be checked.`, "This should not happen. Report it.")]
   // An undefined table or function: the check of the migrations reports it.
   if (["42P01", "42883"].includes(codeOf(error))) return []
-  return error.reason._tag === "AuthorizationError"
+  return error.reason._tag === "AuthorizationError" && !isUnreachable(error)
     ? [warn(`${name} may not be looked at by this login.`, "Run the doctor as the login that migrates as well.")]
-    : [fail(`${name} could not be checked: ${Failure.sqlReason(error)}`, "Look at the log of the database.")]
+    : [fail(`${name} could not be checked: ${messageOf(error)}`, remedy)]
 }
 
 /** Runs a check. A failure or a timeout is a fact, and a check that hangs is left behind. */
@@ -47,9 +49,7 @@ const attempt = <R>(name: string, run: Checks<R>[string]) =>
     Effect.timeoutOrElse({
       duration: timeout,
       orElse: () =>
-        Effect.succeed([
-          fail(`${name} could not be checked: no answer within ${Duration.format(timeout)}.`, "Look at what keeps it.")
-        ])
+        Effect.succeed([fail(`${name} could not be checked: no answer within ${Duration.format(timeout)}.`, remedy)])
     })
   )
 

@@ -53,7 +53,7 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
     (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
   )
   const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
-  const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
+  const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`),
     primaries.size > 1 &&
@@ -61,17 +61,11 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
         "Stop the one that was primary before, and make it a standby of the other."
       ),
-    isRemote && tls === undefined && warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`),
     isRemote &&
-      tls?.verification === "none" &&
+      isUnverified &&
       warn(
-        "The connection is encrypted, and may go to anyone: the server is not verified.",
-        `${encrypt}, with sslrootcert=FILE or sslrootcert=system.`
-      ),
-    !endpoint.asksSettings &&
-      warn(
-        "A connection pooler refuses to be asked for settings of sessions, and was not asked.",
-        "Give the login the settings that are said to be missing."
+        `The connection to another machine may be read or go to anyone: ${encryption}.`,
+        `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE or system.`
       )
   )
 })
@@ -121,7 +115,6 @@ export interface Examined extends Reached {
 }
 
 /** Milliseconds. */
-const slow = 10
 const skewed = 500
 const wrong = 60_000
 
@@ -162,75 +155,55 @@ const Server = Schema.Struct({
   is_replica: Schema.Boolean
 })
 
-/** The version, the role, the distance and the clock of the server. */
+/** The version, the role, the distance (the time of a statement) and the clock of the server. */
 export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
   const { database, is_replica, login, number, version } = yield* row(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`)
-  // The first statement is slower.
-  yield* timed(sql)
-  const [one, other] = [yield* timed(sql), yield* timed(sql)]
-  const measured = one.took < other.took ? one : other
-  const { took } = measured
+  const measured = yield* timed(sql)
+  const role = is_replica ? "a replica" : "a primary"
   return facts(
     number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
-      : ok(`PostgreSQL ${version}, database ${database}, login ${login}; a statement takes ${took} ms.`),
-    took > slow && warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."),
-    is_replica && variable === "READ_DATABASE_URL" && ok("It is a replica."),
+      : ok(
+          `PostgreSQL ${version}, ${role}, database ${database}, login ${login}; a statement takes ${measured.took} ms.`
+        ),
     is_replica &&
       variable !== "READ_DATABASE_URL" &&
-      fail(
-        "It is a replica, which cannot be written.",
-        `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
-      ),
+      fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
     clock(measured)
   )
 })
 
-const Room = Schema.Struct({
-  login: Schema.String,
-  all: Schema.Int,
-  used: Schema.Int,
-  own: Schema.Int,
-  of_login: Schema.Int,
-  of_database: Schema.Int
-})
+const Room = Schema.Struct({ all: Schema.Int, limit: Schema.Int, used: Schema.Int, own: Schema.Int })
 
 /** The room for the connections that the processes of this configuration open. */
 export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   const needed = settings.processes * pools.length * settings.poolSize
-  const { all, login, of_database, of_login, own, used } = yield* row(Room)(sql`
-    select current_user as login,
-      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        - coalesce(current_setting('reserved_connections', true), '0')::int as all,
+  // A limit of -1 is none.
+  const { all, limit, own, used } = yield* row(Room)(sql`
+    select server.all, least(
+        server.all,
+        (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+        (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit,
       (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
       (select count(*) from pg_stat_activity
         where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
-          and datname = current_database() and pid <> pg_backend_pid())::int as own,
-      (select rolconnlimit from pg_roles where rolname = current_user) as of_login,
-      (select datconnlimit from pg_database where datname = current_database()) as of_database`)
+          and datname = current_database() and pid <> pg_backend_pid())::int as own
+    from (
+      select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int as all
+    ) server`)
   const free = Math.max(0, all - used)
-  const limits = [
-    of_login >= 0 && of_login < needed && `the login ${login} may open ${of_login}`,
-    of_database >= 0 && of_database < needed && `the database takes ${of_database}`,
-    all < needed && `the server takes ${all}`
-  ].filter((one) => one !== false)
-  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, raise the limit, or end what holds connections."
-  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections`
-  if (limits.length > 0) return [fail(`${message}, and ${limits.join(", and ")}.`, advice)]
-  return free + own < needed
-    ? [warn(`${message}; ${free} of ${all} are free.`, advice)]
-    : [ok(`${message} at most; ${free} of ${all} are free.`)]
+  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}; ${free} are free.`
+  const advice =
+    "Lower PROCESSES or DATABASE_POOL_SIZE, end what holds connections, or raise the limit: of the server, the database or the login."
+  if (limit < needed) return [fail(message, advice)]
+  return [free + own < needed ? warn(message, advice) : ok(message)]
 })
 
 /** Seconds. */
 const latest = 60
-
-const deadText = (dead: number) => {
-  if (dead > mostCounted) return `More than ${mostCounted} deletions are`
-  return dead === 1 ? "1 deletion is" : `${dead} deletions are`
-}
 
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
@@ -243,7 +216,7 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
       ),
     dead > 0 &&
       warn(
-        `${deadText(dead)} dead: every attempt failed.`,
+        `${dead > mostCounted ? `More than ${mostCounted}` : dead} deletions are dead: every attempt failed.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
     late <= latest && dead === 0 && ok("No deletion is late or dead.")
@@ -266,9 +239,9 @@ export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: b
 const Feed = Schema.Struct({ name: Schema.String })
 
 /** `age`: null where the login may not see it. */
-const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite), login: Schema.String })
+const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite) })
 
-/** The order of changes, and the transactions that delay it on a replica. */
+/** The order of changes, and the transaction that delays it on a replica the most. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
@@ -276,15 +249,16 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const unsettled = yield* rowsOf(Feed)(
     sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
   )
-  const found = yield* rowsOf(Holder)(sql`
-    select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
-      extract(epoch from now() - xact_start)::float8 as age, quote_ident(current_user) as login
-    from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
-    union all
-    select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8, '' from pg_prepared_xacts
-    order by age desc nulls first`)
-  const hidden = found.filter(({ age }) => age === null)
-  const { age, holder = "" } = found[hidden.length] ?? {}
+  const [held] = yield* rowsOf(Holder)(sql`
+    select * from (
+      select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
+        extract(epoch from now() - xact_start)::float8 as age
+      from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
+      union all
+      select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
+    ) held where age is null or age >= ${longestHeld} order by age desc nulls last limit 1`)
+  const age = held?.age ?? null
+  const since = age === null ? "a time that this login may not see" : `${Math.round(age)} seconds`
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")
@@ -292,18 +266,10 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
           `The order of changes of ${listed(unsettled.map(({ name }) => name))} has to begin anew: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
           `A running service does it within a second. Or run: ${invocation("migrate")}`
         ),
-    hidden[0] !== undefined &&
+    held !== undefined &&
       warn(
-        `Transactions of other logins delay what readers of a replica see (${hidden.length} now). This login cannot see since when.`,
-        `grant pg_read_all_stats to ${hidden[0].login}`
-      ),
-    typeof age === "number" &&
-      age >= longestHeld &&
-      warn(
-        `${holder} has been open for ${Math.round(age)} seconds. It delays what readers of a replica see, and vacuum.`,
-        holder.startsWith("The prepared")
-          ? "Commit it or roll it back: commit prepared, rollback prepared."
-          : "End it, load in smaller parts, and set idle_in_transaction_session_timeout."
+        `${held.holder} has been open for ${since}. It delays what readers of a replica see, and vacuum.`,
+        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout. To see times, grant pg_read_all_stats to this login."
       )
   )
 })

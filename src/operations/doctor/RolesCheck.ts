@@ -1,4 +1,4 @@
-/** The check of the roles of a database, and of the abilities of the login of this process. */
+/** The check of the roles of a database, and of the privileges of the login of this process. */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../Config.ts"
@@ -8,130 +8,87 @@ import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 
-export interface Need {
-  readonly name: string
-  readonly can: string
-}
-
 /** The role of the database for each role of a process. */
-export const roles: Readonly<Record<Role, Need>> = {
-  "data-api": { name: "practice_data_api", can: "read records" },
-  intake: { name: "practice_data_intake", can: "take deliveries in" },
-  worker: { name: "practice_data_worker", can: "run deletions" }
+const roles: Readonly<Record<Role, string>> = {
+  "data-api": "practice_data_api",
+  intake: "practice_data_intake",
+  worker: "practice_data_worker"
 }
 
-const Login = Schema.Struct({
-  login: Schema.String,
-  is_superuser: Schema.Boolean,
-  may_migrate: Schema.NullOr(Schema.Boolean),
-  roles: Schema.Array(Schema.String)
-})
+const Login = Schema.Struct({ login: Schema.String, is_superuser: Schema.Boolean, roles: Schema.Array(Schema.String) })
 
-type Held = ReadonlyArray<Privilege>
+type Privileges = ReadonlyArray<Privilege>
 
 const sameAs = (one: Privilege) => (other: Privilege) =>
   other.object === one.object && other.privilege === one.privilege
 
 /** The privileges that are not held, or not on each column. */
-const lacking = (needed: Held, held: Held): Held =>
+const lacking = (needed: Privileges, held: Privileges) =>
   needed.filter((need) => {
     const own = held.find(sameAs(need))
     const isHeld = (column: string) => own?.columns?.includes(column) === true
     return own === undefined || (own.columns !== null && need.columns?.every(isHeld) !== true)
   })
 
-/** The privileges on existing objects. Others come with what is missing. */
-const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog): Held => {
-  const existing = new Set([
-    `schema ${schema}`,
-    ...parts.filter(({ kind }) => kind === "function").map(({ name }) => `function ${name}`),
-    ...parts
-      .filter(({ kind }) => kind === "column")
-      .flatMap(({ name, of }) => [`${schema}.${of}`, `${schema}.${of}.${name}`])
-  ])
-  return privileges
-    .filter(({ object }) => existing.has(object))
-    .map((each) => ({
-      ...each,
-      columns: each.columns?.filter((name) => existing.has(`${each.object}.${name}`)) ?? null
-    }))
-}
-
-const statements = (verb: string, some: Held, whom: string) =>
+const statements = (verb: string, some: Privileges, whom: string) =>
   some.map((each) => `${verb} ${textOf(each)} ${whom}`).join("; ")
 
-const ofGrantee = (some: Held, name: string) => some.filter(({ grantee }) => grantee === name)
-
-/** @param migrated the catalog of a database that has all migrations, as far as this one needs it */
+/** @param migrated the catalog of a database that has all migrations */
 export const check = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
-  catalog: Catalog,
+  { privileges, schema }: Catalog,
   migrated: Catalog,
-  needed: ReadonlyArray<Need>
+  needed: ReadonlyArray<Role>
 ) {
-  const { privileges, schema } = catalog
   const [self] = yield* rowsOf(Login)(sql`
-    select current_user as login, r.rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles,
-      has_schema_privilege(n.oid, 'CREATE') and pg_has_role(c.relowner, 'USAGE') as may_migrate
-    from pg_roles r cross join pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relname = 'organizations'
-    where r.rolname = current_user and n.oid = ${schema}::regnamespace`)
+    select rolname as login, rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles
+    from pg_roles where rolname = current_user`)
   if (self === undefined) return []
-  const expected = onExisting(migrated, catalog)
-  const objects = new Set(expected.map(({ object }) => object))
-  const nameOf = ({ object, privilege }: Privilege) => `${privilege} on ${object.replace(`${schema}.`, "")}`
-  const names = (some: Held) => listed(some.map(nameOf))
-  /** The privileges that a grantee holds and should not. */
-  const excessOf = (name: string, kinds: RegExp) => {
-    const given = ofGrantee(expected, name)
-    const others = ofGrantee(privileges, name).filter((each) => !given.some(sameAs(each)))
-    return others.filter(({ object, privilege }) => kinds.test(privilege) && objects.has(object))
+  const { is_superuser, login } = self
+  const objects = new Set(migrated.privileges.map(({ object }) => object))
+  const names = (some: Privileges) =>
+    listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
+  const of = (grantee: string) => ({
+    held: privileges.filter((each) => each.grantee === grantee),
+    given: migrated.privileges.filter((each) => each.grantee === grantee)
+  })
+  /** The warning of privileges that a grantee holds and should not. */
+  const excess = (subject: string, grantee: string, kinds: RegExp) => {
+    const { given, held } = of(grantee)
+    const others = held.filter((each) => !given.some(sameAs(each)))
+    const some = others.filter(({ object, privilege }) => kinds.test(privilege) && objects.has(object))
+    const remedy = statements("revoke", some, `from ${grantee}`)
+    return some.length > 0 && warn(`${subject} may do more than it should: ${names(some)}.`, remedy)
   }
-  const own = ofGrantee(privileges, self.login)
-  const able: Array<string> = []
-  const ofRoles = needed.map(({ can, name }) => {
-    if (!self.roles.includes(name)) {
-      return [fail(`The role ${name} does not exist.`, `Run: create role ${name} nologin. Then see what it lacks.`)]
+  const ofRoles = needed.flatMap((one) => {
+    const role = roles[one]
+    if (!self.roles.includes(role)) {
+      return [fail(`The role ${role} does not exist.`, `Run: create role ${role} nologin. Then see what it lacks.`)]
     }
-    const [held, given] = [ofGrantee(privileges, name), ofGrantee(expected, name)]
-    const [absent, excess] = [lacking(given, held), excessOf(name, /INSERT|UPDATE|DELETE/)]
-    const missed = lacking(
-      held.filter((each) => given.some(sameAs(each))),
-      own
-    )
-    if (missed.length + absent.length === 0) able.push(can)
+    const { given, held } = of(role)
+    const absent = lacking(given, held)
+    const ofGiven = held.filter((each) => given.some(sameAs(each)))
+    const missed = lacking(ofGiven, of(login).held)
     return facts(
-      absent.length > 0 && fail(`The role ${name} lacks ${names(absent)}.`, statements("grant", absent, `to ${name}`)),
-      excess.length > 0 &&
-        warn(
-          `The role ${name} may do more than it should: ${names(excess)}.`,
-          statements("revoke", excess, `from ${name}`)
-        ),
-      missed.length > 0 &&
-        fail(
-          `The login ${self.login} cannot ${can}, which this process does: it lacks ${names(missed)}.`,
-          `grant ${name} to ${self.login}`
-        )
+      absent.length > 0 && fail(`The role ${role} lacks ${names(absent)}.`, statements("grant", absent, `to ${role}`)),
+      excess(`The role ${role}`, role, /INSERT|UPDATE|DELETE/),
+      missed.length === 0
+        ? ok(`The login ${login} has the privileges of ${role}.`)
+        : fail(`The login ${login} lacks ${names(missed)}, which ROLES=${one} needs.`, `grant ${role} to ${login}`)
     )
   })
-  const open = excessOf("public", /EXECUTE/)
   const grants = (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []
-  const operating = ["INSERT on api_keys", "INSERT on intake_secrets", "UPDATE on deletion_tasks"]
-  const held = new Set(own.map(nameOf))
-  if (operating.every((each) => held.has(each))) able.push("operate keys, secrets and tasks")
-  if (self.may_migrate === true) able.push("migrate")
   return facts(
-    ...ofRoles.flat(),
-    open.length > 0 &&
-      warn(`Every role may do more than it should: ${names(open)}.`, statements("revoke", open, "from public")),
+    ...ofRoles,
+    excess("Every role", "public", /EXECUTE/),
     ...grants.map((grant) =>
       fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`)
     ),
-    ok(`The login ${self.login} may: ${able.length === 0 ? "nothing" : able.join(", ")}.`),
-    self.is_superuser &&
+    is_superuser &&
       needed.length > 0 &&
       warn(
-        `The login ${self.login} is a superuser, whom no grant limits.`,
-        `Give the service a login of its own, and grant it ${needed.map(({ name }) => name).join(", ")}.`
+        `The login ${login} is a superuser, whom no grant limits.`,
+        `Give the service a login of its own, and grant it ${needed.map((one) => roles[one]).join(", ")}.`
       )
   )
 })

@@ -1,9 +1,9 @@
 /** The comparison of the objects of a database with those that the migrations make, and the statements that mend it. */
-import { Array, Effect } from "effect"
+import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { type Fact, fail } from "./Check.ts"
+import { fail } from "./Check.ts"
 
 type Part = Catalog.Part
 
@@ -13,88 +13,49 @@ const keyOf = ({ kind, name, of }: Pick<Part, "kind" | "name" | "of">) => `${kin
 const comparable = ({ definition, name }: Part) =>
   (name.endsWith(".change_base()") ? definition.replace(/RETURN .*/, "") : definition).replace("TO '$user', ", "TO ")
 
-const isOfFeed = ({ definition }: Part) => /\.records?_(changed|removed|truncated)\(/.test(definition)
+/** The migrations do not validate some constraints, which may be validated later. */
+const isSame = (found: Part, part: Part) =>
+  comparable(found) === comparable(part) &&
+  (found.state === part.state || (part.kind === "constraint" && found.state === "true"))
+
+const isOfFeed = ({ definition, kind }: Part) =>
+  kind === "trigger" && /\.records?_(changed|removed|truncated)\(/.test(definition)
 
 /** True of a trigger that distributing the tables drops. */
-const isDropped = (part: Part) =>
-  part.kind === "trigger" && isOfFeed(part) && !part.definition.includes("BEFORE UPDATE")
+const isDropped = (part: Part) => isOfFeed(part) && !part.definition.includes("BEFORE UPDATE")
 
 const nameOf = ({ kind, name, of }: Part) => {
-  if (kind === "function" || kind === "domain" || kind === "index") return `${kind} ${name}`
   if (kind === "column") return `column ${of}.${name}`
-  return `${kind}${kind === "default" || kind === "not null" ? " of column" : ""} ${name} of ${of}`
+  return `${kind} ${name}${kind === "constraint" || kind === "trigger" ? ` of ${of}` : ""}`
 }
 
-const wrongStates: Partial<Record<Part["kind"], string>> = {
-  constraint: "is not validated",
-  index: "is not valid",
-  trigger: "is disabled, or fires at other times"
-}
-
-const grantsOf = (given: ReadonlyArray<Catalog.Privilege>) =>
-  given.map((each) => `grant ${Catalog.textOf(each)} to ${each.grantee}`)
-
-/** The statements that mend parts of a schema. */
-const remedies = ({ privileges, schema }: Catalog.Catalog, expected: ReadonlyMap<string, Part>) => {
-  const alter = ({ of }: Part) =>
-    `alter ${expected.has(keyOf({ kind: "domain", of: "", name: of })) ? "domain" : "table"} ${schema}.${of}`
-  const columnOf = (part: Part) => {
-    const value = expected.get(keyOf({ ...part, kind: "default" }))
-    const required = expected.has(keyOf({ ...part, kind: "not null" })) ? " not null" : ""
-    return `${part.name} ${part.definition}${value === undefined ? "" : ` default ${value.definition}`}${required}`
-  }
-  const grantsOn = (object: string) => grantsOf(privileges.filter((each) => each.object === object))
-  /** Enables a trigger. What was written while one of a feed was off is no change, so its order begins anew. */
-  const enable = (part: Part) =>
-    isOfFeed(part)
-      ? `select ${schema}.change_begin()`
-      : `${alter(part)} enable ${{ A: "always ", R: "replica " }[part.state] ?? ""}trigger ${part.name}`
-  const makers: Readonly<Record<Part["kind"], (part: Part) => string>> = {
-    domain: ({ definition, name }) => `create domain ${schema}.${name} as ${definition}`,
-    function: ({ definition, name }) => {
-      const object = `function ${name}`
-      // Everyone may call a new function.
-      const isPublic = privileges.some((each) => each.object === object && each.grantee === "public")
-      return [definition, ...(isPublic ? [] : [`revoke all on ${object} from public`, ...grantsOn(object)])].join(";\n")
-    },
-    column: (part) => {
-      const given = privileges.filter(
-        ({ columns, object }) => object === `${schema}.${part.of}` && columns?.includes(part.name) === true
-      )
-      const grants = grantsOf(given.map((each) => ({ ...each, columns: [part.name] })))
-      return [`${alter(part)} add column ${columnOf(part)}`, ...grants].join("; ")
-    },
-    default: (part) => `${alter(part)} alter column ${part.name} set default ${part.definition}`,
-    "not null": (part) => `${alter(part)} alter column ${part.name} set not null`,
-    constraint: (part) => `${alter(part)} add constraint ${part.name} ${part.definition}`,
-    index: ({ definition }) => definition.replace("INDEX", "INDEX CONCURRENTLY"),
-    trigger: (part) => `${part.definition}; ${enable(part)}`
-  }
-  const make = (part: Part) => makers[part.kind](part)
-  return {
-    make,
-    makeTable: (table: string) => {
-      const of = [...expected.values()].filter((part) => part.of === table)
-      const columns = of.filter(({ kind }) => kind === "column").map(columnOf)
-      const others = of.filter(({ kind }) => kind === "constraint" || kind === "index" || kind === "trigger").map(make)
-      const created = `create table ${schema}.${table} (${columns.join(", ")})`
-      return [created, ...others, ...grantsOn(`${schema}.${table}`)].join("; ")
-    },
-    replace: (part: Part) => {
-      if (part.kind === "column") return `${alter(part)} alter column ${part.name} type ${part.definition}`
-      if (part.kind === "constraint") return `${alter(part)} drop constraint ${part.name}; ${make(part)}`
-      if (part.kind === "index") return `drop index concurrently ${schema}.${part.name}; ${make(part)}`
-      return part.kind === "trigger" ? make(part).replace("TRIGGER", "OR REPLACE TRIGGER") : make(part)
-    },
-    restore: (part: Part) => {
-      if (part.kind === "constraint") return `${alter(part)} validate constraint ${part.name}`
-      return part.kind === "index" ? `reindex index concurrently ${schema}.${part.name}` : enable(part)
+/** The statement that makes a part as the migrations do, in the place of one that differs. */
+const remedyOf = (part: Part, isThere: boolean, { parts, privileges, schema }: Catalog.Catalog): string => {
+  const { definition, kind, name, of, state } = part
+  const isOfDomain = parts.some((one) => one.kind === "domain" && one.name === of)
+  const alter = `alter ${isOfDomain ? "domain" : "table"} ${schema}.${of}`
+  switch (kind) {
+    case "index":
+      return `${isThere ? `drop index concurrently ${schema}.${name}; ` : ""}${definition.replace("INDEX", "INDEX CONCURRENTLY")}`
+    case "constraint":
+      return `${isThere ? `${alter} drop constraint ${name}; ` : ""}${alter} add constraint ${name} ${definition}`
+    case "trigger": {
+      // What was written while a trigger of the feed was off is no change, so the order begins anew.
+      const enabled = `${alter} enable ${{ A: "always ", R: "replica " }[state] ?? ""}trigger ${name}`
+      const enable = isOfFeed(part) ? `select ${schema}.change_begin()` : enabled
+      return `${definition.replace("TRIGGER", "OR REPLACE TRIGGER")}; ${enable}`
     }
+    case "function": {
+      const granted = privileges.filter(({ object }) => object === `function ${name}`)
+      const grants = granted.map((each) => `grant ${Catalog.textOf(each)} to ${each.grantee}`)
+      // Everyone may call a new function.
+      const isPublic = granted.some(({ grantee }) => grantee === "public")
+      return [definition, ...(isPublic ? [] : [`revoke all on function ${name} from public`, ...grants])].join(";\n")
+    }
+    default:
+      return isThere ? `Alter it to: ${definition}` : "Restore it from a backup: it had data."
   }
 }
-
-const tablesOf = ({ parts }: Catalog.Catalog) =>
-  Array.dedupe(parts.filter(({ kind }) => kind === "column").map(({ of }) => of))
 
 /** The objects that are missing or different. Others are the operator's own. */
 export const check = Effect.fnUntraced(function* (
@@ -102,31 +63,17 @@ export const check = Effect.fnUntraced(function* (
   catalog: Catalog.Catalog,
   migrated: Catalog.Catalog
 ) {
-  const expected = new Map(migrated.parts.map((part) => [keyOf(part), part]))
   const found = new Map(catalog.parts.map((part) => [keyOf(part), part]))
-  const missing = Array.difference(tablesOf(migrated), tablesOf(catalog))
   const isDistributed = yield* Distribution.ask(sql)
-  const { make, makeTable, replace, restore } = remedies(migrated, expected)
-  const factsOf = (part: Part): ReadonlyArray<Fact> => {
-    if (missing.includes(part.of) || (isDistributed && isDropped(part))) return []
+  /** Tables and domains, whose parts are missing too. */
+  const missing = new Set(
+    migrated.parts.flatMap((part) => (part.of === "" && !found.has(keyOf(part)) ? [part.name] : []))
+  )
+  return migrated.parts.flatMap((part) => {
+    if (missing.has(part.of) || (isDistributed && isDropped(part))) return []
     const now = found.get(keyOf(part))
-    if (now === undefined) {
-      // A missing column is made with its default and not null.
-      const isOfColumn = part.kind === "default" || part.kind === "not null"
-      if (isOfColumn && !found.has(keyOf({ ...part, kind: "column" }))) return []
-      return [fail(`The ${nameOf(part)} is missing.`, make(part))]
-    }
-    if (comparable(now) !== comparable(part)) {
-      return [fail(`The ${nameOf(part)} is not as the migrations make it.`, replace(part))]
-    }
-    // Some constraints are not validated by the migrations, and may be.
-    if (part.kind === "constraint" && now.state === "true") return []
-    return now.state === part.state ? [] : [fail(`The ${nameOf(part)} ${wrongStates[part.kind]}.`, restore(part))]
-  }
-  return [
-    ...missing.map((table) =>
-      fail(`The table ${table} is missing.`, `Restore it, or make an empty one: ${makeTable(table)}`)
-    ),
-    ...migrated.parts.flatMap(factsOf)
-  ]
+    if (now !== undefined && isSame(now, part)) return []
+    const problem = now === undefined ? "is missing" : "is not as the migrations make it"
+    return [fail(`The ${nameOf(part)} ${problem}.`, remedyOf(part, now !== undefined, migrated))]
+  })
 })

@@ -1,9 +1,11 @@
 /** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
-import { Effect, Option, Predicate, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { Health } from "../../api/IntakeApi.ts"
 import { rowsOf } from "../../database/Columns.ts"
+import { formatHost } from "../../database/ConnectionUrl.ts"
 import type { Database } from "../../database/Database.ts"
+import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
@@ -16,23 +18,16 @@ const notConfigured = warn("It is not configured: reads of clinics' accounts are
 
 /** The state of the processor by the error of a read, without any text of the processor. */
 const factOf = (error: PspError): Fact => {
-  if (error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")) {
-    return fail(
-      `The processor cannot be used (${error.reason}).`,
-      "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
-    )
-  }
-  switch (error._tag) {
-    case "RateLimited":
-      return warn("The processor limits our rate.", "Find out what else uses the same key.")
-    case "PspNotConfigured":
-      return notConfigured
-    default:
-      return warn(
-        `The processor is up and takes the key, but not for the account of the clinic that was tried (${"reason" in error ? error.reason : error._tag}).`,
-        "Have the clinic connect its account again."
+  if (error._tag === "PspNotConfigured") return notConfigured
+  return error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
+    ? fail(
+        `The processor cannot be used (${error.reason}).`,
+        "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
       )
-  }
+    : warn(
+        `The processor takes the key, and refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
+        "Try again later. If it stays, have the clinic connect its account again."
+      )
 }
 
 interface Processor {
@@ -73,49 +68,35 @@ export const processor = Effect.fnUntraced(function* ({ settings, sql }: Process
   return [configured, tried]
 })
 
-const addressOf = ({ host, port }: Settings) => {
-  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`
-}
+/** An address to listen on, as this machine reaches it. */
+export const reachable = (address: string) =>
+  address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 /** The health of the service on its port; or whether it could listen there. */
 export const service = Effect.fnUntraced(function* (
   settings: Settings
 ): Effect.fn.Return<ReadonlyArray<Fact>, never, HttpClient.HttpClient> {
-  const { host, port } = settings
-  if (port === 0) return [ok("PORT=0: it takes a free port.")]
-  const address = addressOf(settings)
+  if (settings.port === 0) return [ok("PORT=0: it takes a free port.")]
+  const address = reachable(`http://${formatHost(settings)}`)
   const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
     Effect.flatMap(HttpClientResponse.schemaBodyJson(Health)),
     Effect.timeout("2 seconds"),
     Effect.option
   )
-  if (Option.isSome(running)) {
-    const found = running.value
-    return facts(
-      ok(`It runs at ${address}, version ${found.version}.`),
-      found.version !== version &&
-        warn(`It is version ${found.version}, and this is ${version}.`, "Restart it, or use its own command line."),
-      ...Object.entries(found.checks).map(
-        ([name, { output = "no reason given", status }]) =>
-          status !== "pass" &&
-          warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
-      )
-    )
+  if (Option.isNone(running)) {
+    return yield* Effect.match(assertIsFree(settings), {
+      onSuccess: () => [ok(`It does not run here, and port ${settings.port} is free.`)],
+      onFailure: (error) => [fail(`It does not answer at ${address}, and cannot start there.`, Failure.explain(error))]
+    })
   }
-  return yield* Effect.match(assertIsFree(settings), {
-    onSuccess: () => [ok(`It does not run here, and port ${port} is free.`)],
-    onFailure: ({ cause }) => {
-      const code = String(Predicate.hasProperty(cause, "code") ? cause.code : cause)
-      return code === "EADDRINUSE"
-        ? [
-            warn(
-              `Another program listens on port ${port}, or the service does and does not answer.`,
-              "Choose another PORT."
-            )
-          ]
-        : [fail(`Nobody can listen on ${host} port ${port} (${code}).`, "Choose another HOST or PORT.")]
-    }
-  })
+  const found = running.value
+  return facts(
+    ok(`It runs at ${address}, version ${found.version}; this is ${version}.`),
+    ...Object.entries(found.checks).map(
+      ([name, { output = "no reason given", status }]) =>
+        status !== "pass" &&
+        warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
+    )
+  )
 })

@@ -30,22 +30,16 @@ const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
   return { name, set: [fail(message, `Set ${name} to what is expected, or unset it.`)] }
 })
 
-/** A variable that is set and that nothing reads, if its name is near to one that is read. */
-const mistyped = (name: string, known: ReadonlyArray<string>): ReadonlyArray<Fact> => {
-  const message = `${name} is set, and nothing reads it.`
-  const meant = Variable.meantBy(name, known)
-  if (meant !== undefined) return [fail(message, `Rename it to ${meant}, or unset it.`)]
-  const near = known.includes(name) || name.length < Variable.shortest ? undefined : Variable.nearest(name, known)
-  return near === undefined ? [] : [warn(message, `If ${near} is meant, set that instead.`)]
-}
-
 /** The variables that are set, without secrets, and the mistakes in them. */
 export const environment = Effect.gen(function* () {
   const settings: ReadonlyArray<Config.Config<unknown>> = [...Object.values(variables), ...OtlpConfig.variables]
   const found = yield* Effect.forEach(settings, inspect)
   const set = found.flatMap((one) => one.set)
   const names = found.map(({ name }) => name)
-  const slips = (yield* Variable.namesSet).flatMap((name) => mistyped(name, names))
+  const slips = (yield* Variable.namesSet).flatMap((name) => {
+    const meant = Variable.meantBy(name, names)
+    return meant === undefined ? [] : [fail(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that.`)]
+  })
   return [...set, ...slips, ok(`${found.length - set.length} more have their defaults.`)]
 })
 
@@ -81,22 +75,12 @@ export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: S
 }
 
 /** An operators' listener that other machines reach. */
-export const operatorsListener = ({
-  operationsHost: host,
-  operationsPort,
-  operationsToken
-}: Settings): ReadonlyArray<Fact> => {
-  if (isLoopback(host) || Option.isNone(operationsPort)) return []
-  const lets = `OPERATIONS_HOST=${host} lets other machines read /metrics and /health`
-  return [
-    Option.isNone(operationsToken)
-      ? warn(
-          `${lets} of the operators' listener, and there is no OPERATIONS_TOKEN: nobody sees its page.`,
-          "Set OPERATIONS_TOKEN, or unset OPERATIONS_HOST and reach the page through ssh -L."
-        )
-      : warn(
-          `${lets} without a token, and the token travels in plain HTTP.`,
-          "Let only monitors and a proxy with TLS reach this port."
-        )
-  ]
-}
+export const operatorsListener = ({ operationsHost, operationsPort }: Settings): ReadonlyArray<Fact> =>
+  facts(
+    !isLoopback(operationsHost) &&
+      Option.isSome(operationsPort) &&
+      warn(
+        `OPERATIONS_HOST=${operationsHost} lets other machines read /metrics and /health without a token, and OPERATIONS_TOKEN travels in plain HTTP.`,
+        "Let only monitors and a proxy with TLS reach this port, or unset OPERATIONS_HOST and use ssh -L."
+      )
+  )

@@ -14,7 +14,6 @@ import * as Distribution from "../../../src/database/Distribution.ts"
 import { addField, addIndex } from "../../../src/database/migrations/addField.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
-import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -127,7 +126,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const problems = Effect.map(MigrationsCheck.check(sql, { needed: [RolesCheck.roles.intake] }), (said) =>
+      const problems = Effect.map(MigrationsCheck.check(sql, ["intake"]), (said) =>
         said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
       )
       assert.deepStrictEqual(yield* problems, [])

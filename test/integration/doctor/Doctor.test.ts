@@ -1,6 +1,4 @@
 /** The findings of the doctor about variables, the route to a database, the processor and the service. */
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { json } from "../../support/Client.ts"
@@ -20,7 +18,7 @@ const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 type Expected = readonly [status: "ok" | "warn" | "fail", message: RegExp | string, area?: string]
 
 const open = { DATABASE_URL: nowhere, OPERATIONS_PORT: "9464", OPERATIONS_HOST: "0.0.0.0" }
-const mistakes = { DELETION_DELAY: "soon", RATE_LIMIT: "0", DATABSE_URL: "x", DTABSE_URL: "x" }
+const mistakes = { DELETION_DELAY: "soon", RATE_LIMIT: "0", DATABSE_URL: "x" }
 
 const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, string>>, ReadonlyArray<Expected>]> = [
   [
@@ -31,16 +29,15 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
       ["ok", "STRIPE_SECRET_KEY=(set)"],
       ["fail", "DELETION_DELAY: expected a duration"],
       ["fail", "RATE_LIMIT: expected an integer"],
-      ["fail", "DATABSE_URL"],
-      ["warn", "DTABSE_URL"]
+      ["fail", "DATABSE_URL"]
     ]
   ],
   [
     "databases that cannot be reached, and the rest",
     { DATABASE_URL: nowhere, CREDENTIALS_DATABASE_URL: nowhere.replace("nothing", "keys") },
     [
-      ["fail", "cannot be reached", "DATABASE_URL"],
-      ["fail", "cannot be reached", "CREDENTIALS_DATABASE_URL"],
+      ["fail", "ECONNREFUSED", "DATABASE_URL"],
+      ["fail", "ECONNREFUSED", "CREDENTIALS_DATABASE_URL"],
       ["warn", "It is not configured", "Payment processor"],
       ["ok", "PORT=0", "Service"]
     ]
@@ -50,24 +47,23 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     { DATABASE_URL: `${nowhere}?shape=round` },
     [["warn", "DATABASE_URL has parameters that nothing reads: shape.", "Configuration"]]
   ],
-  ["an operators' listener without a token", open, [["warn", "there is no OPERATIONS_TOKEN", "Configuration"]]],
   [
-    "an operators' listener with a token",
+    "an operators' listener that other machines reach",
     { ...open, OPERATIONS_TOKEN: `${secret}-or-more` },
     [["warn", "without a token", "Configuration"]]
   ],
   [
-    "an embedded database in memory, and its processes",
+    "an embedded database that is not made yet, and its processes",
     { DATA_DIR: "memory", PROCESSES: "2" },
     [
-      ["ok", "in the memory of the service", "Embedded database"],
+      ["ok", "a start makes it", "Embedded database"],
       ["fail", "PROCESSES=2 needs a Postgres", "Embedded database"]
     ]
   ],
   [
     "an address that cannot be listened on",
     { DATABASE_URL: nowhere, HOST: "203.0.113.7", PORT: "3999" },
-    [["fail", "Nobody can listen", "Service"]]
+    [["fail", "cannot start there", "Service"]]
   ]
 ]
 
@@ -77,15 +73,6 @@ describe.concurrent("the doctor", () => {
       const findings = yield* examined(environment)
       for (const [status, message, area] of expected) has(findings, status, message, area)
       assert.notInclude(json(findings), secret)
-    })
-  )
-
-  test.live("reports folders of the embedded database: a new one, and one that cannot be written", () =>
-    Effect.gen(function* () {
-      const folder = yield* Process.temporaryFolder
-      yield* Effect.sync(() => writeFileSync(join(folder, "file"), ""))
-      has(yield* examined({ DATA_DIR: join(folder, "file", "data") }), "fail", "cannot be written", "Embedded database")
-      has(yield* examined({ DATA_DIR: join(folder, "new") }), "ok", "the first start makes it", "Embedded database")
     })
   )
 
@@ -110,7 +97,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         yield* proxy.cut("swallow")
         const url = nowhere.replace(":1/", `:${proxy.port}/`)
         const [took, findings] = yield* Effect.timed(examined({ DATABASE_URL: url, READ_DATABASE_URL: `${url}2` }))
-        for (const area of ["DATABASE_URL", "READ_DATABASE_URL"]) has(findings, "fail", /cannot be/, area)
+        for (const area of ["DATABASE_URL", "READ_DATABASE_URL"]) has(findings, "fail", /could not be checked/, area)
         has(findings, "ok", "PORT=0")
         assert.isBelow(Duration.toSeconds(took), inTime(15))
       }),
@@ -124,7 +111,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         // This machine too, by an address that is not known to be.
         const url = Object.assign(new URL((yield* TestDatabase).url), { hostname: "0.0.0.0" })
         const findings = yield* examined({ DATABASE_URL: url.href })
-        has(findings, "warn", "The connection is not encrypted.", "DATABASE_URL")
+        has(findings, "warn", "may be read or go to anyone: not encrypted", "DATABASE_URL")
         const { host } = url
         has(findings, "ok", `The task store is at ${host}: not encrypted; login postgres, the password of the URL.`)
         has(findings, "ok", `DATABASE_URL=postgres://postgres@${host}/`)
@@ -161,7 +148,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
         has(down, "fail", /StripeConnectionError/, processor)
         yield* stripe.fail(Faults.rateLimit())
-        has(yield* examined(environment), "warn", "limits our rate", processor)
+        has(yield* examined(environment), "warn", "(RateLimited)", processor)
         yield* sql`update clinics set processor_account = null`
         has(yield* examined(environment), "ok", "No clinic has a connected account", processor)
       }).pipe(Effect.provide(double)),
