@@ -8,7 +8,7 @@ import type { Database } from "../database/Database.ts"
 import { taskIdOf } from "./Delivery.ts"
 import { columns, detailColumns, Task, TaskDetails, type TaskFilter } from "./Tasks.ts"
 
-/** The number of rows on a page. */
+/** The most tasks on a page. */
 export const pageSize = 50
 
 /** Without an organization, tasks of at most so many organizations are searched. */
@@ -17,9 +17,6 @@ export const mostOrganizations = 1000
 /** The number of items of a task that are shown. */
 export const mostItems = 50
 
-/** A position in a list: the time, organization and id of a row. */
-export type Place = readonly [time: string, organization: string, id: string]
-
 const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 
 /** A task with its first items, each id cut at 200 characters. */
@@ -27,7 +24,7 @@ export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items,
 export type ShownTask = typeof ShownTask.Type
 
 const owners = rowsOf(Schema.Struct({ organization_id: Schema.String }))
-const placed = rowsOf(Schema.Struct({ ...Task.fields, position: Schema.String }))
+const tasks = rowsOf(Task)
 const shown = rowsOf(ShownTask)
 
 /**
@@ -89,13 +86,16 @@ const orderOf = (state: State | undefined): TimeOrder => {
 
 const unionAll = join(" union all ", false)
 
-/**
- * The reads, over the task database, after its distribution is known. A page has a row more than `pageSize` where there
- * is another page.
- */
+/** Tasks of a page. `isPartial`: there are more, or more organizations have tasks than were searched. */
+export interface TaskPage {
+  readonly rows: ReadonlyArray<Task>
+  readonly isPartial: boolean
+}
+
+/** The reads, over the task database, after its distribution is known. */
 export const make = (sql: Database) => {
   const limit = sql.literal(`limit ${pageSize + 1}`)
-  const row = (position: string) => sql.literal(`${columns}, ${position} as position`)
+  const row = sql.literal(columns)
 
   const isDistributed = () => sql.distribution.isDistributed() === true
 
@@ -103,28 +103,17 @@ export const make = (sql: Database) => {
     owners(sql.unsafe((isDistributed() ? knownOnAllServers : knownOrganizations)(mostOrganizations + 1)))
   )
 
-  /** The rows beyond a place, in an order of time, organization and id. */
-  const beyond = (column: string, order: Order, place: Place | undefined) => {
-    if (place === undefined) return sql`true`
-    const [time, organization, id] = place
-    const comparison = order === "asc" ? ">" : "<"
-    return sql`${sql.literal(`${column} ${comparison}=`)} ${time}::timestamptz
-      and (${sql.literal(column)}, t.organization_id, t.id) ${sql.literal(comparison)}
-        (${time}::timestamptz, ${organization}, ${id}::uuid)`
-  }
-
   /** The tasks of some states of all organizations. Those of an open or dead state have a partial index. */
-  const ofAll = (states: ReadonlyArray<State>, [time, order]: TimeOrder, place: Place | undefined) => {
+  const ofAll = (states: ReadonlyArray<State>, [time, order]: TimeOrder) => {
     const isOfState = `t.state in (${states.map((state) => `'${state}'`).join(", ")})`
     const inOrder = [time, "t.organization_id", "t.id"].map((column) => `${column} ${order}`).join(", ")
     return sql`
-      select ${row(`${time}::text`)} from deletion_tasks t
-      where ${sql.literal(isOfState)} and ${beyond(time, order, place)}
+      select ${row} from deletion_tasks t where ${sql.literal(isOfState)}
       order by ${sql.literal(inOrder)} ${limit}`.unprepared
   }
 
   /** The latest of each state of each organization, merged: found in the index that the organization leads. */
-  const latest = (organization: string | undefined, states: ReadonlyArray<State>, place: Place | undefined) => {
+  const latest = (organization: string | undefined, states: ReadonlyArray<State>) => {
     const from =
       organization === undefined ? sql`(${sql.literal(knownOrganizations(mostOrganizations))}) o` : sql`(select 1) o`
     const ownerIn = (alias: string) =>
@@ -133,7 +122,6 @@ export const make = (sql: Database) => {
       (state) => sql`(
         select t.organization_id, t.id, t.scheduled_for from deletion_tasks t
         where t.organization_id = ${ownerIn("o")} and t.state = ${sql.literal(`'${state}'`)}
-          and ${beyond("t.scheduled_for", "desc", place)}
         order by t.scheduled_for desc, t.id desc ${limit}
       )`
     )
@@ -143,19 +131,26 @@ export const make = (sql: Database) => {
         order by found.scheduled_for desc, found.organization_id desc, found.id desc ${limit}
       ) p
       cross join lateral (
-        select ${row("t.scheduled_for::text")} from deletion_tasks t
+        select ${row} from deletion_tasks t
         where t.organization_id = ${ownerIn("p")} and t.id = p.id limit 1
       ) t
       order by p.scheduled_for desc, p.organization_id desc, p.id desc`.unprepared
   }
 
-  /** A page of tasks. `isPartial`: more organizations have tasks than were searched. */
-  const page = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, place: Place | undefined) {
+  const pageOf = (rows: ReadonlyArray<Task>, searched: ReadonlyArray<unknown>): TaskPage => ({
+    rows: rows.slice(0, pageSize),
+    isPartial: rows.length > pageSize || searched.length > mostOrganizations
+  })
+
+  /**
+   * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`, the
+   * latest first; all others by `scheduled_for`, the latest first.
+   */
+  const page = Effect.fnUntraced(function* ({ organization, state }: TaskFilter) {
     const states = state === undefined ? State.literals : [state]
     const isMerged = organization !== undefined || (orderOf(state) === latestFirst && !isDistributed())
-    const rows = yield* placed(isMerged ? latest(organization, states, place) : ofAll(states, orderOf(state), place))
-    const searched = isMerged && organization === undefined ? yield* organizations : []
-    return { rows, isPartial: searched.length > mostOrganizations }
+    const rows = yield* tasks(isMerged ? latest(organization, states) : ofAll(states, orderOf(state)))
+    return pageOf(rows, isMerged && organization === undefined ? yield* organizations : [])
   })
 
   /** Finds tasks by their id or Idempotency-Key, each in the primary key. */
@@ -171,8 +166,7 @@ export const make = (sql: Database) => {
             join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id`
         : sql`deletion_tasks t
             where t.organization_id = ${organization} and t.id = any (${pairs.map(({ id }) => id)}::uuid[])`
-    const rows = yield* placed(sql`select ${row("''")} from ${from} limit ${sql.literal(`${pageSize}`)}`.unprepared)
-    return { rows, isPartial: known.length > mostOrganizations }
+    return pageOf(yield* tasks(sql`select ${row} from ${from} ${limit}`.unprepared), known)
   })
 
   const one = (organization: string, id: string) =>

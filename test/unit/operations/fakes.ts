@@ -11,7 +11,7 @@ import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
-import { OperatorStore, Problem, type Transaction } from "../../../src/operations/OperatorStore.ts"
+import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -130,7 +130,7 @@ const given = <A>(rows: ReadonlyArray<A> | undefined) =>
     : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: found, next: undefined, isPartial: false }))
+  Effect.map(given(rows), (found) => ({ rows: found, isPartial: false }))
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
@@ -138,7 +138,6 @@ export const store = (rows: {
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
-  readonly holders?: ReadonlyArray<Transaction>
 }) =>
   Layer.sync(OperatorStore, () => {
     let { tasks } = rows
@@ -160,7 +159,6 @@ export const store = (rows: {
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: one,
-      history: (_, target) => given(rows.audit?.filter((entry) => entry.target === target)),
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
       countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
@@ -174,8 +172,7 @@ export const store = (rows: {
       revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
       revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
-      audit: () => pageOf(rows.audit),
-      holders: given(rows.holders),
+      audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
       replay: Effect.fnUntraced(function* (_, organization, id) {
         const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
