@@ -14,18 +14,9 @@ export const pageSize = 50
 /** Without an organization, tasks of at most so many organizations are searched. */
 export const mostOrganizations = 1000
 
-/** The number of items of a task that are shown. */
-export const mostItems = 50
-
-const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
-
-/** A task with its first items, each id cut at 200 characters. */
-export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items, invoice_lines: Items })
-export type ShownTask = typeof ShownTask.Type
-
 const owners = rowsOf(Schema.Struct({ organization_id: Schema.String }))
 const tasks = rowsOf(Task)
-const shown = rowsOf(ShownTask)
+const details = rowsOf(TaskDetails)
 
 /**
  * Organizations with tasks. Those with a row in `organizations` come first, because an unsigned delivery can name any
@@ -61,17 +52,6 @@ const knownOnAllServers = (most: number) => `
   select t.organization_id from (select distinct organization_id from deletion_tasks) t
   left join organizations o on o.organization_id = t.organization_id
   order by o.organization_id is null, t.organization_id limit ${most}`
-
-const someItems = (list: string, fields: ReadonlyArray<string>) =>
-  `(select coalesce(json_agg(json_build_object(${fields
-    .map((field) => `'${field}', left(item->>'${field}', 200)`)
-    .join(", ")})), '[]') from (
-      select item from jsonb_array_elements(t.payload->'${list}') with ordinality as items(item, place)
-      order by place limit ${mostItems}
-    ) named) as ${list}`
-
-const shownColumns = `${detailColumns}, ${someItems("invoices", ["invoice_id", "clinic_id", "client_id"])},
-  ${someItems("invoice_lines", ["invoice_line_id", "invoice_id", "clinic_id"])}`
 
 type Order = "asc" | "desc"
 type TimeOrder = readonly [column: string, order: Order]
@@ -172,8 +152,8 @@ export const make = (sql: Database) => {
   const one = (organization: string, id: string) =>
     Uuid.validate(id)
       ? Effect.map(
-          shown(sql`
-            select ${sql.literal(shownColumns)} from deletion_tasks t
+          details(sql`
+            select ${sql.literal(detailColumns)} from deletion_tasks t
             where t.organization_id = ${organization} and t.id = ${id}`),
           ([task]) => Option.fromNullishOr(task)
         )

@@ -1,5 +1,5 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import type { Health } from "../api/IntakeApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
@@ -99,10 +99,11 @@ export class Figures extends Context.Service<
       return Figures.of({
         all: Effect.map(ask("snapshot"), (answers) => ({
           processes: answers.flatMap(({ answer, process }) => (isSnapshot(answer) ? [{ ...answer, process }] : [])),
-          silent: answers.flatMap(({ answer, pid = null, process }) => {
-            const silent = pid === null ? "Not running" : "No answer within a second"
-            return isSnapshot(answer) ? [] : [{ process, pid, silent }]
-          })
+          silent: answers.flatMap(({ answer, pid = null, process }) =>
+            isSnapshot(answer)
+              ? []
+              : [{ process, pid, silent: pid === null ? "Not running" : "No answer within a second" }]
+          )
         })),
         metrics: Effect.gen(function* () {
           const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
@@ -152,8 +153,7 @@ export class Watch extends Context.Service<
         return state
       }
       const refresh = Effect.gen(function* () {
-        const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
-        const all = Option.getOrElse(found, () => ({ processes: [], silent: [] }))
+        const all = yield* figures.all
         const at = yield* Clock.currentTimeMillis
         const dependencies = all.processes.flatMap(({ checks, process }) =>
           Object.entries(checks).map(([name, check]): Dependency => ({

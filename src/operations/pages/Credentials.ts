@@ -52,7 +52,10 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
     path: `${place}/create`,
     title: `Make a new ${one}`,
     subject: (parameter) =>
-      Effect.succeed({ organization: parameter("organization") ?? "", name: parameter("purpose") ?? "" }),
+      Effect.succeed({
+        organization: parameter("organization") ?? "",
+        name: isNamed ? (parameter("purpose") ?? "") : one
+      }),
     parameters: () => ({}),
     about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
     fields: ({ name, organization }) => [
@@ -61,10 +64,8 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
     ],
     back: ({ organization }) => pathOf(organization),
     make: Effect.fnUntraced(function* (actor, given) {
-      const isLine = Schema.is(Commands.Line(""))
-      if (!isLine(given.organization) || (isNamed && !isLine(given.name))) {
-        const message = `Enter the organization${isNamed ? ", and what it is for" : ""}: 1 to 128 characters each.`
-        return yield* new Problem({ status: 422, message })
+      if (![given.organization, given.name].every(Schema.is(Commands.Line("")))) {
+        return yield* new Problem({ status: 422, message: "Each field takes 1 to 128 characters." })
       }
       const made = yield* kind.make(actor, given)
       const secret = Redacted.value(made.secret)

@@ -1,11 +1,10 @@
 /** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
 import { Effect } from "effect"
 import { maximumAttempts } from "../../deletions/Task.ts"
-import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
-import { notDeleted } from "../../deletions/Tasks.ts"
-import { type Content, h, link } from "../../http/Html.ts"
+import { notDeleted, type TaskDetails } from "../../deletions/Tasks.ts"
+import { h, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
-import { button, id, pairs, section, table } from "../Layout.ts"
+import { button, id, pairs } from "../Layout.ts"
 import { OperatorStore, Problem } from "../OperatorStore.ts"
 import { page as pageOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
@@ -13,23 +12,10 @@ import { linkTo, outcomeText, stateBadge } from "./Deletions.ts"
 
 const place = "/ops/deletions"
 
-type Item = Readonly<Record<string, string | null>>
-
-const items = (title: string, all: number, rows: ReadonlyArray<Item>, ...fields: ReadonlyArray<string>): Content =>
-  rows.length > 0 &&
-  h("details", { "data-key": title })(
-    h("summary")(`${title}: ${Format.count(all)}, of which at most ${mostItems} are shown`),
-    table({
-      caption: title,
-      rows,
-      columns: Object.fromEntries(fields.map((name) => [name, (item: Item) => id(item[name] ?? "any")]))
-    })
-  )
-
 const notDeletedText = ({ count, items: list, reason }: ReturnType<typeof notDeleted>[number]) =>
   h("div")(`${Format.count(count)} of the ${list === "invoices" ? "invoices" : "lines"}: ${reason}`)
 
-const facts = (task: ShownTask, now: number) => {
+const facts = (task: TaskDetails, now: number) => {
   const { id: target, organization_id: organization } = task
   const time = (at: string | null) => at !== null && Format.moment(at, now)
   const trace = /^[\da-f]{2}-([\da-f]{32})-/.exec(task.trace_parent ?? "")?.[1]
@@ -38,6 +24,7 @@ const facts = (task: ShownTask, now: number) => {
     "Idempotency-Key": id(task.idempotency_key),
     "Task id": id(target),
     State: stateBadge(task.state),
+    Names: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`,
     Attempts: `${task.attempts} of ${maximumAttempts}`,
     Received: time(task.received_at),
     "Scheduled for": time(task.scheduled_for),
@@ -64,13 +51,7 @@ export const page = pageOf(
       view: (now) => [
         task.state === "dead" &&
           h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", { organization, id: which }))),
-        facts(task, now),
-        section(
-          "items",
-          "Items to delete",
-          items("Invoices", task.invoices_count, task.invoices, "invoice_id", "clinic_id", "client_id"),
-          items("Lines", task.invoice_lines_count, task.invoice_lines, "invoice_line_id", "invoice_id", "clinic_id")
-        )
+        facts(task, now)
       ]
     }
   }),

@@ -5,7 +5,7 @@ import { State } from "../../../src/api/DeletionTasks.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Task.ts"
-import { mostItems, mostOrganizations, pageSize } from "../../../src/deletions/TaskPages.ts"
+import { mostOrganizations, pageSize } from "../../../src/deletions/TaskPages.ts"
 import { type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
@@ -59,14 +59,11 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       })
   )
 
-  it.effect("shows a task with its items to its organization alone", () =>
+  it.effect("shows a task to its organization alone", () =>
     Effect.gen(function* () {
       const { task } = yield* OperatorStore
       const { completed } = yield* Tasks
-      assert.deepInclude(yield* task("org_a", completed), {
-        invoices: [{ invoice_id: "invoice_completed", clinic_id: null, client_id: null }],
-        invoice_lines: [{ invoice_line_id: "line_completed", invoice_id: null, clinic_id: null }]
-      })
+      assert.deepInclude(yield* task("org_a", completed), { idempotency_key: "completed", invoices_count: 1 })
       for (const other of [task("org_b", completed), task("org_a", "no uuid")]) {
         assert.strictEqual((yield* Effect.flip(other)).status, 404)
       }
@@ -145,21 +142,6 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
 })
 
 layer(services, { excludeTestServices: true })("the operators' store", (it) => {
-  it.effect("shows the first items of a task, and the beginning of long ids", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { task } = yield* OperatorStore
-      const { completed } = yield* Tasks
-      yield* sql`
-        update deletion_tasks set payload = jsonb_build_object('invoice_lines', '[]'::jsonb, 'invoices', (
-          select jsonb_agg(jsonb_build_object('invoice_id', repeat('x', 1000) || n)) from generate_series(1, 500) n
-        )) where id = ${completed}`
-      const { invoices } = yield* task("org_a", completed)
-      assert.strictEqual(invoices.length, mostItems)
-      assert.strictEqual(invoices[0]?.["invoice_id"]?.length, 200)
-    })
-  )
-
   it.effect("changes nothing that cannot be logged", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
