@@ -2,7 +2,7 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Data, DateTime, Effect, Number, Option, Record, Schema, String, Struct } from "effect"
+import { Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
@@ -56,11 +56,6 @@ export interface TaskFilter {
   readonly organization: string | undefined
 }
 
-/** A position in a list: the time, organization and id of a row. */
-export type Place = readonly [time: string, organization: string, id: string]
-
-const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
-
 const unionAll = join(" union all ", false)
 
 /** The partial index of the tasks of each state, by its time. A completed task leaves its index with its payload. */
@@ -72,42 +67,28 @@ const indexes: Readonly<Record<State, readonly [time: string, condition: string]
 }
 
 /**
- * At most `limit` tasks after a place, the latest first. Those of an organization have the order of `scheduled_for`; those
- * of all that of `due_at` or `finished_at`, and completed ones are among them as long as they have their payload. Each
- * state is read in the order of an index, and they are merged.
+ * At most `limit` tasks of a state and an organization, or of all, the latest first. Those of an organization have the
+ * order of `scheduled_for`; those of all that of `due_at` or `finished_at`, and completed ones are among them as long as
+ * they have their payload. Each state is read in the order of an index, and they are merged.
  */
-export const page = Effect.fnUntraced(function* (
-  { organization, state }: TaskFilter,
-  limit: number,
-  after: Place | undefined
-) {
+export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, limit: number) {
   const sql = yield* TaskDatabase
   const bounds = sql.literal(`limit ${limit}`)
   const parts = (state === undefined ? State.literals : [state]).map((each) => {
     const [time, condition] =
       organization === undefined ? indexes[each] : (["t.scheduled_for", `t.state = '${each}'`] as const)
-    const place = sql.literal(`${time}, t.organization_id, t.id`)
-    const isAfter =
-      after &&
-      sql`
-      and ${sql.literal(time)} <= ${after[0]}::timestamptz
-      and (${place}) < (${after[0]}::timestamptz, ${after[1]}, ${after[2]}::uuid)`
     return sql`(
       select ${sql.literal(`${columns}, ${time} as place`)} from deletion_tasks t
-      where ${ownedBy(sql, organization)} and ${sql.literal(condition)} ${isAfter ?? sql``}
+      where ${ownedBy(sql, organization)} and ${sql.literal(condition)}
       order by ${sql.literal(`${time} desc, t.organization_id desc, t.id desc`)} ${bounds}
     )`
   })
-  return yield* rowsOf(PlacedTask)(
+  return yield* rowsOf(Task)(
     sql`
-    select found.*, place::text as position from (${unionAll(parts)}) found
+    select found.* from (${unionAll(parts)}) found
     order by place desc, organization_id desc, id desc ${bounds}`.unprepared
   )
 })
-
-/** The latest tasks of a state and an organization, or of all. */
-export const list = (filter: TaskFilter, limit: number) =>
-  Effect.map(page(filter, limit, undefined), (rows) => rows.map(Struct.omit(["position"])))
 
 /** Without an organization, tasks of at most so many are searched. */
 export const mostOrganizations = 1000
@@ -158,28 +139,14 @@ export const show = Effect.fnUntraced(function* ({ id, organization }: Identity)
   return Option.fromUndefinedOr(task)
 })
 
-/** The number of items of a task that a page shows. */
-export const mostItems = 50
-
-/** A task with its first items, each id cut at 200 characters. */
-export interface ShownTask extends TaskDetails {
-  readonly invoices: Items
-  readonly invoice_lines: Items
-}
-
-const someOf = (items: Items = []): Items =>
-  items.slice(0, mostItems).map(Record.map((id) => id?.slice(0, 200) ?? null))
-
-/** A task as a page shows it. An id that is no UUID has none. */
-export const shown = (organization: string, id: string) =>
-  Effect.map(
-    Uuid.validate(id) ? show({ id, organization }) : Effect.succeedNone,
-    Option.map(({ payload, ...task }): ShownTask => ({
-      ...task,
-      invoices: someOf(payload?.invoices),
-      invoice_lines: someOf(payload?.invoice_lines)
-    }))
-  )
+/** A task without its payload. An id that is no UUID has none. */
+export const details = Effect.fnUntraced(function* ({ id, organization }: Identity) {
+  if (!Uuid.validate(id)) return Option.none()
+  const sql = yield* TaskDatabase
+  const [task] = yield* rowsOf(TaskDetails)(sql`
+    select ${sql.literal(detailColumns)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`)
+  return Option.fromUndefinedOr(task)
+})
 
 /** The result of a replay. */
 export type Replay = Data.TaggedEnum<{

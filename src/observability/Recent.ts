@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Record } from "effect"
 import type { RequestFacts } from "./RequestFacts.ts"
+import { reasonOf } from "./RequestMetrics.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
@@ -146,7 +147,8 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
         const isCounted = isKnown || slot.organizationsCounted <= mostOrganizations.running
         count((organizations[isCounted ? organization : others] ??= zero()), status, bucket)
       }
-      if (refusal !== undefined) refused[refusal] = (refused[refusal] ?? 0) + 1
+      const reason = reasonOf({ refusal, status })
+      if (reason !== undefined) refused[reason] = (refused[reason] ?? 0) + 1
     },
     window: (now: number) => windowOf(recent(now))
   }

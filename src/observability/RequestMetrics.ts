@@ -33,6 +33,10 @@ const reasons: Readonly<Record<number, Refused>> = {
   503: "outage"
 }
 
+/** The reason of a refusal; undefined for an answer. */
+export const reasonOf = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
+  status < 400 ? undefined : (refusal ?? reasons[status])
+
 const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => {
   if (outcome !== undefined) return outcome
   if (status === 503) return "unavailable"
@@ -84,7 +88,7 @@ export const make = ({ counter, histogram }: Series, { byOrganization, endpoints
     requests(status).add()
     bytes.add(facts.bytes)
     duration.observe((facts.duration - facts.polled) / 1000)
-    const reason = facts.status < 400 ? undefined : (facts.refusal ?? reasons[facts.status])
+    const reason = reasonOf(facts)
     if (reason !== undefined) refused(reason).add()
     if (endpoint === intake) {
       const delivery = facts.method === "POST" ? deliveryOf(facts) : undefined

@@ -12,11 +12,8 @@ import { Problem } from "./OperatorStore.ts"
 
 const minute = 60_000
 
-/** The number of wrong tokens from an address in a minute that are refused as such. */
+/** The number of wrong tokens in a minute that are refused as such. */
 const mostWrong = 10
-
-/** The number of addresses that are counted by themselves. All others count as one. */
-const mostAddresses = 1000
 
 const digest = (token: Redacted.Redacted) => hash("sha256", Redacted.value(token), "buffer")
 
@@ -27,32 +24,24 @@ const notSet = refused(
   "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
 )
 
-/** The operators' token. Wrong ones are counted by address; the right one always passes. */
+/** The operators' token. The right one always passes. */
 export class Token extends Context.Service<
   Token,
-  {
-    readonly isSet: boolean
-    readonly check: (given: Redacted.Redacted | undefined, address: string) => Effect.Effect<void, Problem>
-  }
+  { readonly check: (given: Redacted.Redacted | undefined) => Effect.Effect<void, Problem> }
 >()("practice-data/operations/Access/Token") {
   static readonly layer = (token: Option.Option<Redacted.Redacted>) =>
     Layer.sync(Token, () => {
-      const tried = new Map<string, { readonly since: number; readonly wrong: number }>()
+      let [since, wrong] = [0, 0]
       return Token.of({
-        isSet: Option.isSome(token),
-        check: Effect.fnUntraced(function* (given, address) {
+        check: Effect.fnUntraced(function* (given) {
           if (Option.isNone(token)) return yield* notSet
           if (given === undefined)
             return yield* refused(401, "Send your name and the operators' token with HTTP Basic.")
           if (timingSafeEqual(digest(given), digest(token.value))) return
           const now = yield* Clock.currentTimeMillis
-          for (const [key, { since }] of tried) if (now - since >= minute) tried.delete(key)
-          const key = tried.has(address) || tried.size < mostAddresses ? address : "others"
-          const { since, wrong } = tried.get(key) ?? { since: now, wrong: 0 }
-          if (wrong >= mostWrong) {
-            return yield* refused(429, "Too many wrong tokens from this address. Try again in a minute.")
-          }
-          tried.set(key, { since, wrong: wrong + 1 })
+          if (now - since >= minute) [since, wrong] = [now, 0]
+          if (wrong >= mostWrong) return yield* refused(429, "Too many wrong tokens. Try again in a minute.")
+          wrong += 1
           return yield* refused(401, "Wrong token.")
         })
       })
@@ -113,7 +102,7 @@ const requireAccess = Effect.fnUntraced(function* (host: string) {
   if (isCrossSite(request)) return yield* refused(403, "Requests from other sites are refused.")
   if (isLoopback(host) || /^\/(metrics|health)(\?|$)/.test(request.url)) return
   const { check } = yield* Token
-  yield* check((yield* credentials).token, addressOf(request))
+  yield* check((yield* credentials).token)
 })
 
 const protect = (response: HttpServerResponse.HttpServerResponse) =>

@@ -1,7 +1,6 @@
 /** The changes that operators can make, and the audit log of them. A change and its entry are one transaction. */
 import { userInfo } from "node:os"
-import { Array, type Context, Effect, Option, Order, Result, Schema, Struct } from "effect"
-import type { Fragment } from "effect/sql/Statement"
+import { Array, type Context, Effect, Option, Order, Schema } from "effect"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
@@ -15,14 +14,11 @@ export interface Actor {
   readonly source: string
 }
 
-export const commandLine: Effect.Effect<Actor> = Effect.sync(() => {
+export const commandLine: Effect.Effect<Actor> = Effect.try(() => userInfo().username).pipe(
   // The user has no name on some systems, such as some containers.
-  const name = Result.getOrElse(
-    Result.try(() => userInfo().username),
-    () => `uid ${process.getuid?.() ?? "unknown"}`
-  )
-  return { name, source: "command line" }
-})
+  Effect.orElseSucceed(() => `uid ${process.getuid?.() ?? "unknown"}`),
+  Effect.map((name) => ({ name, source: "command line" }))
+)
 
 const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
 
@@ -47,29 +43,35 @@ export const Entry = Schema.Struct({
 })
 export type Entry = typeof Entry.Type
 
-const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result,
-  a.at::text as position`
+/** The entries about an organization, and about a key, a secret or a task of it; of all by default. */
+export interface EntryFilter {
+  readonly organization?: string | undefined
+  readonly target?: string | undefined
+}
 
-const placed = rowsOf(Schema.Struct({ ...Entry.fields, position: Schema.String }))
+const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result`
 
-/** The entries of a database that fulfil a condition, newest first, with their position for a cursor. */
-export const entries = (sql: Database, condition: Fragment, limit: number) =>
-  placed(
+/** The latest entries of a database. */
+export const entries = (sql: Database, { organization, target }: EntryFilter, limit: number) =>
+  rowsOf(Entry)(
     sql`
-      select ${sql.literal(columns)} from audit_log a where ${condition}
+      select ${sql.literal(columns)} from audit_log a
+      where ${organization === undefined ? sql`true` : sql`a.organization_id = ${organization}`}
+        and ${target === undefined ? sql`true` : sql`a.target = ${target}`}
       order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
   )
 
 const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
 
-export const latestFirst = <E extends Entry>(all: ReadonlyArray<E>): ReadonlyArray<E> => Array.sort(all, byTime)
+/** The latest entries of several databases together. */
+export const latestOf = (found: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
+  Array.sort(found.flat(), byTime).slice(0, limit)
 
 /** The latest entries, of the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
-  const found = yield* Effect.forEach(databases, (sql) => entries(sql, sql`true`, limit))
-  return latestFirst(found.flat().map(Struct.omit(["position"]))).slice(0, limit)
+  return latestOf(yield* Effect.forEach(databases, (sql) => entries(sql, {}, limit)), limit)
 })
 
 /** Organization, target (the id of a key, a secret or a task) and result. None may hold a secret. */
@@ -78,7 +80,7 @@ type Change = readonly [organization: string, target: string, result: string]
 /** Makes a change in a database and logs it there, unless nothing changed. */
 const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   database: Context.Key<I, Database>,
-  actor: Actor,
+  { name, source }: Actor,
   action: string,
   change: Effect.Effect<A, E, R>,
   changeOf: (result: A) => Change | undefined
@@ -87,9 +89,10 @@ const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   return yield* sql.withTransaction(
     Effect.gen(function* () {
       const made = yield* change
-      const [organization_id, target, result] = changeOf(made) ?? []
-      const entry = { organization_id, actor: actor.name, source: actor.source, action, target, result }
-      if (organization_id !== undefined) yield* sql`insert into audit_log ${sql.insert(entry)}`
+      const logged = changeOf(made)
+      if (logged === undefined) return made
+      const [organization_id, target, result] = logged
+      yield* sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
       return made
     })
   )
@@ -134,18 +137,10 @@ export const revokeSecret = (actor: Actor, id: string) =>
     Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
   )
 
-/** Replays a task, as `Tasks.replay` does. An attempt on a task that is not dead is logged, too. */
+/** Replays a task, as `Tasks.replay` does. */
 export const replayTask = (actor: Actor, identity: Tasks.Identity) =>
-  audited(
-    TaskDatabase,
-    actor,
-    "task.replay",
-    Tasks.replay(identity),
-    Tasks.Replay.$match({
-      Replayed: ({ organization }) => [organization, identity.id, "replayed"] as const,
-      NotDead: ({ organization, state }) => [organization, identity.id, `left as it is: ${state}`] as const,
-      NotFound: () => undefined
-    })
+  audited(TaskDatabase, actor, "task.replay", Tasks.replay(identity), (replay) =>
+    replay._tag === "Replayed" ? [replay.organization, identity.id, "replayed"] : undefined
   )
 
 /** Replays dead tasks, as `Tasks.replayDead` does. Those of all organizations are logged with the organization `*`. */

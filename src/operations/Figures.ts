@@ -1,5 +1,5 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import type { Health } from "../api/IntakeApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
@@ -99,10 +99,11 @@ export class Figures extends Context.Service<
       return Figures.of({
         all: Effect.map(ask("snapshot"), (answers) => ({
           processes: answers.flatMap(({ answer, process }) => (isSnapshot(answer) ? [{ ...answer, process }] : [])),
-          silent: answers.flatMap(({ answer, pid = null, process }) => {
-            const silent = pid === null ? "Not running" : "No answer within a second"
-            return isSnapshot(answer) ? [] : [{ process, pid, silent }]
-          })
+          silent: answers.flatMap(({ answer, pid = null, process }) =>
+            isSnapshot(answer)
+              ? []
+              : [{ process, pid, silent: pid === null ? "Not running" : "No answer within a second" }]
+          )
         })),
         metrics: Effect.gen(function* () {
           const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
@@ -120,29 +121,19 @@ export class Figures extends Context.Service<
     Layer.effectDiscard(Effect.flatMap(ownFigures(roles), answering))
 }
 
-/** A dependency of a process. Times are in milliseconds since 1970. */
+/** A dependency of a process. */
 export interface Dependency extends Readonly<Health["checks"][string]> {
   readonly process: number
   readonly name: string
-  /** The start of the current state, or of watching. */
+  /** The start of its current state, or of watching, in milliseconds since 1970. */
   readonly since: number
-  /** The last problem, also once it is over. */
-  readonly last: { readonly problem: string; readonly at: number } | null
 }
 
 export interface Seen extends Processes {
   readonly dependencies: ReadonlyArray<Dependency>
 }
 
-const tracked = (before: ReadonlyArray<Dependency>, { checks, process }: ProcessSnapshot, at: number) =>
-  Object.entries(checks).map(([name, check]): Dependency => {
-    const { output = "", status } = check
-    const known = before.find((one) => one.process === process && one.name === name)
-    const last = status === "pass" ? (known?.last ?? null) : { problem: output, at }
-    return { process, name, ...check, since: known?.status === status ? known.since : at, last }
-  })
-
-/** Watches the figures, and tracks when each dependency changed state. */
+/** Watches the figures, and tracks since when each dependency is in its state. */
 export class Watch extends Context.Service<
   Watch,
   {
@@ -154,14 +145,24 @@ export class Watch extends Context.Service<
     Watch,
     Effect.gen(function* () {
       const figures = yield* Figures
-      let known: ReadonlyArray<Dependency> = []
+      const states = new Map<string, Pick<Dependency, "status" | "since">>()
+      const stateOf = (key: string, status: Dependency["status"], at: number) => {
+        const known = states.get(key)
+        const state = known?.status === status ? known : { status, since: at }
+        states.set(key, state)
+        return state
+      }
       const refresh = Effect.gen(function* () {
-        const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
-        const all = Option.getOrElse(found, () => ({ processes: [], silent: [] }))
+        const all = yield* figures.all
         const at = yield* Clock.currentTimeMillis
-        const dependencies = all.processes.flatMap((one) => tracked(known, one, at))
-        const answered = new Set(all.processes.map(({ process }) => process))
-        known = [...dependencies, ...known.filter(({ process }) => !answered.has(process))]
+        const dependencies = all.processes.flatMap(({ checks, process }) =>
+          Object.entries(checks).map(([name, check]): Dependency => ({
+            process,
+            name,
+            ...check,
+            ...stateOf(`${process} ${name}`, check.status, at)
+          }))
+        )
         return { ...all, dependencies }
       })
       const look = yield* Effect.cachedWithTTL(refresh, "1 second")
@@ -181,6 +182,3 @@ export const highest = (processes: ReadonlyArray<ProcessSnapshot>, name: string)
     .filter(Number.isFinite)
   return values.length === 0 ? undefined : Math.max(...values)
 }
-
-/** The time for which changes are held back, in seconds. */
-export const changesLag = ({ processes }: Seen) => highest(processes, "practice_data_changes_lag_seconds")

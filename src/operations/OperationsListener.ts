@@ -12,71 +12,56 @@ import * as Exposition from "../observability/Exposition.ts"
 import { explainListen } from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
-import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
+import { Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
+import * as Audit from "./pages/Audit.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
-import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
 
-const checkOf = ({ last, name, output, since, status }: Dependency) => [
-  name,
-  {
-    status,
-    since: iso(since),
-    ...(output !== undefined && { output }),
-    ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
-  }
-]
-
-/** `/health`: each dependency of each process, with its state, since when, and its last problem. */
+/** `/health`: each dependency of each process, with its state, and since when. */
 const healthReport = ({ dependencies, processes, silent }: Seen) => {
   const isReady = silent.length === 0 && processes.every(({ ready }) => ready)
   return {
     status: isReady && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
     version,
     processes: processes.map(({ pid, process, ready, roles, startedAt, version: own }) => {
-      const checks = Object.fromEntries(dependencies.filter((one) => one.process === process).map(checkOf))
-      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks }
+      const checks = dependencies
+        .filter((one) => one.process === process)
+        .map(({ name, output, since, status }) => [name, { status, since: iso(since), output }])
+      const started = iso(startedAt)
+      return { process, pid, version: own, roles, started, ready, checks: Object.fromEntries(checks) }
     }),
     silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
   }
 }
 
-const script = readFileSync(new URL("live.js", import.meta.url), "utf8")
-
-const asset = (contentType: string, text: string) => cacheable(HttpServerResponse.text(text, { contentType }))
+const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
+  ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const
 
 type Services = Figures | OperatorStore | Token | Watch
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
-type Handled = readonly ["GET" | "POST", HttpRouter.PathInput, Handler]
 
-const handlers: ReadonlyArray<Handled> = [
+const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Handler]> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
-  ["GET", "/ops", Overview.page],
-  ["GET", "/ops/requests", Requests.page],
-  ["GET", "/ops/deletions", Deletions.page],
-  ["GET", "/ops/task", Task.page],
-  ...Task.replay,
+  Overview.page,
+  Requests.page,
+  Deletions.list,
   ...Deletions.replay,
-  ["GET", "/ops/keys", Credentials.keys.list],
-  ...Credentials.keys.create,
-  ...Credentials.keys.revoke,
-  ["GET", "/ops/secrets", Credentials.secrets.list],
-  ...Credentials.secrets.create,
-  ...Credentials.secrets.revoke,
-  ["GET", "/ops/changes", Lists.changes],
-  ["GET", "/ops/audit", Lists.audit],
-  ["GET", "/ops/runbook", Documents.runbook],
-  ["GET", "/ops/guide", Documents.guide],
-  ["GET", "/ops/style.css", asset("text/css; charset=utf-8", style)],
-  ["GET", "/ops/live.js", asset("text/javascript; charset=utf-8", script)],
+  Task.page,
+  ...Task.replay,
+  ...Credentials.keys,
+  ...Credentials.secrets,
+  Audit.list,
+  ...Documents.pages,
+  asset("/ops/style.css", "text/css", style),
+  asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
   [
     "GET",
     "/health",

@@ -1,11 +1,11 @@
-/** The frame of the operators' pages, and the handler of a page: reads its data in time, then shows it. */
-import { Array, Clock, Effect, Result } from "effect"
+/** The frame of the operators' pages, and the handlers of a page and of a list: they read in time, then show. */
+import { Array, Clock, Effect, Record } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import { iso, utc } from "./Format.ts"
-import { unreadable } from "./Layout.ts"
-import { Problem } from "./OperatorStore.ts"
+import { type Columns, type Filter, filterForm, table, unreadable, type Values } from "./Layout.ts"
+import { type OperatorStore, type Page, Problem } from "./OperatorStore.ts"
 
 const navigation = {
   "/ops": "Overview",
@@ -13,7 +13,6 @@ const navigation = {
   "/ops/deletions": "Deletions",
   "/ops/keys": "API keys",
   "/ops/secrets": "Signing secrets",
-  "/ops/changes": "Changes",
   "/ops/audit": "Audit log",
   "/ops/runbook": "Runbook",
   "/ops/guide": "Guide"
@@ -22,7 +21,7 @@ const navigation = {
 export type Place = keyof typeof navigation
 
 /** The content of a page at a time. */
-type View = (now: number) => Content
+export type View = (now: number) => Content
 
 export interface Shown {
   /** The current entry of the navigation. */
@@ -71,17 +70,10 @@ export const respond = ({ isLive = true, place, status = 200, title = navigation
 
 /** Leaves time for the rest of a page that responds within two seconds. */
 export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
-  read.pipe(
-    Effect.timeoutOrElse({
-      duration: "1700 millis",
-      orElse: () => Effect.fail(new Problem({ status: 503, message: "No answer in time." }))
-    }),
-    Effect.result
-  )
-
-/** Shows what was read, or why it could not be. */
-export const shownOr = <A>(read: Result.Result<A, Problem>, view: (value: A) => Content): Content =>
-  Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
+  Effect.timeoutOrElse(read, {
+    duration: "1700 millis",
+    orElse: () => Effect.fail(new Problem({ status: 503, message: "No answer in time." }))
+  })
 
 /** Shows a problem in the place of a page. */
 export const showProblem =
@@ -104,12 +96,47 @@ export const query = Effect.map(
       usable(Array.ensure(parameters[name] ?? [])[0])
 )
 
-/** The handler of a page. */
+/** The route of a page. */
 export const page = <R>(
   place: Place,
-  read: (parameter: Query) => Effect.Effect<View | Pick<Shown, "title" | "view">, Problem, R>
-) =>
-  Effect.flatMap(query, read).pipe(
+  read: (parameter: Query) => Effect.Effect<View | Pick<Shown, "title" | "view">, Problem, R>,
+  path: Place | "/ops/task" = place
+) => {
+  const handler = inTime(Effect.flatMap(query, read)).pipe(
     Effect.flatMap((found) => respond({ place, ...(typeof found === "function" ? { view: found } : found) })),
     Effect.catch(showProblem({ place }))
+  )
+  return ["GET", path, handler] as const
+}
+
+interface Identified {
+  readonly organization_id: string
+  readonly id: string
+}
+
+const keyOf = ({ id, organization_id }: Identified) => `${organization_id} ${id}`
+
+export interface List<Row> {
+  readonly place: Place
+  /** Its filters by their parameters. */
+  readonly filters: Readonly<Record<string, Filter>>
+  readonly read: (values: Values) => Effect.Effect<Page<Row>, Problem, OperatorStore>
+  readonly above?: (values: Values) => Content
+  readonly columns: (now: number) => Columns<Row>
+}
+
+/** The route of a list: its first rows, and a form that filters it. */
+export const list = <Row extends Identified>({ above, columns, filters, place, read }: List<Row>) =>
+  page(
+    place,
+    Effect.fnUntraced(function* (parameter) {
+      const values = Record.map(filters, (_, name) => parameter(name))
+      const { isPartial, rows } = yield* read(values)
+      return (now) => [
+        filterForm(place, filters, values),
+        above?.(values),
+        isPartial && h("p", { class: "note warning" })("There are more. Narrow the list, or use the command line."),
+        table<Row>({ caption: navigation[place], rows, key: keyOf, columns: columns(now) })
+      ]
+    })
   )

@@ -1,5 +1,5 @@
-/** Probes idle databases every few seconds, and reads figures for the metrics: the backlog of tasks, the lag of a replica. */
-import { Clock, Duration, Effect, Layer, Schedule } from "effect"
+/** Probes databases every few seconds, and reads figures for the metrics: the backlog of tasks, the lag of a replica. */
+import { Clock, Duration, Effect, Layer, Option, Predicate, Record, Schedule } from "effect"
 import {
   CredentialDatabase,
   type Database,
@@ -21,10 +21,9 @@ const request: Request<Failure> = { key: "the metrics", within: Duration.seconds
 
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
-  const states = (["scheduled", "running", "dead"] as const).map((state) => ({
-    state,
-    gauge: gauge("practice_data_tasks", { state })
-  }))
+  const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
+    gauge("practice_data_tasks", { state })
+  )
   const oldest = gauge("practice_data_task_oldest_due_age_seconds")
   const offset = gauge("practice_data_clock_offset_seconds")
   const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
@@ -33,14 +32,14 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   readAt.set(0)
 
   const forget = Effect.sync(() => {
-    for (const each of [...states.map((state) => state.gauge), oldest, offset]) each.set(undefined)
+    for (const each of [...Object.values(states), oldest, offset]) each.set(undefined)
   })
   return Effect.gen(function* () {
     const before = now()
     const counts = yield* sql.run(request, Tasks.counts(sql))
     const dueAt = counts.oldest_due_at === null ? Infinity : Date.parse(counts.oldest_due_at)
     lastRead = now()
-    for (const each of states) each.gauge.set(Math.min(Tasks.mostCounted, counts[each.state]))
+    Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
     oldest.set(() => Math.max(0, now() - dueAt) / 1000)
     offset.set(((before + lastRead) / 2 - Date.parse(counts.now)) / 1000)
     readAt.set(lastRead / 1000)
@@ -50,22 +49,13 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
 /** Updates the lag of the replica that serves the records each time that it runs. */
 const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
   const lag = gauge("practice_data_replica_lag_seconds")
-  return Replica.standing(primary, replica, request).pipe(
-    Effect.orElseSucceed(() => undefined),
-    Effect.map((standing) => lag.set(typeof standing === "number" ? standing : undefined))
+  return Effect.map(Effect.option(Replica.standing(primary, replica, request)), (standing) =>
+    lag.set(Option.getOrUndefined(Option.filter(standing, Predicate.isNumber)))
   )
 }
 
-/** Probes a database that had no successful statement since the last time. */
-const probe = (sql: Database) => {
-  let before = -1
-  return Effect.suspend(() =>
-    sql.successes() === before ? Effect.ignore(sql.run(request, sql`select 1`)) : Effect.void
-  ).pipe(Effect.andThen(Effect.sync(() => (before = sql.successes()))))
-}
-
-const together = (all: ReadonlyArray<Effect.Effect<unknown>>) =>
-  Effect.all(all, { concurrency: "unbounded", discard: true })
+const together = <E>(all: ReadonlyArray<Effect.Effect<unknown, E>>) =>
+  Effect.forEach(all, (one) => Effect.ignore(one), { concurrency: "unbounded", discard: true })
 
 /** Probes the databases that a process of these roles uses, until the scope closes. */
 export const layer = (roles: ReadonlyArray<Role>) =>
@@ -75,18 +65,19 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const health = yield* HealthChecks
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-      const used = new Set(has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks])
-      const reachability = Array.from(used, probe)
+      const used = [
+        ...new Set(has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks])
+      ]
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
-        yield* together(reachability)
+        yield* together(used.map((sql) => sql.run(request, sql`select 1`)))
         if (yield* health.isReady) yield* together(whenReady)
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
-      yield* together(Array.from(used, (sql) => Effect.ignore(Effect.timeout(sql`select 1`, "1 second"))))
+      yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))
       yield* round.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
     })
   )

@@ -2,19 +2,13 @@
  * The state of a replica that records are read from. They may also be read from another database, such as one that is
  * filled by logical replication: only a database that is or was a replica of this primary is checked.
  */
-import { Duration, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import type { Request } from "../database/Store.ts"
 
 /** Seconds. */
 const maximumLag = 60
-
-/** A replica that is this far behind, in seconds, is looked at once more. */
-const suspectLag = 1
-
-/** The time of a replica to catch up with the last write of its primary. */
-const catchUp = Duration.millis(100)
 
 const Server = Schema.Struct({
   system: Schema.String,
@@ -42,15 +36,10 @@ export const standing = Effect.fnUntraced(function* <E>(primary: Database, repli
       )
     )
   const [above] = yield* stateOf(primary, "0/0")
-  const behind = Effect.map(stateOf(replica, above?.position ?? "0/0"), ([found]): Standing => {
-    if (above === undefined || found?.system !== above.system) return "unrelated"
-    if (!found.is_standby) return found.started === above.started ? "unrelated" : "parted"
-    return found.has_all === true ? 0 : found.age
-  })
-  const found = yield* behind
-  if (typeof found !== "number" || found <= suspectLag) return found
-  // After a quiet hour the first change makes a replica look an hour old until it has arrived.
-  return yield* Effect.delay(behind, catchUp)
+  const [found] = yield* stateOf(replica, above?.position ?? "0/0")
+  if (above === undefined || found?.system !== above.system) return "unrelated"
+  if (!found.is_standby) return found.started === above.started ? "unrelated" : "parted"
+  return found.has_all === true ? 0 : found.age
 })
 
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */

@@ -5,13 +5,13 @@ import { baseStyle } from "../http/Html.ts"
 export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
 figcaption h2 { font-size: .95rem; margin: 0 }
-small, .about, summary, label, footer, .tile dt, thead th, .times, .axis { color: var(--muted); font-size: 13px }
-.empty, .none { color: var(--muted) }
+small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
+.empty { color: var(--muted) }
 .id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
-time span { white-space: nowrap }
+time { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
 :focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
-.skip, .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+.skip { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
 .skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
 
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 2rem; padding-bottom: 0 }
@@ -48,9 +48,6 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; font-weight: 400 }
 tr + tr > *, tbody > :first-child > * { border-top: 1px solid var(--line) }
 thead th { font-weight: 600; white-space: nowrap }
-thead th a { color: inherit }
-th[aria-sort=descending] a::after { content: " ↓" }
-th[aria-sort=ascending] a::after { content: " ↑" }
 .number { text-align: right; white-space: nowrap }
 :is(td, th) small { display: block; white-space: nowrap }
 td .text { max-width: 26rem; min-width: 9rem; max-height: 4.5em; overflow: hidden; overflow-wrap: anywhere }
@@ -64,21 +61,17 @@ dl, dd { margin: 0 }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem }
 figure { margin: 0; padding: .75rem .85rem; min-width: 0 }
-figcaption, .times { display: flex; flex-wrap: wrap; justify-content: space-between }
+figcaption { display: flex; flex-wrap: wrap; justify-content: space-between }
 .teal { color: var(--teal) }
 .amber { color: var(--amber) }
 .red { color: var(--red) }
 .legend li::before { content: "■ " }
 .plot { position: relative; margin: .6rem 0 0 3.6rem }
-.plot svg { display: block; width: 100%; height: 9rem; overflow: visible }
+.plot svg { display: block; width: 100%; height: 9rem }
 .axis { position: absolute; right: calc(100% + .4rem); top: -.6rem; bottom: -.6rem; white-space: nowrap }
 .axis { text-align: right; display: flex; flex-direction: column; justify-content: space-between }
-.times { margin: .25rem 0 .4rem 3.6rem; max-width: none }
 path { stroke: currentColor }
-.grid, .mark { vector-effect: non-scaling-stroke }
-.grid { color: var(--line) }
-.mark { stroke-width: 3 }
-rect { fill: transparent }
+.grid { color: var(--line); vector-effect: non-scaling-stroke }
 summary { cursor: pointer }
 figure .scroll { max-height: 16rem; overflow: auto }
 
@@ -86,17 +79,13 @@ form, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; 
 .actions { align-items: center }
 form.confirm { flex-direction: column; align-items: start }
 label { display: block }
-input, button, .button { font: inherit; color: var(--text); background: var(--surface); padding: .4rem .65rem }
-input, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; max-width: 100% }
+input, select, button, .button { font: inherit; color: var(--text); background: var(--surface); max-width: 100% }
+input, select, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; padding: .4rem .65rem }
 input { width: 18rem }
 button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
-.button.main, button.main { background: var(--teal); border-color: var(--teal); color: var(--surface) }
-.tabs { margin-bottom: 1rem }
-.tabs a { display: block; padding: .3rem .75rem; border: 1px solid var(--line); border-radius: 999px }
-.tabs a { text-decoration: none; color: var(--text); background: var(--surface) }
-.tabs a[aria-current] { border-color: var(--teal); box-shadow: inset 0 0 0 1px var(--teal); font-weight: 600 }
+.button[aria-current], button.main { background: var(--teal); border-color: var(--teal); color: var(--surface) }
 
-main > ul:not(.tabs), main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
+main > ul, main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
 main li { max-width: 90ch; margin: .25rem 0 }
 main > table { display: block; overflow-x: auto }
 main > table td:first-child code { overflow-wrap: normal }
@@ -109,7 +98,7 @@ tr:has(:target), :target { background: var(--soft) }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem }
   .tile dd { font-size: 1.25rem }
   .pair { grid-template-columns: 1fr }
-  form > div, input { width: 100% }
+  form > div, input, select { width: 100% }
   :is(td, th) .id { max-width: 12rem }
 }
 `

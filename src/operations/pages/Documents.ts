@@ -26,8 +26,7 @@ const page = (place: "/ops/runbook" | "/ops/guide", file: string) => {
   const source = readFileSync(new URL(`../${file}`, import.meta.url), "utf8")
   let content: Html | undefined
   const view = () => (content ??= Html.markup(markdown.parse(source, { async: false })))
-  return respond({ place, isLive: false, view })
+  return ["GET", place, respond({ place, isLive: false, view })] as const
 }
 
-export const runbook = page("/ops/runbook", "RUNBOOK.md")
-export const guide = page("/ops/guide", "README.md")
+export const pages = [page("/ops/runbook", "RUNBOOK.md"), page("/ops/guide", "README.md")]

@@ -4,28 +4,25 @@ import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
-import { changesLag, highest, type Seen, Watch } from "../Figures.ts"
+import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, lagTile, none, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
 const minute = 60_000
 
-const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: number) => {
+const requestTiles = ({ hour }: Recent.Snapshot, now: number) => {
   const { latency, requests, serverErrors } = hour.points
     .filter(({ start }) => start > now - 5 * minute)
     .reduce<Recent.Counts>(Recent.plus, Recent.none)
-  const started = Math.min(now, ...processes.map(({ startedAt }) => startedAt))
-  // The points are whole minutes, of which the last is not over.
-  const covered = Math.min(4 * minute + (now % minute), Math.max(1000, now - started))
   const p95 = Recent.quantile(latency, 0.95)
   const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0)
-  const errors = `${Format.count(serverErrors)} in 5 minutes`
+  const state = stateOf(serverErrors / requests || 0, 0, 0.05)
   return [
-    tile("Requests a second", Format.rate((requests * 1000) / covered), "last 5 minutes"),
+    tile("Requests", Format.count(requests), "last 5 minutes"),
     tile("Latency p95", Format.latency(p95), "last 5 minutes", stateOf(p95 ?? 0, 1000, Infinity)),
-    tile("Server errors", Format.share(serverErrors, requests), errors, stateOf(serverErrors / requests || 0, 0, 0.05)),
+    tile("Server errors", Format.share(serverErrors, requests), "last 5 minutes", state),
     tile("Refused", h("a", { href: "/ops/requests#refused" })(Format.count(refused)), "last hour")
   ]
 }
@@ -35,11 +32,25 @@ const linked = (state: string, count: number) =>
 
 const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
-  const oldest = oldest_due_at === null ? "none" : `${late < 0 ? "in " : ""}${Format.span(late)}`
   return [
     tile("Dead deletions", linked("dead", dead), "failed for good", stateOf(dead, 0, 0)),
-    tile("Oldest due deletion", oldest, late > 0 && "overdue, or running", stateOf(late, minute, 5 * minute)),
+    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", stateOf(late, minute, 5 * minute)),
     tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
+  ]
+}
+
+const changesTiles = ({ processes: all }: Seen) => {
+  const lagTile = (name: string, metric: string, about: Content) => {
+    const seconds = highest(all, metric)
+    return seconds === undefined
+      ? tile(name, "–", "not measured here")
+      : tile(name, Format.span(seconds * 1000), about, stateOf(seconds, 10, 60))
+  }
+  const remedy = h("a", { href: "/ops/guide#changes" })("by an open transaction or a replica")
+  return [
+    lagTile("Changes held back", "practice_data_changes_lag_seconds", remedy),
+    lagTile("Replica lag", "practice_data_replica_lag_seconds", "of READ_DATABASE_URL"),
+    tile("Readers waiting", Format.count(highest(all, "practice_data_changes_waiting") ?? 0), "for the next change")
   ]
 }
 
@@ -48,18 +59,10 @@ const dependencies = ({ dependencies: all }: Seen, now: number) =>
   table({
     caption: "Dependencies of the service",
     rows: all.filter(({ process, status }) => status === "warn" || process === all[0]?.process),
-    key: ({ name, process }) => `${name} ${process}`,
-    empty: "No process has reported its dependencies.",
     columns: {
-      Dependency: ({ name, process }) => [Format.name(name), " ", small(`process ${process}`)],
-      State: ({ output, status }) => {
-        if (status === "warn") return badge("problem", "problem")
-        return output === undefined ? badge("fine", "fine") : none(output)
-      },
-      "Last problem": ({ last, status }) =>
-        last === null
-          ? none("none seen")
-          : [clamped(last.problem), status === "pass" && small(`seen last ${Format.span(now - last.at)} ago`)],
+      Dependency: ({ name, process }) => [name, " ", small(`process ${process}`)],
+      State: ({ status }) => (status === "warn" ? badge("problem", "problem") : badge("fine", "fine")),
+      Reason: ({ output }) => clamped(output ?? "–"),
       Since: ({ since }) => Format.moment(since, now)
     }
   })
@@ -69,16 +72,12 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
   table({
     caption: "Processes of this host",
     rows: all,
-    key: ({ process }) => String(process),
-    empty: "No process answers.",
     columns: {
       Process: ({ pid, process }) => [process, " ", small("pid ", pid)],
       State: ({ ready }) => (ready ? badge("fine", "ready") : badge("problem", "not ready")),
       Started: ({ startedAt }) => Format.moment(startedAt, now),
-      Memory: { number: (one) => Format.bytes(highest([one], "process_resident_memory_bytes") ?? 0) },
-      "Event loop delay p99": {
-        number: (one) =>
-          Format.latency(1000 * (highest([one], 'practice_data_event_loop_delay_seconds{at="p99"}') ?? 0))
+      Memory: {
+        number: (one) => `${Format.count((highest([one], "process_resident_memory_bytes") ?? 0) / 1024 ** 2)} MiB`
       },
       Version: ({ version }) => version,
       Roles: ({ roles }) => roles.join(", ")
@@ -90,13 +89,13 @@ export const page = Page.page(
   "/ops",
   Effect.fnUntraced(function* (parameter) {
     const [{ look }, { taskCounts }] = [yield* Watch, yield* OperatorStore]
-    const [seen, counts] = yield* Effect.all([look, Page.inTime(taskCounts)], { concurrency: 2 })
+    const [seen, counts] = yield* Effect.all([look, Effect.result(taskCounts)], { concurrency: 2 })
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
     return (now) => [
       h("dl", { class: "tiles" })(
-        requestTiles(seen, recent, now),
+        requestTiles(recent, now),
         Result.isSuccess(counts) && taskTiles(counts.success, now),
-        lagTile("Changes held back", changesLag(seen), "by an open transaction or a replica", "/ops/changes")
+        changesTiles(seen)
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),

@@ -1,55 +1,38 @@
-/** `/ops/requests`: requests by endpoint and by organization. */
+/** `/ops/requests`: requests by endpoint, by organization, and by the reason of their refusal. */
 import { Effect } from "effect"
-import { link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
 import { Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { id, none, section, small, table } from "../Layout.ts"
+import { id, section, small, table } from "../Layout.ts"
 import * as Page from "../Page.ts"
 
 const path = "/ops/requests"
 
-interface Row extends Recent.Counts {
-  readonly name: string
-}
+type Row = readonly [name: string, counts: Recent.Counts]
 
-const rank = (share: number) => ({
-  value: ({ latency }: Row) => Recent.quantile(latency, share) ?? 0,
-  number: ({ latency }: Row) => Format.latency(Recent.quantile(latency, share))
-})
-
-const errors = (value: (row: Row) => number) => ({
-  value,
-  number: (row: Row) =>
-    value(row) === 0 ? none("0") : [Format.count(value(row)), " ", small(Format.share(value(row), row.requests))]
-})
-
-/** The columns after the name. Each orders the rows by its value, the highest first. */
-const columns = {
-  Requests: { value: ({ requests }: Row) => requests, number: ({ requests }: Row) => Format.count(requests) },
-  "4xx": errors(({ clientErrors }) => clientErrors),
-  "5xx": errors(({ serverErrors }) => serverErrors),
-  p50: rank(0.5),
-  p95: rank(0.95),
-  p99: rank(0.99)
-}
-
-const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: string) => {
-  const rows = Object.entries(counts).map(([name, each]): Row => ({ name, ...each }))
-  const byName = rows.toSorted((one, two) => (one.name < two.name ? -1 : 1))
-  const value = Object.entries(columns).find(([name]) => name === order)?.[1].value ?? (() => 0)
-  return byName.toSorted((one, two) => value(two) - value(one))
-}
-
-const refusals = (refused: Recent.Window["refused"]) =>
-  table({
-    caption: "Refused requests by reason",
-    rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
-    key: ([reason]) => reason,
-    empty: "No request was refused.",
-    columns: { Reason: ([reason]) => Format.name(reason), Requests: { number: ([, count]) => Format.count(count) } }
+const countsBy = (key: string, first: string, counts: Readonly<Record<string, Recent.Counts>>) => {
+  const errors = (of: (counts: Recent.Counts) => number) => ({
+    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
   })
+  const rank = (share: number) => ({
+    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
+  })
+  const content = table<Row>({
+    caption: `Requests by ${first}`,
+    rows: Object.entries(counts).toSorted(([, one], [, two]) => two.requests - one.requests),
+    columns: {
+      [first]: ([name]) => id(name),
+      Requests: { number: ([, { requests }]) => Format.count(requests) },
+      "4xx": errors(({ clientErrors }) => clientErrors),
+      "5xx": errors(({ serverErrors }) => serverErrors),
+      p50: rank(0.5),
+      p95: rank(0.95),
+      p99: rank(0.99)
+    }
+  })
+  return section(key, `By ${first}`, content)
+}
 
 export const page = Page.page(
   path,
@@ -57,29 +40,22 @@ export const page = Page.page(
     const { look } = yield* Watch
     const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
     const window = windowOf(parameter)
-    const order = parameter("sort") ?? "Requests"
-    const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
-      const title = `By ${first.toLowerCase()}`
-      const content = table<Row>({
-        caption: `Requests ${title}`,
-        rows: sorted(counts, order),
-        key: ({ name }) => name,
-        empty,
-        columns: { [first]: ({ name }) => id(name), ...columns },
-        sort: {
-          order: order === "name" ? first : order,
-          link: (column) => link(path, { window, sort: column === first ? "name" : column })
-        }
-      })
-      return section(first, title, content)
-    }
+    const { endpoints, organizations, refused } = recent[window]
     return (now) => [
-      charts(recent, window, now, path, { sort: order }),
-      tableOf("Endpoint", recent[window].endpoints, `No requests in the last ${window}.`),
-      tableOf("Organization", recent[window].organizations, "No request of a known organization."),
-      section("refused", "Refused", refusals(recent[window].refused)),
+      charts(recent, window, now, path),
+      countsBy("endpoints", "endpoint", endpoints),
+      countsBy("organizations", "organization", organizations),
+      section(
+        "refused",
+        "Refused",
+        table({
+          caption: "Refused requests by reason",
+          rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
+          columns: { Reason: ([reason]) => id(reason), Requests: { number: ([, count]) => Format.count(count) } }
+        })
+      ),
       small(
-        "Counted on this host since its processes started. Latencies leave out the time that clients ask /changes to wait.",
+        "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."
       )
     ]

@@ -10,7 +10,6 @@ import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
-import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import {
   type Check,
   claimAll,
@@ -207,8 +206,6 @@ layer(
       const task = Option.getOrUndefined(yield* Tasks.show({ id, organization: undefined }))
       assert.deepInclude(task, { state: "completed", invoices_count: 1, payload: null })
       assert.strictEqual(task?.outcome?.invoices.not_found, 1)
-      const store = yield* OperatorStore
-      assert.deepInclude(yield* store.task("org_a", id), { invoices_count: 1, invoices: [], invoice_lines: [] })
-    }).pipe(Effect.provide([layerPostgres, OperatorStore.layer]), Effect.scoped, inItsOwnTime)
+    }).pipe(Effect.provide(layerPostgres), Effect.scoped, inItsOwnTime)
   )
 })

@@ -26,7 +26,8 @@ import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })
 
-type Place = "up" | "refusing" | "silent" | "empty"
+/** `slow`: a statement takes three tenths of a second. */
+type Place = "up" | "refusing" | "silent" | "slow" | "empty"
 
 const options = {
   maxConnections: 2,
@@ -35,15 +36,21 @@ const options = {
   settings: { search_path: "public, pg_catalog" }
 } as const
 
+const slowly =
+  (run: Database["run"]): Database["run"] =>
+  (request, statements) =>
+    Effect.delay(run(request, statements), "300 millis")
+
 const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const url = new URL((yield* TestDatabase).url)
   if (place === "refusing") url.port = "1"
   if (place === "empty") url.pathname = "postgres"
-  if (place !== "silent") return yield* clientOf(url.href, options)
+  if (place !== "silent" && place !== "slow") return yield* clientOf(url.href, options)
   const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
   url.port = String(proxy.port)
   const database = yield* clientOf(url.href, options)
   yield* database`select 1`
+  if (place === "slow") return Object.assign(database, { run: slowly(database.run) })
   yield* proxy.cut("swallow")
   return database
 })
@@ -92,20 +99,16 @@ const serverOver = Effect.fnUntraced(function* (given: Given) {
   return layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
 })
 
-/**
- * The answer. Time passes where a database hangs, for two seconds at most. All others have the time that they need: it is
- * not the test's.
- */
+/** The answer, half a second after the request where a database is slow or hangs. */
 const answered = Effect.fnUntraced(function* (path: string, given: Given) {
   const server = yield* serverOver(given)
   const fiber = yield* Effect.forkScoped(Effect.provide(get(path), server), { startImmediately: true })
-  if (given.records !== "silent") return yield* Fiber.join(fiber)
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 5 && ["silent", "slow"].includes(given.records ?? "up"); round++) {
     yield* TestClock.withLive(Effect.sleep("5 millis"))
     yield* TestClock.adjust("100 millis")
   }
-  assert.isDefined(fiber.pollUnsafe())
-  return yield* Fiber.join(fiber)
+  // No more of the test's time passes.
+  return yield* TestClock.withLive(Effect.timeout(Fiber.join(fiber), "30 seconds"))
 })
 
 const reach = "Cannot be reached"
@@ -124,6 +127,7 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Readonly<Re
     { records: "silent", credentials: "silent", tasks: "silent" },
     { records: slow, credentials: slow, tasks: slow }
   ],
+  ["the check of the replication would take longer", { records: "slow", tasks: "slow" }, {}],
   ["the changes are held back for 60 seconds", { lag: 60 }, {}],
   ["the changes are held back for 61 seconds", { lag: 61 }, { changes: held }],
   ["the processor is down", { processor: "down" }, { processor: reach }],

@@ -35,7 +35,7 @@ const notHere: ReadonlyArray<string> = [
 
 const hostile = ['/api/v3/charges/search"}', "/api/v3/charges/search%0Apractice_data_ready%201", "/\\"]
 
-const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/changes", "/ops/audit"]
+const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/audit"]
 
 /** Starts the program with an operators' listener, whose address is `operators`. */
 const started = Effect.fnUntraced(function* (environment: Process.Environment) {

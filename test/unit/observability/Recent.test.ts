@@ -21,7 +21,7 @@ const requestsIn = (counts: Iterable<Recent.Counts>) =>
 describe("Recent", () => {
   it("counts requests, errors and refusals by endpoint, organization and reason, of all processes together", () => {
     const [one, two] = [Recent.make(), Recent.make()]
-    two.record(noon - minute, observed({ refusal: "load" }))
+    two.record(noon - minute, observed({ status: 422 }))
     one.record(noon, observed())
     two.record(noon, observed({ status: 503, refusal: "load" }))
     one.record(noon, observed({ endpoint: "other", organization: undefined, status: 404 }))
@@ -37,8 +37,9 @@ describe("Recent", () => {
     for (const window of [hour, day]) {
       assert.deepInclude(window.points.at(-1), { requests: 4, clientErrors: 2, serverErrors: 1 })
       assert.deepInclude(window.endpoints["other"], { requests: 2, clientErrors: 2, serverErrors: 0 })
-      assert.deepInclude(window.organizations["org_a"], { requests: 3, clientErrors: 0, serverErrors: 1 })
-      assert.deepStrictEqual(window.refused, { load: 2 })
+      assert.deepInclude(window.organizations["org_a"], { requests: 3, clientErrors: 1, serverErrors: 1 })
+      // 404 is an answer.
+      assert.deepStrictEqual(window.refused, { invalid: 1, load: 1 })
     }
   })
 

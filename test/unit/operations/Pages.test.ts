@@ -11,7 +11,7 @@ import { ask, basic, listener, token } from "./pages.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
-const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/changes", "/ops/audit"]
+const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/audit"]
 const documents = ["/ops/runbook", "/ops/guide"]
 
 const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
@@ -31,8 +31,7 @@ const memory = {
   secrets: [secret],
   tasks: [dead, completed],
   keys: keysOf(now),
-  audit: [entryOf(dead, now)],
-  holders: []
+  audit: [entryOf(dead, now)]
 }
 
 /** A program that sends the token. */
@@ -84,18 +83,24 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   )
 
   it.effect("the overview shows dead deletions, dependencies and processes", () =>
-    shows("/ops", ["Requests a second", "Dead deletions", "Task store", "none seen", "pid 4242", "180 MiB"])
+    shows("/ops", ["Requests in 1 min", "Dead deletions", "Replica lag", "processor", "pid 4242", "180 MiB"])
   )
 
-  it.effect("requests are shown by endpoint and organization, in the order of a column", () =>
+  it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>
     Effect.gen(function* () {
-      const text = yield* shows("/ops/requests?sort=name&window=day", [
-        'aria-sort="ascending"',
-        "org_willow_creek_veterinary_partners"
-      ])
-      const endpoints = Array.from(text.matchAll(/<span class="id"\s*>(\/api[^<]*)</g), ([, name = ""]) => name)
-      assert.isAbove(endpoints.length, 2)
-      assert.deepStrictEqual(endpoints, endpoints.toSorted())
+      const text = yield* shows("/ops/requests?window=day", ["Requests in 5 min", "outage", "invalid"])
+      const found = ["willow_creek_veterinary_partners", "oakridge", "harbor"].map((name) =>
+        text.indexOf(`org_${name}<`)
+      )
+      assert.notInclude(found, -1)
+      const requests = Array.from(text.matchAll(/class="id"\s*>\/api[^<]*<\/span><\/th><td[^>]*>(\d+)</g), ([, one]) =>
+        Number(one)
+      )
+      assert.isAbove(requests.length, 2)
+      assert.deepStrictEqual(
+        requests,
+        requests.toSorted((one, two) => two - one)
+      )
     })
   )
 
@@ -114,11 +119,12 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     })
   )
 
-  it.effect("a task is shown with its error, outcome, trace and history", () =>
+  it.effect("a task is shown with its error, outcome and trace, and its changes by operators in the audit log", () =>
     Effect.gen(function* () {
       const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-      const words = ["invoices_total_check", trace, "alice", "Replay…", "Invoices: 4, with repeated ones"]
-      yield* shows(ofTask("/ops/task", dead), words)
+      yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "Replay…", "4 invoices and 3 lines"])
+      yield* shows(link("/ops/audit", { organization: "org_oakridge", target: dead.id }), ["alice"])
+      assert.notInclude(yield* shows(link("/ops/audit", { target: completed.id }), ["None."]), "alice")
       const text = yield* shows(ofTask("/ops/task", completed), ["the organization has no such invoice"])
       assert.notInclude(text, "Replay…")
     })
@@ -136,10 +142,9 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("a dead task is replayed with the token, by the form or by HTTP Basic; another one is not", () =>
     Effect.gen(function* () {
       const path = ofTask("/ops/task/replay", dead)
-      assert.notInclude(yield* shows(path, ["Replay this deletion?"]), "/ops/live.js")
+      assert.notInclude(yield* shows(path, ["Replay this deletion"]), "/ops/live.js")
       const done = yield* ask(path, { form: { name: "alice", token } })
-      assert.strictEqual(done.status, 303)
-      assert.include(done.headers.get("location") ?? "", "&replayed=1")
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, ofTask("/ops/task", dead)])
       const { status, text } = yield* ask(ofTask("/ops/task/replay", another), byCurl)
       assert.deepStrictEqual([status, text], [200, `Replaying ${another.id}\n`])
       const refused = yield* ask(ofTask("/ops/task/replay", completed), byCurl)
@@ -150,15 +155,15 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
 
   it.effect("the dead tasks of a reason are replayed after their number was confirmed", () =>
     Effect.gen(function* () {
-      yield* shows("/ops/deletions?state=dead", ["Replay several…"])
+      yield* shows("/ops/deletions?state=dead", ["Replay dead deletions…"])
       const path = "/ops/deletions/replay"
       const text = yield* shows(`${path}?reason=total`, ["<strong>2</strong>", "dead deletions match"])
       // The tasks that die after the confirmation was shown are left alone.
-      assert.match(text, /<input type="hidden" name="before" value="\d{4}-/)
+      assert.match(text, /action="[^"]*reason=total[^"]*before=\d{4}-/)
       assert.strictEqual((yield* ask(`${path}?since=soon`)).status, 422)
       assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
       const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
-      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=scheduled"])
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=dead"])
       assert.strictEqual((yield* ask(`${path}?reason=total`, byCurl)).status, 409)
     }).pipe(Effect.provide(replayable, { local: true }))
   )
@@ -224,16 +229,20 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
-test.effect("a dependency keeps its last problem while its process does not answer", () => {
-  let processes = [processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })]
+test.effect("a dependency keeps the time of its last change, also while its process does not answer", () => {
+  const own = processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })
+  let processes = [own]
   const all = Effect.sync(() => ({ processes, silent: [] }))
   return Effect.gen(function* () {
-    for (const next of [[], [processOf(now)]]) {
+    for (const next of [[], [own]]) {
       yield* ask("/health")
       processes = next
       yield* TestClock.adjust("2 seconds")
     }
-    yield* shows("/health", ['"last_problem":{"output":"Cannot be reached"'])
+    yield* shows("/health", ['"since":"1970-01-01T00:00:00.000Z","output":"Cannot be reached"'])
+    processes = [processOf(now)]
+    yield* TestClock.adjust("2 seconds")
+    yield* shows("/health", ['"tasks":{"status":"pass","since":"1970-01-01T00:00:05.000Z"}'])
   }).pipe(Effect.provide(listener(Layer.merge(figures(all), store({})))))
 })
 
@@ -258,19 +267,13 @@ test.effect("the form of a change whose store is lost meanwhile says that it may
 })
 
 const never = () => Effect.never
-const silentStore = storeWith({
-  taskCounts: Effect.never,
-  tasks: never,
-  keys: never,
-  audit: never,
-  holders: Effect.never
-})
+const silentStore = storeWith({ taskCounts: Effect.never, tasks: never, keys: never, secrets: never, audit: never })
 const silentFigures = Layer.succeed(Figures, Figures.of({ all: Effect.never, metrics: Effect.never }))
 
 layer(listener(Layer.merge(silentFigures, silentStore)))("when nothing answers", (it) => {
   it.effect.each(paths)("%s responds within two seconds", (path) =>
     Effect.gen(function* () {
-      const asking = yield* Effect.forkChild(shows(path, path === "/ops" ? ["No process answers"] : ["</footer>"]))
+      const asking = yield* Effect.forkChild(shows(path, ["</footer>"]))
       yield* TestClock.adjust("1500 millis")
       yield* TestClock.adjust("400 millis")
       yield* TestClock.withLive(Effect.timeout(Fiber.join(asking), "10 seconds"))
@@ -288,11 +291,9 @@ describe("numbers and times of the pages", () => {
       "2 days",
       "5 s"
     ])
-    const latencies = [undefined, Infinity, 0.25, 3, 12.4, 1500].map(Format.latency)
-    assert.deepStrictEqual(latencies, ["–", "over 5 s", "0.3 ms", "3 ms", "12 ms", "1.5 s"])
-    assert.deepStrictEqual([0, 0.05, 2.34, 1234.5].map(Format.rate), ["0", "<0.1", "2.3", "1,235"])
-    const shares = [Format.share(0, 0), Format.share(0, 9), Format.share(1, 9999), Format.share(1, 3)]
-    assert.deepStrictEqual(shares, ["–", "0 %", "<0.1 %", "33 %"])
+    const latencies = [undefined, Infinity, 0.256, 3, 12.4, 1500].map(Format.latency)
+    assert.deepStrictEqual(latencies, ["–", "over 5 s", "0.26 ms", "3 ms", "12 ms", "1,500 ms"])
+    assert.deepStrictEqual([Format.share(0, 0), Format.share(0, 9), Format.share(1, 3)], ["–", "0 %", "33 %"])
     assert.deepStrictEqual([Format.count(12_345), Format.count(10_001, 10_000)], ["12,345", "over 10,000"])
     assert.deepStrictEqual(Format.moment("10000-01-01T00:00:00.000Z", 0), Format.moment(null, 0))
   })
@@ -311,12 +312,11 @@ describe("HTML", () => {
   })
 
   const pagesWith = (text: string) => {
-    const task = { ...taskOf(text, text, "dead", now), last_error: text, invoices: [{ invoice_id: text }] }
+    const task = { ...taskOf(text, text, "dead", now), last_error: text }
     const given = {
       tasks: [task],
       keys: keysOf(now).map((key) => ({ ...key, organization_id: text, name: text })),
-      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }],
-      holders: [{ pid: 1, prepared: text, database: text, user: text, application: text, state: text, since: null }]
+      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }]
     }
     const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [

@@ -4,13 +4,13 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
-import { Replay, type ShownTask } from "../../../src/deletions/Tasks.ts"
+import { Replay, type TaskDetails } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
-import { OperatorStore, Problem, type Transaction } from "../../../src/operations/OperatorStore.ts"
+import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -21,8 +21,8 @@ export const taskOf = (
   key: string,
   state: State,
   now: number,
-  some: Partial<ShownTask> = {}
-): ShownTask => ({
+  some: Partial<TaskDetails> = {}
+): TaskDetails => ({
   organization_id: organization,
   id: taskIdOf(organization, key),
   idempotency_key: key,
@@ -45,11 +45,6 @@ export const taskOf = (
   invoices_count: 4,
   invoice_lines_count: 3,
   trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-  invoices: [
-    { invoice_id: "invoice_oakridge_0001", clinic_id: "clinic_oakridge_01", client_id: null },
-    { invoice_id: "invoice_oakridge_0002", clinic_id: null, client_id: "client_oakridge_0001" }
-  ],
-  invoice_lines: [{ invoice_line_id: "line_oakridge_0001_1", invoice_id: "invoice_oakridge_0001", clinic_id: null }],
   ...some
 })
 
@@ -112,7 +107,7 @@ export const keysOf = (now: number): ReadonlyArray<ApiKey> => {
 }
 
 /** An entry about a task. */
-export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry => ({
+export const entryOf = ({ id, organization_id }: TaskDetails, now: number): Entry => ({
   organization_id,
   id: "0b54a3a2-7d53-4a39-9d43-2f3c6b1b7a10",
   at: iso(now - 3 * minute),
@@ -129,15 +124,14 @@ const given = <A>(rows: ReadonlyArray<A> | undefined) =>
     : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: found, next: undefined }))
+  Effect.map(given(rows), (found) => ({ rows: found, isPartial: false }))
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
-  readonly tasks?: ReadonlyArray<ShownTask>
+  readonly tasks?: ReadonlyArray<TaskDetails>
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
-  readonly holders?: ReadonlyArray<Transaction>
 }) =>
   Layer.sync(OperatorStore, () => {
     let { tasks } = rows
@@ -145,7 +139,7 @@ export const store = (rows: {
       const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
       return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
     })
-    const pageIf = (organization: string | undefined, isWanted: (task: ShownTask) => boolean) =>
+    const pageIf = (organization: string | undefined, isWanted: (task: TaskDetails) => boolean) =>
       Effect.suspend(() =>
         pageOf(
           tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
@@ -159,7 +153,6 @@ export const store = (rows: {
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: one,
-      history: (_, target) => given(rows.audit?.filter((entry) => entry.target === target)),
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
       countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
@@ -173,12 +166,11 @@ export const store = (rows: {
       revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
       revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
-      audit: () => pageOf(rows.audit),
-      holders: given(rows.holders),
+      audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
       replay: Effect.fnUntraced(function* (_, organization, id) {
         const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
-        const replayed: ShownTask = { ...task, state: "scheduled", attempts: 0, finished_at: null }
+        const replayed: TaskDetails = { ...task, state: "scheduled", attempts: 0, finished_at: null }
         tasks = tasks?.map((each) => (each === task ? replayed : each))
         return Replay.Replayed({ organization })
       })
