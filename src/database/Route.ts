@@ -17,14 +17,17 @@ type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"
 
 type Test = (server: Endpoint.Server) => boolean
 
+const isWritable: Test = (server) => server.isWritable
+const isReadOnly: Test = (server) => !server.isWritable
+
 /** The tests of `target_session_attrs`, in the order of preference. */
 const accepted: Readonly<Record<ConnectionUrl.ConnectionUrl["sessionAttributes"], ReadonlyArray<Test>>> = {
   any: [() => true],
-  "read-write": [(server) => !server.isStandby && !server.isReadOnly],
-  "read-only": [(server) => server.isStandby || server.isReadOnly],
-  primary: [(server) => !server.isStandby],
-  standby: [(server) => server.isStandby],
-  "prefer-standby": [(server) => server.isStandby, () => true]
+  "read-write": [isWritable],
+  "read-only": [isReadOnly],
+  primary: [isWritable],
+  standby: [isReadOnly],
+  "prefer-standby": [isReadOnly, () => true]
 }
 
 /** The interval between looks at a server, and the time that it has to respond. */
@@ -35,14 +38,13 @@ type Reached = Effect.Success<ReturnType<typeof Endpoint.reach>>
 const describe = (reached: Reached) => {
   const host = ConnectionUrl.formatHost(reached.endpoint)
   if ("error" in reached) return `${host}: ${messageOf(reached.error)}`
-  const { isReadOnly, isStandby } = reached.server
-  return `${host} is ${isStandby ? "a standby" : isReadOnly ? "read-only" : "a primary"}`
+  return `${host} is ${reached.server.isWritable ? "a primary" : "read-only"}`
 }
 
 /** Looks for the server, and watches it until the scope closes. */
 export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common: Endpoint.Common) {
   const configs = yield* Endpoint.configsOf(text, common)
-  const { passwordSource, url } = configs
+  const { url } = configs
   const { hosts, sessionAttributes } = url
   const tests = accepted[sessionAttributes]
   const isStrict = sessionAttributes !== "any" && sessionAttributes !== "prefer-standby"
@@ -158,7 +160,6 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     text,
     url,
     endpoint: () => endpoint,
-    passwordSource,
     servers,
     /** The configuration of a pool: it always has the settings of the server of the route. */
     configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool): Pool & Routed => {

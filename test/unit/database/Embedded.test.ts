@@ -51,7 +51,7 @@ it.live.each([
   ["18\n", /damaged.+Replace the folder by a backup, or delete it/],
   ["", /damaged.+Replace the folder by a backup, or delete it/],
   ["99\n", /was made by Postgres 99.+Start the release that made it/]
-])("a database that was made and does not open is damaged, or of another release: %j", ([version, says]) =>
+] as const)("a database that was made and does not open is damaged, or of another release: %j", ([version, says]) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const file = join(folder, "postgres", "PG_VERSION")
