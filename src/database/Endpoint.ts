@@ -1,6 +1,6 @@
 /** One server of a URL and the way to it, found by trying as libpq does. */
 import { Buffer } from "node:buffer"
-import { readFile, stat } from "node:fs/promises"
+import { readFileSync, statSync } from "node:fs"
 import { connect as connectSocket, isIP, type Socket } from "node:net"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
@@ -37,10 +37,9 @@ export const passwordIn = (text: string, login: ReadonlyArray<string>): string |
 
 /** The password of a login in a file. As for libpq, a file that others may read counts as missing. */
 const lookUpPassword = (file: string, login: ReadonlyArray<string>) =>
-  Effect.tryPromise(async () => {
-    const { mode } = await stat(file)
-    const isPrivate = process.platform === "win32" || (mode & 0o077) === 0
-    return (isPrivate && passwordIn(await readFile(file, "utf8"), login)) || ""
+  Effect.try(() => {
+    const isPrivate = process.platform === "win32" || (statSync(file).mode & 0o077) === 0
+    return (isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
   }).pipe(
     Effect.orElseSucceed(() => ""),
     Effect.map((password) => Redacted.make(password))

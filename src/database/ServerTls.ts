@@ -1,5 +1,5 @@
 /** Encryption of connections to a Postgres, and verification of its server: `sslmode` and its files. */
-import { readFile } from "node:fs/promises"
+import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
@@ -8,10 +8,10 @@ import type { ConnectionUrl } from "./ConnectionUrl.ts"
 import { connectFailure } from "./SqlFailure.ts"
 
 /** The text of a file. Without a name it is the one of libpq, which may be missing. */
-const textOf = (given: string | undefined, otherwise: string) =>
-  given === undefined
-    ? readFile(join(homedir(), ".postgresql", otherwise), "utf8").catch(() => undefined)
-    : readFile(given, "utf8")
+const textOf = (given: string | undefined, otherwise: string) => {
+  const file = given ?? join(homedir(), ".postgresql", otherwise)
+  return given === undefined && !existsSync(file) ? undefined : readFileSync(file, "utf8")
+}
 
 /**
  * The verified part of a certificate: none, its authority, or its host as well.
@@ -26,11 +26,11 @@ const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean): "n
   return sslMode === "verify-ca" ? "host" : "none"
 }
 
-const read = async (url: ConnectionUrl) => {
+const read = (url: ConnectionUrl) => {
   const { sslCert, sslKey, sslPassword, sslRootCert } = url
-  const ca = sslRootCert === "system" ? getCACertificates("system") : await textOf(sslRootCert, "root.crt")
-  const cert = await textOf(sslCert, "postgresql.crt")
-  const key = cert === undefined ? undefined : await textOf(sslKey, "postgresql.key")
+  const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
+  const cert = textOf(sslCert, "postgresql.crt")
+  const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
   if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
   const verification = verificationOf(url, ca !== undefined)
   const options: ConnectionOptions = {
@@ -48,7 +48,7 @@ const read = async (url: ConnectionUrl) => {
 
 /** Reads the files of a URL. */
 export const make = (url: ConnectionUrl) =>
-  Effect.tryPromise({
+  Effect.try({
     try: () => read(url),
     catch: (cause) =>
       connectFailure(
