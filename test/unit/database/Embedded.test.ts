@@ -1,30 +1,44 @@
 /** The error of an embedded database that does not open: it is damaged only where there was one. */
 import { EventEmitter } from "node:events"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import threads from "node:worker_threads"
 import { assert, it } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { vi } from "vitest"
 import * as Embedded from "../../../src/database/Embedded.ts"
 
-vi.mock("node:worker_threads", () => ({
-  /** A thread whose cluster does not open. */
-  Worker: class extends EventEmitter {
-    constructor() {
-      super()
-      setImmediate(() => this.emit("error", new Error("no memory")))
-    }
-    postMessage() {
-      this.emit("exit")
-    }
-    terminate() {
-      return Promise.resolve()
-    }
+/** A thread whose cluster does not open. */
+class BrokenThread extends EventEmitter {
+  constructor() {
+    super()
+    setImmediate(() => this.emit("error", new Error("no memory")))
   }
-}))
+  postMessage() {
+    this.emit("exit")
+  }
+  terminate() {
+    return Promise.resolve()
+  }
+}
+
+const setWorker = (Worker: unknown) => {
+  Object.assign(threads, { Worker })
+  syncBuiltinESMExports()
+}
+
+/** Test files share their modules, so a mock of the module would come too late. */
+const breakThreads = Effect.acquireRelease(
+  Effect.sync(() => {
+    const { Worker } = threads
+    setWorker(BrokenThread)
+    return Worker
+  }),
+  (worker) => Effect.sync(() => setWorker(worker))
+)
 
 const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "practice-data-"))),
@@ -40,6 +54,7 @@ const messageOf = (folder: string) =>
 it.live("a database that cannot be made is not damaged, and nothing is to be deleted", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
+    yield* breakThreads
     assert.strictEqual(
       yield* messageOf(folder),
       `The database in ${folder} cannot be made: no memory. Remove the cause, or choose another folder with DATA_DIR.`
@@ -54,6 +69,7 @@ it.live.each([
 ] as const)("a database that was made and does not open is damaged, or of another release: %j", ([version, says]) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
+    yield* breakThreads
     const file = join(folder, "postgres", "PG_VERSION")
     mkdirSync(join(folder, "postgres"))
     writeFileSync(file, version)
