@@ -5,6 +5,8 @@ import { Array, Duration, Effect, Fiber } from "effect"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
 import * as SessionSettings from "../../../src/database/SessionSettings.ts"
+import { TestClock } from "effect/testing"
+import { eventually } from "../../support/eventually.ts"
 import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
 
@@ -96,6 +98,31 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       assert.lengthOf(first, 200)
       for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
     })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("A server that must be writable", (it) => {
+  it.effect("is looked at each second", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      yield* clientOf(`${url}?target_session_attrs=read-write&application_name=watched`)
+      const looks = Effect.map(
+        sql`select query_start::text as at from pg_stat_activity
+          where application_name = 'watched' and query like '%pg_is_in_recovery%' and state = 'idle'`,
+        ([look]) => look?.["at"]
+      )
+      const another = (than?: unknown) =>
+        TestClock.withLive(eventually("a look", looks, (at) => at !== undefined && at !== than))
+      yield* another()
+      // The connection that found the server is closed by then.
+      yield* TestClock.withLive(Effect.sleep("300 millis"))
+      const first = yield* looks
+      yield* TestClock.adjust("999 millis")
+      yield* TestClock.withLive(Effect.sleep("100 millis"))
+      assert.strictEqual(yield* looks, first)
+      yield* TestClock.adjust("1 millis")
+      yield* another(first)
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 })
 
