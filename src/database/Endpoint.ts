@@ -120,14 +120,14 @@ export const configsOf = Effect.fnUntraced(function* (
 
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
-/** The state of a server: a standby takes no writes, nor does a read-only primary. Its start tells servers apart. */
-const Server = Schema.Struct({ isWritable: Schema.Boolean, started: Schema.String })
+/** The state of a server. The time of its start tells servers apart. */
+const Server = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
 export type Server = typeof Server.Type
 
 export const look = (connection: PgConnection.PgConnection) =>
   Effect.flatMap(
     connection.query(
-      `select not (pg_is_in_recovery() or current_setting('transaction_read_only')::bool) as "isWritable",
+      `select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only')::bool as "isReadOnly",
         pg_postmaster_start_time()::text as started`,
       [],
       false

@@ -17,17 +17,14 @@ type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"
 
 type Test = (server: Endpoint.Server) => boolean
 
-const isWritable: Test = (server) => server.isWritable
-const isReadOnly: Test = (server) => !server.isWritable
-
 /** The tests of `target_session_attrs`, in the order of preference. */
 const accepted: Readonly<Record<ConnectionUrl.ConnectionUrl["sessionAttributes"], ReadonlyArray<Test>>> = {
   any: [() => true],
-  "read-write": [isWritable],
-  "read-only": [isReadOnly],
-  primary: [isWritable],
-  standby: [isReadOnly],
-  "prefer-standby": [isReadOnly, () => true]
+  "read-write": [(server) => !server.isStandby && !server.isReadOnly],
+  "read-only": [(server) => server.isStandby || server.isReadOnly],
+  primary: [(server) => !server.isStandby],
+  standby: [(server) => server.isStandby],
+  "prefer-standby": [(server) => server.isStandby, () => true]
 }
 
 /** The interval between looks at a server, and the time that it has to respond. */
@@ -38,7 +35,8 @@ type Reached = Effect.Success<ReturnType<typeof Endpoint.reach>>
 const describe = (reached: Reached) => {
   const host = ConnectionUrl.formatHost(reached.endpoint)
   if ("error" in reached) return `${host}: ${messageOf(reached.error)}`
-  return `${host} is ${reached.server.isWritable ? "a primary" : "read-only"}`
+  const { isReadOnly, isStandby } = reached.server
+  return `${host} is ${isStandby ? "a standby" : isReadOnly ? "read-only" : "a primary"}`
 }
 
 /** Looks for the server, and watches it until the scope closes. */

@@ -49,7 +49,7 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
   const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
   const primaries = new Map(
-    (isOne ? [] : yield* servers).flatMap((one) => (one.isWritable ? [[one.started, formatHost(one)]] : []))
+    (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
   )
   const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
   const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
