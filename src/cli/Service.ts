@@ -7,7 +7,6 @@ import { beginAnew } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
-import { giveToLogins } from "../database/SessionSettings.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import type { Finding } from "../operations/doctor/Check.ts"
@@ -45,15 +44,9 @@ export const migrate = Command.make(
     const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
     if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
     const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
-    const ofLogins = yield* Effect.forEach(databases, giveToLogins)
-    const given = [...new Set(ofLogins.flatMap((one) => one.given))]
-    const refused = [...new Set(ofLogins.flatMap((one) => one.refused))]
     const { begun, waiting } = yield* beginAnew(databases[0])
-    const done = { applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused }
-    if (json) return yield* Output.record(done)
+    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
     yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-    yield* printNamed("Logins that have the settings of sessions now", given)
-    yield* printNamed("Logins that this one may not change, which matters behind a pooler", refused)
     yield* printNamed("Changes begin anew, and their readers start again", begun)
     yield* printNamed("Changes cannot begin anew yet, and the service tries again", waiting)
   }, Effect.provide(Operators.asTheyAre))

@@ -2,7 +2,7 @@
  * The URL of a Postgres as libpq reads it: several hosts, sockets and parameters. See "Connection URIs" and "Parameter
  * Key Words" in the documentation of Postgres. Errors are words without a secret.
  */
-import { type Config, Duration, Redacted, Result } from "effect"
+import { type Config, Duration, Record, Redacted, Result } from "effect"
 import * as Variable from "../process/Variable.ts"
 
 /** A server. A host that begins with a slash is the folder of a Unix socket. */
@@ -13,7 +13,6 @@ export interface Host {
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
 const targets = ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"] as const
-const tlsVersions = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"] as const
 
 /** The variables of libpq that stand in for a parameter that a URL lacks. */
 export const environment = {
@@ -26,30 +25,15 @@ export const environment = {
   sslkey: "PGSSLKEY"
 } as const
 
-const decode = (text: string, what: string) =>
-  Result.try({ try: () => decodeURIComponent(text), catch: () => `the percent-encoding of ${what} is wrong` })
-
 /** The name of a parameter for a message: a long or strange one may be a secret in the wrong place. */
 const shown = (name: string) => (/^[\w.-]{1,32}$/.test(name) ? name : "(an odd name)")
-
-const parameterOf = (pair: string) =>
-  Result.gen(function* () {
-    const at = pair.indexOf("=")
-    if (at === -1) return yield* Result.fail("a parameter lacks its =")
-    const name = yield* decode(pair.slice(0, at), "a parameter's name")
-    const value = pair.slice(at + 1)
-    // Only here may a plus be a space: most languages write queries so, and options are words between spaces.
-    const text = name === "options" ? value.replaceAll("+", " ") : value
-    return [name, yield* decode(text, `the parameter ${shown(name)}`)] as const
-  })
 
 /** The servers: the parameters `host` and `port` are lists, which take the place of the authority's. */
 const hostsOf = (authority: string, host: string | undefined, port: string | undefined) =>
   Result.gen(function* () {
     const listed = authority.split(",").map((text) => /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([^:]*))?$/.exec(text))
     if (listed.includes(null)) return yield* Result.fail("a host is wrong; an IPv6 address stands in brackets")
-    const inAuthority = yield* Result.all(listed.map((match) => decode(match?.[1] ?? match?.[2] ?? "", "a host")))
-    const names = host?.split(",") ?? inAuthority
+    const names = host?.split(",") ?? listed.map((match) => decodeURIComponent(match?.[1] ?? match?.[2] ?? ""))
     const ports = port?.split(",") ?? (host === undefined ? listed.map((match) => match?.[3] ?? "") : [""])
     if (ports.length !== 1 && ports.length !== names.length) {
       return yield* Result.fail("there are not as many ports as hosts")
@@ -71,12 +55,6 @@ const oneOf = <A extends string>(name: string, values: ReadonlyArray<A>, given: 
     : Result.fail(`${name} is not one of ${values.join(", ")}`)
 }
 
-const seconds = (given: string | undefined) =>
-  given === undefined || /^\d{1,4}$/.test(given)
-    ? // Zero is no limit for libpq. Nothing here waits that long.
-      Result.succeed(given === undefined || Number(given) === 0 ? undefined : Duration.seconds(Number(given)))
-    : Result.fail("connect_timeout is not a number of seconds below 10000")
-
 const secret = (given: string | undefined) => (given === undefined ? undefined : Redacted.make(given))
 
 /** Reads a URL. The defaults are values of the parameters that it lacks, by their names. */
@@ -84,15 +62,16 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
   Result.gen(function* () {
     const parts = /^postgres(?:ql)?:\/\/(?:([^/?:]*)(?::([^/?]*))?@)?([^/?@]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text)
     if (parts === null) return yield* Result.fail("it does not begin with postgres://")
-    const [, login = "", key = "", authority = "", path = "", query = ""] = parts
-    const pairs = query.split("&").filter((pair) => pair !== "")
-    const named = [
-      ["user", yield* decode(login, "the user")] as const,
-      ["password", yield* decode(key, "the password")] as const,
-      ["dbname", yield* decode(path, "the database")] as const,
-      ...(yield* Result.all(pairs.map(parameterOf)))
-    ]
-    const given = new Map([...Object.entries(defaults), ...named.filter(([, value]) => value !== "")])
+    // Its parts decode if the whole does.
+    yield* Result.try({ try: () => decodeURIComponent(text), catch: () => "its percent-encoding is wrong" })
+    const [user = "", password = "", authority = "", dbname = "", query = ""] = parts.slice(1)
+    const named = {
+      user: decodeURIComponent(user),
+      password: decodeURIComponent(password),
+      dbname: decodeURIComponent(dbname),
+      ...Object.fromEntries(new URLSearchParams(query))
+    }
+    const given = new Map(Object.entries({ ...defaults, ...Record.filter(named, (value) => value !== "") }))
     const take = (name: string) => {
       const value = given.get(name)
       given.delete(name)
@@ -104,7 +83,8 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       return yield* Result.fail("sslrootcert=system needs sslmode=verify-full")
     }
     const defaultMode = take("ssl") === "true" ? "require" : "prefer"
-    const pooler = yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))
+    const seconds = take("connect_timeout") ?? "0"
+    if (!/^\d{1,4}$/.test(seconds)) return yield* Result.fail("connect_timeout is not a number of seconds below 10000")
     return {
       /** In the order of preference. */
       hosts: yield* hostsOf(authority, take("host"), take("port")),
@@ -117,16 +97,15 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       sslCert: take("sslcert"),
       sslKey: take("sslkey"),
       sslPassword: secret(take("sslpassword")),
-      minimumTls: yield* oneOf("ssl_min_protocol_version", tlsVersions, take("ssl_min_protocol_version")),
-      maximumTls: yield* oneOf("ssl_max_protocol_version", tlsVersions, take("ssl_max_protocol_version")),
       sessionAttributes: (yield* oneOf("target_session_attrs", targets, take("target_session_attrs"))) ?? "any",
-      connectTimeout: yield* seconds(take("connect_timeout")),
+      // Zero is no limit for libpq. Nothing here waits that long.
+      connectTimeout: Number(seconds) === 0 ? undefined : Duration.seconds(Number(seconds)),
       applicationName: take("application_name"),
       /** Options for the server's command line, such as `-c search_path=app`. */
       options: take("options"),
       passwordFile: take("passfile"),
       /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
-      sharesSessions: pooler === undefined ? undefined : pooler === "true",
+      sharesSessions: (yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))) === "true",
       /** Parameters that are not supported. The last field, since the others take theirs. */
       ignored: [...given.keys()].map(shown)
     }

@@ -4,7 +4,6 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Equal, Layer, type Redacted, Schema } from "effect"
-import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
@@ -88,23 +87,6 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
   ...options.settings
 })
 
-/** The spans of a client name the server that was found first. This names the one of the statement. */
-const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
-  const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
-    // Once the client has set its own, which it does after this.
-    queueMicrotask(() => {
-      span.attribute("server.address", endpoint().host)
-      span.attribute("server.port", endpoint().port)
-    })
-    return Effect.succeed(statement)
-  })
-  return {
-    ...store,
-    run: (request, statements) => store.run(request, named(statements)),
-    runShort: (request, query, alone) => store.runShort(request, query, () => named(alone()))
-  }
-}
-
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: Options) {
   const name = options.name ?? "database"
@@ -125,7 +107,9 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     })
   const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
-  const client = yield* PgClient.make(configOf(connections, false))
+  // Read once by the client, for its spans: after a failover, the first server of the route would be a wrong one.
+  const host = route.url.hosts.map((each) => each.host).join(",")
+  const client = yield* PgClient.make(Object.assign(configOf(connections, false), { host }))
   const one = configOf(1, true)
   const attributes = () => ({
     ...one.spanAttributes,
@@ -138,7 +122,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const probe = route.find
   const store = yield* Store.make({ name, pool: options.pool, connections, pipeline, isCancellable: true, probe })
   const distribution = Distribution.make(client, store)
-  return withStore(client, { ...(route.url.hosts.length > 1 ? naming(store, route) : store), distribution, route })
+  return withStore(client, { ...store, distribution, route })
 })
 
 /** All databases on the one client that there is. */

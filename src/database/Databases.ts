@@ -8,7 +8,6 @@ import { rowsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
-import { giveToLogins } from "./SessionSettings.ts"
 
 /** The part of the configuration that names the databases. */
 export interface DatabaseSettings {
@@ -45,10 +44,7 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
 
 const migrating = Effect.gen(function* () {
   // The database of the records may be a replica, which gets the migrations from this one.
-  for (const database of [yield* Database.TaskDatabase, yield* Database.CredentialDatabase]) {
-    yield* migrate(database)
-    yield* giveToLogins(database)
-  }
+  for (const database of [yield* Database.TaskDatabase, yield* Database.CredentialDatabase]) yield* migrate(database)
 })
 
 /** The names of the databases that are migrated, to begin a sentence with. */

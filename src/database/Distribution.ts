@@ -107,17 +107,15 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
 
 const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
   const anchored = found.find(({ name }) => name === anchor)
-  const problems = found.flatMap(({ colocation, column, method, name }) => {
-    if (local.includes(name) && method !== "n") return [`${name} is distributed, and has to stay on this server`]
-    if (references.includes(name) && method !== "n") return [`${name} is distributed, and each server needs a copy`]
-    if (!distributable.includes(name)) return []
-    if (method !== "h" || column !== "organization_id") return [`${name} is not distributed by organization_id`]
-    return anchored === undefined || colocation === anchored.colocation ? [] : [`${name} is not kept with ${anchor}`]
-  })
-  return problems.length === 0
+  const isWrong = ({ colocation, column, method, name }: typeof Placement.Type) =>
+    distributable.includes(name)
+      ? method !== "h" || column !== "organization_id" || colocation !== (anchored?.colocation ?? colocation)
+      : method !== "n" && [...references, ...local].includes(name)
+  const wrong = found.filter(isWrong).map(({ name }) => name)
+  return wrong.length === 0
     ? Effect.void
     : new CannotDistribute({
-        message: `Some tables are distributed in another way: ${problems.join("; ")}. Undo that: select undistribute_table('TABLE').`
+        message: `These tables are distributed in another way: ${wrong.join(", ")}. Undo that: select undistribute_table('TABLE').`
       })
 }
 

@@ -24,11 +24,11 @@ const failed = (message: string, cause?: unknown) => new EmbeddedDatabaseError({
 /** The Postgres of PGlite, as the file PG_VERSION of a cluster names it. */
 const postgres = "18"
 
+/** The bytes that a system allows a socket's path. A folder with a longer one is not shared. */
+const longestPath = 100
+
 /** MiB that a new cluster takes with its first records and their log. */
 const needed = 128
-
-/** The contents of a data folder. A volume may have the last one; a killed process leaves a journal of the lock. */
-const ours = ["postgres", "made", "lock", "lock-journal", "lock.sock", "lost+found"]
 
 /** Opens a cluster, or one in memory, until the scope closes. Without the files of a cluster, PGlite makes one. */
 const openPglite = Effect.fnUntraced(function* (dataDir: string) {
@@ -61,12 +61,15 @@ const openPglite = Effect.fnUntraced(function* (dataDir: string) {
   return session
 })
 
-/** The error of a cluster that cannot be made or opened: PGlite does not tell why. */
-const unusable = Effect.fnUntraced(function* (folder: string, cause?: unknown) {
+/** The error of a cluster that cannot be made or opened. PGlite does not tell why it cannot open one. */
+const unusable = Effect.fnUntraced(function* (folder: string, isMade: boolean, cause?: unknown) {
   const free = yield* Effect.option(Effect.tryPromise(() => statfs(folder)))
-  const message = Option.exists(free, ({ bavail, bsize }) => bavail * bsize < (needed * 1024 ** 2) / 8)
+  const isFull = Option.exists(free, ({ bavail, bsize }) => bavail * bsize < (needed * 1024 ** 2) / 8)
+  const message = isFull
     ? `The disk of the data folder ${folder} is full. Free ${needed} MiB and start again, or choose another folder with DATA_DIR.`
-    : `The database in ${folder} is damaged. Replace the folder by a backup, or delete it: the next start makes a new one with demo data.`
+    : isMade
+      ? `The database in ${folder} is damaged. Replace the folder by a backup, or delete it: the next start makes a new one with demo data.`
+      : `The database in ${folder} cannot be made: ${reasonOfFile(cause)}. Remove the cause, or choose another folder with DATA_DIR.`
   return yield* failed(message, cause)
 })
 
@@ -82,10 +85,9 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
   const isMade = yield* fs.exists(marker)
   if (!isMade) yield* fs.remove(cluster, { recursive: true, force: true })
   yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
-  const isOwn = (yield* fs.readDirectory(folder)).every((name) => ours.includes(name))
   // Private, since a cluster has signing secrets. A volume may belong to another user.
-  yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], (each) => Effect.ignore(fs.chmod(each, 0o700)))
-  const opening = Effect.catchTag(openPglite(cluster), "UnknownError", ({ cause }) => unusable(folder, cause))
+  yield* Effect.ignore(fs.chmod(cluster, 0o700))
+  const opening = Effect.catchTag(openPglite(cluster), "UnknownError", ({ cause }) => unusable(folder, isMade, cause))
   if (!isMade) {
     yield* note(`Making the database, which takes about 10 seconds: ${cluster}`)
     const made = yield* opening
@@ -97,7 +99,7 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
   const version = (yield* Effect.orElseSucceed(versionFile, () => "")).trim()
   if (version === postgres) return yield* opening
   // PGlite would make a cluster over the files of one without a version.
-  if (!/^\d+$/.test(version)) return yield* unusable(folder)
+  if (!/^\d+$/.test(version)) return yield* unusable(folder, isMade)
   return yield* failed(
     `The database in ${folder} was made by Postgres ${version}, and this release has Postgres ${postgres}. Start the release that made it, or choose another folder with DATA_DIR.`
   )
@@ -156,10 +158,6 @@ const host = Effect.fnUntraced(function* (session: EmbeddedSession.Session, gues
 
 /** Connects to the process that has the folder open, and waits for a turn. */
 const visit = Effect.fnUntraced(function* (socket: string) {
-  const { uid } = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(socket))
-  // A long path has its socket in a folder where any user could put one.
-  if (Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid()))
-    return yield* new Taken()
   const sql = yield* clientOf(() => connectSocket(socket), EmbeddedSession.longestWait)
   yield* sql`select 1`
   return { sql, isGuest: true, admitGuests: Effect.void }
@@ -186,12 +184,13 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* makeFolder(folder)
-  const socket = EmbeddedSession.socketIn(folder)
-  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
+  const socket = path.join(folder, "lock.sock")
+  const isShared = Buffer.byteLength(socket) <= longestPath
+  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
     yield* fs.remove(socket, { force: true })
-    return yield* host(yield* openCluster(folder), socket)
+    return yield* host(yield* openCluster(folder), isShared ? socket : undefined)
   }
-  if (!asGuest) return yield* new Taken()
+  if (!asGuest || !isShared) return yield* new Taken()
   return yield* Effect.mapError(visit(socket), () => new Taken())
 })
 

@@ -3,13 +3,10 @@
  * an operator's command while the service has it open. They have it in turn, each for a statement or a transaction.
  * Meanwhile the only connection of the owner is held back.
  */
-import { createHash } from "node:crypto"
 import { chmodSync } from "node:fs"
 import * as Net from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { Duplex } from "node:stream"
-import { Cause, Duration, Effect, FiberSet, Schedule } from "effect"
+import { Cause, Duration, Effect, FiberSet } from "effect"
 import type { Database } from "./Database.ts"
 
 export type OnAnswer = (parts: ReadonlyArray<Uint8Array>) => void
@@ -50,17 +47,6 @@ export const longestWait = Duration.seconds(30)
 /** The bytes of the longest message of a guest. */
 const longestMessage = 16 * 1024 * 1024
 
-// The system allows a socket about 100 bytes of path.
-const longestPath = 100
-
-/** The socket of the process that has a data folder open. */
-export const socketIn = (folder: string) => {
-  const inFolder = join(folder, "lock.sock")
-  if (Buffer.byteLength(inFolder) <= longestPath) return inFolder
-  const name = createHash("sha256").update(folder).digest("hex").slice(0, 16)
-  return join(tmpdir(), `practice-data-${name}.sock`)
-}
-
 /** Fails if the guest leaves before it has sent so many bytes. */
 const read = (guest: Net.Socket, size: number) =>
   Effect.callback<Buffer, Cause.Done>((resume) => {
@@ -87,77 +73,49 @@ const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: nu
 const ready = Buffer.from("Z\0\0\0\x05I")
 
 /** Gives the database to a guest until its statement or transaction is over. */
-const turn = (session: Session, sql: Database, guest: Net.Socket, first: Buffer) =>
-  Effect.gen(function* () {
-    yield* sql.reserve
-    yield* Effect.addFinalizer(() => Effect.sync(() => reset(session)))
-    const send = (message: Buffer) =>
-      Effect.callback<Buffer>((resume) => session(message, (parts) => resume(Effect.succeed(Buffer.concat(parts)))))
+const turn = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket, first: Buffer) {
+  yield* Effect.timeoutOrElse(sql.reserve, { duration: longestWait, orElse: () => Cause.done() })
+  yield* Effect.addFinalizer(() => Effect.sync(() => reset(session)))
+  const send = (message: Buffer) =>
+    Effect.callback<Buffer>((resume) => session(message, (parts) => resume(Effect.succeed(Buffer.concat(parts)))))
+  const speak = Effect.gen(function* () {
     let answer = yield* send(first)
     guest.write(answer)
     while (!answer.subarray(-ready.length).equals(ready)) {
       answer = yield* send(yield* readMessage(guest, 5))
       guest.write(answer)
     }
-  }).pipe(
-    Effect.scoped,
-    Effect.timeoutOrElse({ duration: longestTurn, orElse: () => Cause.done() }),
-    Effect.tapError(() => Effect.sync(() => guest.destroy()))
-  )
-
-const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
+  })
+  yield* Effect.timeoutOrElse(speak, { duration: longestTurn, orElse: () => Cause.done() })
+}, Effect.scoped)
 
 const protocol = 196_608
 
-const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket, onTurn: () => void) {
+const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
   let message = yield* readMessage(guest, 4)
   if (message.length < 8 || message.readInt32BE(4) !== protocol) return
   while (true) {
-    let hasBegun = false
-    const begin = Effect.suspend(() => {
-      hasBegun = true
-      onTurn()
-      return turn(session, sql, guest, message)
-    })
-    // Where the queue is full, or moves on slowly, the guest joins it again.
-    yield* Effect.retry(sql.run(request, begin), {
-      while: () => !hasBegun && !guest.destroyed,
-      schedule: Schedule.upTo(Schedule.spaced("20 millis"), { duration: longestWait })
-    })
+    yield* turn(session, sql, guest, message)
     message = yield* readMessage(guest, 5)
   }
 })
 
-/**
- * Serves guests, one at a time and among the requests of the owner, until the scope closes. Guests that have begun by then
- * have the time of a turn to finish.
- */
+/** Serves guests, one at a time and among the requests of the owner, until the scope closes. */
 export const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
-  const fibers = yield* FiberSet.make()
-  const run = yield* FiberSet.runtime(fibers)()
-  // After its first turn, a guest may be in the middle of its work.
-  const withoutTurn = new Set<Net.Socket>()
-  const receive = (guest: Net.Socket) => {
-    withoutTurn.add(guest)
-    guest.on("error", () => guest.destroy()).once("close", () => withoutTurn.delete(guest))
-    const leave = Effect.sync(() => guest.destroy())
-    const served = serveOne(session, sql, guest, () => withoutTurn.delete(guest))
-    run(Effect.ignore(Effect.ensuring(served, leave)))
-  }
+  const run = yield* FiberSet.makeRuntime()
   yield* Effect.acquireRelease(
     Effect.callback<Net.Server, Cause.UnknownError>((resume) => {
-      const server = Net.createServer(receive)
+      const server = Net.createServer((guest) => {
+        guest.on("error", () => guest.destroy())
+        const leave = Effect.sync(() => guest.destroy())
+        run(Effect.ignore(Effect.ensuring(serveOne(session, sql, guest), leave)))
+      })
       server.maxConnections = 128
       server.once("error", (error) => resume(Effect.fail(new Cause.UnknownError(error))))
       server.listen(path, () => resume(Effect.succeed(server)))
       // It is bound by now, and other users may not come in.
       if (server.listening) chmodSync(path, 0o600)
     }),
-    (server) =>
-      Effect.suspend(() => {
-        server.close()
-        for (const guest of withoutTurn) guest.destroy()
-        return Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)
-      })
+    (server) => Effect.sync(() => server.close())
   )
 })

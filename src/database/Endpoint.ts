@@ -1,7 +1,7 @@
 /** One server of a URL and the way to it, found by trying as libpq does. */
 import { Buffer } from "node:buffer"
-import { readFile, stat } from "node:fs/promises"
-import { connect as connectSocket, type Socket } from "node:net"
+import { readFileSync, statSync } from "node:fs"
+import { connect as connectSocket, isIP, type Socket } from "node:net"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
 import { PgConnection } from "@effect/sql-pg"
@@ -25,38 +25,25 @@ export interface Common {
   readonly startupParameters: Readonly<Record<string, string>>
 }
 
-export interface Login extends ConnectionUrl.Host {
-  readonly database: string
-  readonly user: string
-}
-
-const field = String.raw`((?:\\.|[^:\\])*)`
-const passwordLine = new RegExp(`^(?!#)${field}:${field}:${field}:${field}:(.+)$`)
-
-const unescaped = (part: string) => part.replaceAll(/\\(.)/g, "$1")
-
 /**
- * The password of the first line of a `.pgpass` file that fits a login: `host:port:database:user:password`, where `*`
- * fits anything. A socket is also `localhost`. (The package `pgpass` takes the last line that fits.)
+ * The password of the first line of a `.pgpass` file that fits a login: `host:port:database:user:password`, where `*` fits
+ * anything.
  */
-export const passwordIn = (text: string, { database, host, port, user }: Login): string | undefined => {
-  const wanted = [host.startsWith("/") ? [host, "localhost"] : [host], [String(port)], [database], [user]]
-  for (const line of text.split(/\r?\n/)) {
-    const [, ...parts] = passwordLine.exec(line) ?? []
-    const fits = wanted.every((names, at) => parts[at] === "*" || names.includes(unescaped(parts[at] ?? "")))
-    if (fits && parts[4] !== undefined) return unescaped(parts[4])
-  }
-  return undefined
-}
+export const passwordIn = (text: string, login: ReadonlyArray<string>): string | undefined =>
+  text
+    .split(/\r?\n/)
+    .map((line) => line.split(/(?<!\\):/).map((part) => part.replaceAll(/\\(.)/g, "$1")))
+    .find((fields) => login.every((name, at) => fields[at] === "*" || fields[at] === name))?.[4]
 
 /** The password of a login in a file. As for libpq, a file that others may read counts as missing. */
-const lookUpPassword = (file: string, login: Login) =>
-  Effect.gen(function* () {
-    const { mode } = yield* Effect.tryPromise(() => stat(file))
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) return undefined
-    const password = passwordIn(yield* Effect.tryPromise(() => readFile(file, "utf8")), login)
-    return password === undefined ? undefined : Redacted.make(password)
-  }).pipe(Effect.orElseSucceed(() => undefined))
+const lookUpPassword = (file: string, login: ReadonlyArray<string>) =>
+  Effect.try(() => {
+    const isPrivate = process.platform === "win32" || (statSync(file).mode & 0o077) === 0
+    return (isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
+  }).pipe(
+    Effect.orElseSucceed(() => ""),
+    Effect.map((password) => Redacted.make(password))
+  )
 
 /**
  * The bytes that a socket reads at once. The parser of the client copies them into buffers of 64 KiB: two times this and
@@ -86,6 +73,9 @@ export const openSocket = (to: Endpoint): Socket => {
   return socket
 }
 
+/** The name that the certificate of a server is verified for. */
+const serverOf = ({ host }: Endpoint) => ({ host, servername: isIP(host) === 0 ? host : undefined })
+
 /**
  * The configurations of connections of a URL, whose sockets `open` opens. The variables of libpq take the place of the
  * parameters that it lacks.
@@ -103,17 +93,12 @@ export const configsOf = Effect.fnUntraced(function* (
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
   const file = url.passwordFile ?? join(homedir(), ".pgpass")
-  const inFile = ({ host, port }: ConnectionUrl.Host) => lookUpPassword(file, { host, port, database, user: username })
-  const found = url.password === undefined ? yield* Effect.forEach(url.hosts, inFile) : []
-  const isInFile = found.some((password) => password !== undefined)
-  const isOfUrl = url.password !== undefined && Redacted.value(url.password) !== values["password"]
   // Poolers know no other.
   const settingsOfPoolers = Record.filter(startupParameters, (_, name) => name === "TimeZone")
   const timeout = url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
   return {
     url,
     connectTimeout: timeout,
-    passwordSource: isInFile ? file : isOfUrl ? "the URL" : url.password && "PGPASSWORD",
     of: (endpoint: Endpoint, open = openSocket) => ({
       username,
       database,
@@ -122,13 +107,13 @@ export const configsOf = Effect.fnUntraced(function* (
       stream: () => open(endpoint),
       host: endpoint.host,
       port: endpoint.port,
-      ssl: endpoint.tls?.options ?? false,
-      // Read for each connection: such passwords are often changed.
-      password: isInFile ? Effect.map(inFile(endpoint), (password) => password ?? Redacted.make("")) : url.password,
+      ssl: endpoint.tls === undefined ? false : { ...endpoint.tls.options, ...serverOf(endpoint) },
+      // The file is read for each connection: such passwords are often changed.
+      password: url.password ?? lookUpPassword(file, [endpoint.host, String(endpoint.port), database, username]),
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
       // A statement that is prepared by name is in one session, and a pooler may go on in another one.
-      prepare: !(url.sharesSessions ?? !endpoint.asksSettings)
+      prepare: endpoint.asksSettings && !url.sharesSessions
     })
   }
 })
@@ -161,12 +146,11 @@ export const waysTo = (
   { sslMode }: ConnectionUrl.ConnectionUrl,
   { host, port }: ConnectionUrl.Host,
   tls: ServerTls | undefined
-) => {
+): readonly [Endpoint, ...ReadonlyArray<Endpoint>] => {
   const plain: Endpoint = { host, port, tls: undefined, asksSettings: true }
+  if (ConnectionUrl.isSocket(plain) || tls === undefined) return [plain]
   const encrypted: Endpoint = { ...plain, tls }
-  if (ConnectionUrl.isSocket(plain) || sslMode === "disable") return [plain] as const
-  if (sslMode === "prefer") return [encrypted, plain] as const
-  return sslMode === "allow" ? ([plain, encrypted] as const) : ([encrypted] as const)
+  return sslMode === "prefer" || sslMode === "allow" ? [encrypted, plain] : [encrypted]
 }
 
 /** Finds the way to a server, and reads its state. Without one, returns the error of the way that tells most. */
@@ -175,25 +159,20 @@ export const reach = Effect.fnUntraced(function* (
   host: ConnectionUrl.Host,
   tls: ServerTls | undefined
 ) {
-  const attempt = (endpoint: Endpoint) =>
+  const connected = (endpoint: Endpoint) =>
     PgConnection.make(configs.of(endpoint)).pipe(
       Effect.flatMap(look),
       Effect.map((server) => ({ endpoint, server })),
       Effect.scoped
     )
-  let unreached: { readonly endpoint: Endpoint; readonly error: SqlError } | undefined
-  for (const endpoint of waysTo(configs.url, host, tls)) {
-    const tried = yield* attempt(endpoint).pipe(
-      Effect.catchIf(refusesSettings, () => attempt({ ...endpoint, asksSettings: false })),
-      Effect.result
+  const tried = (endpoint: Endpoint) =>
+    connected(endpoint).pipe(
+      Effect.catchIf(refusesSettings, () => connected({ ...endpoint, asksSettings: false })),
+      Effect.catch((error) => Effect.succeed({ endpoint, error }))
     )
-    if (Result.isSuccess(tried)) return tried.success
-    const error = tried.failure
-    // The error of an encrypted connection tells more, if there was one.
-    if (endpoint.tls !== undefined || unreached?.error.reason.message.endsWith("refused TLS") !== false) {
-      unreached = { endpoint, error }
-    }
-    if (isUnanswered(error)) break
-  }
-  return unreached ?? (yield* Effect.die("There is no way to a server"))
+  const [first, second] = waysTo(configs.url, host, tls)
+  const one = yield* tried(first)
+  if ("server" in one || second === undefined || isUnanswered(one.error)) return one
+  const other = yield* tried(second)
+  return "server" in other || one.error.reason.message.endsWith("refused TLS") ? other : one
 })

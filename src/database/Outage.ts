@@ -2,7 +2,7 @@
  * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
  * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
-import { Clock, Effect, Exit } from "effect"
+import { Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Throttle from "../observability/Throttle.ts"
 import { reasonOf } from "./SqlFailure.ts"
@@ -24,29 +24,23 @@ export interface Options {
 /** Watches a database until the scope closes. */
 export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: Options) {
   const scope = yield* Effect.scope
-  const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context())
   const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
   let isDown = false
   let isWatched = false
   let isSuspected = false
   let successes = 0
-  let since = 0
-  let refused = 0
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
   const untilBack = Effect.gen(function* () {
-    let away = 0
     while (isDown) {
       while (isDown) {
         yield* Effect.sleep(pause)
         if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
       }
-      away = Math.round(now() - since)
       yield* Effect.sleep(quiet)
     }
     isWatched = false
-    yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), { dependency: name, away_ms: away, refused })
+    yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), { dependency: name })
   })
 
   const begin = (error: SqlError) => {
@@ -55,8 +49,6 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
     if (!isWatched) {
       isWatched = true
       onOutage()
-      since = now()
-      refused = 0
       const warning = Effect.logWarning(`The ${name} cannot be reached`)
       run(Effect.annotateLogs(warning, { dependency: name, reason: reasonOf(error) }))
       inScope(untilBack)
@@ -73,10 +65,6 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
       isDown = false
     },
     begin,
-    /** Counts a statement that failed at once. */
-    refused: () => {
-      refused++
-    },
     /** Probes a database that has not responded for a while. An outage begins when the probe fails too. */
     suspect: () => {
       if (isDown || isSuspected) return

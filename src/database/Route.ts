@@ -42,7 +42,7 @@ const describe = (reached: Reached) => {
 /** Looks for the server, and watches it until the scope closes. */
 export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common: Endpoint.Common) {
   const configs = yield* Endpoint.configsOf(text, common)
-  const { passwordSource, url } = configs
+  const { url } = configs
   const { hosts, sessionAttributes } = url
   const tests = accepted[sessionAttributes]
   const isStrict = sessionAttributes !== "any" && sessionAttributes !== "prefer-standby"
@@ -158,7 +158,6 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     text,
     url,
     endpoint: () => endpoint,
-    passwordSource,
     servers,
     /** The configuration of a pool: it always has the settings of the server of the route. */
     configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool): Pool & Routed => {

@@ -1,5 +1,5 @@
 /** Encryption of connections to a Postgres, and verification of its server: `sslmode` and its files. */
-import { readFile } from "node:fs/promises"
+import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
@@ -7,33 +7,11 @@ import { Effect, Predicate, Redacted } from "effect"
 import type { ConnectionUrl } from "./ConnectionUrl.ts"
 import { connectFailure } from "./SqlFailure.ts"
 
-const reasonOf = (cause: unknown) =>
-  Predicate.hasProperty(cause, "code") ? String(cause.code) : Predicate.isError(cause) ? cause.message : String(cause)
-
-const text = (name: string, file: string) =>
-  Effect.tryPromise({
-    try: () => readFile(file, "utf8"),
-    catch: (cause) => connectFailure(`${name} ${file} cannot be read: ${reasonOf(cause)}`)
-  })
-
 /** The text of a file. Without a name it is the one of libpq, which may be missing. */
-const optional = (name: string, given: string | undefined, otherwise: string) =>
-  given === undefined
-    ? Effect.orElseSucceed(text(name, join(homedir(), ".postgresql", otherwise)), () => undefined)
-    : text(name, given)
-
-const authorities = ({ sslRootCert }: ConnectionUrl) =>
-  sslRootCert === "system"
-    ? Effect.sync((): string | Array<string> | undefined => getCACertificates("system"))
-    : optional("sslrootcert", sslRootCert, "root.crt")
-
-const certificate = Effect.fnUntraced(function* ({ sslCert, sslKey, sslPassword }: ConnectionUrl) {
-  const cert = yield* optional("sslcert", sslCert, "postgresql.crt")
-  if (cert === undefined) return {}
-  const key = yield* optional("sslkey", sslKey, "postgresql.key")
-  if (key === undefined) return yield* connectFailure("There is an sslcert, and no sslkey")
-  return { cert, key, ...(sslPassword === undefined ? {} : { passphrase: Redacted.value(sslPassword) }) }
-})
+const textOf = (given: string | undefined, otherwise: string) => {
+  const file = given ?? join(homedir(), ".postgresql", otherwise)
+  return given === undefined && !existsSync(file) ? undefined : readFileSync(file, "utf8")
+}
 
 /**
  * The verified part of a certificate: none, its authority, or its host as well.
@@ -48,28 +26,34 @@ const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean): "n
   return sslMode === "verify-ca" ? "host" : "none"
 }
 
-/** Reads the files of a URL. */
-export const make = Effect.fnUntraced(function* (url: ConnectionUrl) {
-  const ca = yield* authorities(url)
-  const own = yield* certificate(url)
+const read = (url: ConnectionUrl) => {
+  const { sslCert, sslKey, sslPassword, sslRootCert } = url
+  const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
+  const cert = textOf(sslCert, "postgresql.crt")
+  const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
+  if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
   const verification = verificationOf(url, ca !== undefined)
-  // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
-  const secureContext = yield* Effect.try({
-    try: () =>
-      createSecureContext({
-        ...own,
-        ...(verification === "host" && ca === undefined ? {} : { ca: ca ?? [] }),
-        minVersion: url.minimumTls ?? "TLSv1.2",
-        ...(url.maximumTls === undefined ? {} : { maxVersion: url.maximumTls })
-      }),
-    catch: (cause) => connectFailure(`A file of the certificates cannot be used: ${reasonOf(cause)}`)
-  })
   const options: ConnectionOptions = {
-    secureContext,
+    // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
+    secureContext: createSecureContext({
+      ...(cert !== undefined && key !== undefined && { cert, key }),
+      ...(sslPassword !== undefined && { passphrase: Redacted.value(sslPassword) }),
+      ...(verification === "host" && ca === undefined ? {} : { ca: ca ?? [] })
+    }),
     rejectUnauthorized: verification !== "none",
     ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
   }
   return { verification, options }
-})
+}
+
+/** Reads the files of a URL. */
+export const make = (url: ConnectionUrl) =>
+  Effect.try({
+    try: () => read(url),
+    catch: (cause) =>
+      connectFailure(
+        `The certificates of the URL cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
+      )
+  })
 
 export type ServerTls = Effect.Success<ReturnType<typeof make>>

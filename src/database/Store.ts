@@ -2,7 +2,7 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, References, type Tracer } from "effect"
+import { Cause, Clock, Context, Data, Duration, Effect, type Fiber } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Meter, type Outcome, make as measured } from "../observability/PoolMetrics.ts"
 import type { Pool } from "../observability/Metrics.ts"
@@ -91,12 +91,6 @@ const failureOf = (error: SqlError): Failure => {
 
 const isOwn = <E>(error: E): error is Own<E> => !isSqlError(error)
 
-const catchSqlError = <E, E2>(cause: Cause.Cause<E>, failed: (error: SqlError) => Effect.Effect<never, E2>) =>
-  Effect.flatMap(Effect.flip(Effect.failCause(cause)), (error): Effect.Effect<never, Own<E> | E2> => {
-    if (isOwn(error)) return Effect.fail(error)
-    return isSqlError(error) ? failed(error) : Effect.die(error)
-  })
-
 const outcomeOf = (cause: Cause.Cause<unknown>): Outcome => {
   if (Cause.hasInterruptsOnly(cause)) return "interrupted"
   const error = Cause.squash(cause)
@@ -121,11 +115,6 @@ const after = (context: Context.Context<never>, millis: number, expired: () => v
   const fiber = Effect.runForkWith(context)(Effect.andThen(Effect.sleep(millis), Effect.sync(expired)))
   return () => fiber.interruptUnsafe()
 }
-
-const waitSpan = (context: Context.Context<never>): Tracer.Span | undefined =>
-  Context.get(context, References.TracerEnabled)
-    ? Effect.runSyncWith(context)(Effect.makeSpan("Store.wait"))
-    : undefined
 
 export const make = Effect.fnUntraced(function* ({
   connections,
@@ -169,7 +158,6 @@ export const make = Effect.fnUntraced(function* ({
         const accounting = Context.get(context, Accounting)
         const refused = (failure: Failure) =>
           Effect.suspend(() => {
-            if (failure._tag === "Unreachable") outage.refused()
             accounting({ refused: failure._tag })
             return Effect.fail(unavailable(failure))
           })
@@ -185,9 +173,7 @@ export const make = Effect.fnUntraced(function* ({
         let running: Fiber.Fiber<void> | undefined
         let cancelTimeout: (() => void) | undefined
         let isDone = false
-        let wait: Tracer.Span | undefined
 
-        const endWait = () => wait?.end(clock.currentTimeNanosUnsafe(), Exit.void)
         const account = (outcome: Outcome) => {
           const ended = now(clock)
           const waited = (started ?? ended) - asked
@@ -197,7 +183,6 @@ export const make = Effect.fnUntraced(function* ({
         }
         const end = () => {
           isDone = true
-          endWait()
           cancelTimeout?.()
           listeners.delete(failDown)
           admission.withdraw(waiter)
@@ -212,14 +197,15 @@ export const make = Effect.fnUntraced(function* ({
         }
         const failDown = () => complete(refused(isDown), "unreachable")
         const fail = (failure: Failure, what: Outcome) => {
-          if (running === undefined) wait?.attribute("error.type", "NoConnection")
           // A caller with a shorter timeout, such as a health check, proves nothing about the database.
           if (millis >= longestWait) fork(warn(failure))
           complete(refused(failure), what)
         }
         const isQuiet = () => outage.successes() === successes
 
-        const failed = (error: SqlError) => {
+        const failed = (error: E): Effect.Effect<never, Own<E> | E1> => {
+          if (isOwn(error)) return Effect.fail(error)
+          if (!isSqlError(error)) return Effect.die(error)
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
           const failure = failureOf(error)
           if (!outage.isDown()) fork(warn(failure))
@@ -228,7 +214,6 @@ export const make = Effect.fnUntraced(function* ({
         const start = () => {
           started = now(clock)
           listeners.delete(failDown)
-          endWait()
           // The fiber ends without a value: otherwise its observers would keep the rows in memory for a while.
           running = fork(
             Effect.matchCause(statements, {
@@ -236,7 +221,7 @@ export const make = Effect.fnUntraced(function* ({
                 outage.succeeded()
                 complete(Effect.succeed(value), "success")
               },
-              onFailure: (cause) => complete(catchSqlError(cause, failed), outcomeOf(cause))
+              onFailure: (cause) => complete(Effect.catch(Effect.failCause(cause), failed), outcomeOf(cause))
             })
           )
           running.addObserver(() => admission.release(key))
@@ -258,10 +243,8 @@ export const make = Effect.fnUntraced(function* ({
         if (admitted === "refused") return fail(tooMany, "refused")
         // One timer after the other: most statements end before either.
         cancelTimeout = millis > longestWait ? after(context, longestWait, waitedLong) : after(context, millis, timeOut)
-        if (admitted === "queued") {
-          wait = waitSpan(context)
-          listeners.add(failDown)
-        } else start()
+        if (admitted === "queued") listeners.add(failDown)
+        else start()
         return Effect.sync(() => {
           account("interrupted")
           end()

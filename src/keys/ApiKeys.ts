@@ -11,17 +11,14 @@ import { CredentialDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
+/** Base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-const randomText = (length: number) =>
-  Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join("")
+const randomText = (length: number) => Array.from({ length }, () => alphabet.charAt(randomInt(62))).join("")
 
 /** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
-export const checksumOf = (text: string): string => {
-  const sum = crc32(text)
-  const powers = [5, 4, 3, 2, 1, 0].map((exponent) => alphabet.length ** exponent)
-  return powers.map((power) => alphabet.charAt(Math.floor(sum / power) % alphabet.length)).join("")
-}
+export const checksumOf = (text: string): string =>
+  Array.from({ length: 6 }, (_, at) => alphabet.charAt(Math.floor(crc32(text) / 62 ** (5 - at)) % 62)).join("")
 
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   const text = kind + randomText(32)
@@ -69,13 +66,10 @@ export const list = Effect.fn("ApiKeys.list")(function* (organization: string | 
     order by api_keys.created_at, id`)
 })
 
-const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
-
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const [revoked] = yield* owners(sql`
-    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null
-    returning organization_id as organization`)
-  return Option.fromNullishOr(revoked?.organization)
+  const [revoked] = yield* rowsOf(Schema.Struct({ organization_id: Schema.String }))(sql`
+    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id`)
+  return Option.fromNullishOr(revoked?.organization_id)
 })

@@ -37,15 +37,13 @@ export class OrgResolver extends Context.Service<
       yield* learn
       const [text] = keyRow(sql, new Uint8Array()).compile()
       const traced = Tracing.spanned("OrgResolver.resolve", {})
-      const look = (keyHash: Uint8Array) => {
+      const resolveHash = (keyHash: Uint8Array) => {
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const values = [keyHash]
         const rows = sql.runShort(request, [text, values], () => sql.unsafe(text, values))
-        return Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row))
-      }
-      const resolveHash = (keyHash: Uint8Array) => {
-        const isLearnt = beside === undefined || beside.isDistributed() !== undefined
-        return traced(isLearnt ? look(keyHash) : Effect.andThen(learn, look(keyHash)))
+        const organization = Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row))
+        const isUnknown = beside !== undefined && beside.isDistributed() === undefined
+        return traced(isUnknown ? Effect.andThen(learn, organization) : organization)
       }
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
@@ -61,15 +59,9 @@ export class OrgResolver extends Context.Service<
    */
   static readonly layerMemory = (keys: Readonly<Record<string, string>>) => {
     const organizations = new Map(Object.entries(keys))
-    return Layer.succeed(
-      OrgResolver,
-      OrgResolver.of({
-        resolve: (key) => {
-          const organization = organizations.get(Redacted.value(key))
-          return organization === undefined ? Effect.fail(unauthorized) : Effect.succeed(organization)
-        }
-      })
-    )
+    const resolve = (key: Redacted.Redacted) =>
+      Effect.mapError(Effect.fromNullishOr(organizations.get(Redacted.value(key))), () => unauthorized)
+    return Layer.succeed(OrgResolver, OrgResolver.of({ resolve }))
   }
 
   /** The fake of a store that is down. */

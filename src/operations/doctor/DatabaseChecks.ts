@@ -37,7 +37,7 @@ const Identity = Schema.Struct({ login: Schema.String, tls: Schema.NullOr(Schema
 /** The server of a session, its encryption and its login. */
 export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
   if (sql.route === undefined) return []
-  const { passwordSource, servers, url } = sql.route
+  const { servers, url } = sql.route
   const endpoint = sql.route.endpoint()
   const { tls } = endpoint
   // A pooler has a connection of its own to the server, and may report that one.
@@ -45,7 +45,6 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
     select session_user as login,
       (select version || ', ' || cipher from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls`)
   const encryption = tls === undefined ? "not encrypted" : `${session.tls ?? "TLS"}, ${verified[tls.verification]}`
-  const password = passwordSource === undefined ? "no password" : `the password of ${passwordSource}`
   const isOne = url.hosts.length === 1
   const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
@@ -55,7 +54,7 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
   const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
   const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
-    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`),
+    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}.`),
     primaries.size > 1 &&
       fail(
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
@@ -78,7 +77,7 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   return [
     fail(
       `${sessions} lack settings: ${texts.join(", ")}. A connection pooler swallows them.`,
-      `Run ${invocation("migrate")} if this login is a member of the roles practice_data_..., or: ${statements.join("; ")}`
+      `Run: ${statements.join("; ")}`
     )
   ]
 })

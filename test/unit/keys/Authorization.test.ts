@@ -166,20 +166,28 @@ const limited = (services: ServiceLayer) =>
     )
   )
 
-/** Keys in the database of the records: without a limit, a read would be left to look its key up. */
-const besideRecords = Layer.effect(
-  OrgResolver,
-  Effect.map(OrgResolver, ({ resolve }) =>
-    OrgResolver.of({ resolve, resolveHash: () => Effect.die("The key is looked up first") })
-  )
-).pipe(Layer.provide(layerDemo))
+/** Keys in the database of the records: a read is left to look its key up, unless there is a reason not to. */
+const besideRecords = (more: { readonly readsByKey?: () => boolean }) =>
+  Layer.effect(
+    OrgResolver,
+    Effect.map(OrgResolver, ({ resolve }) =>
+      OrgResolver.of({ resolve, resolveHash: () => Effect.die("The key is looked up first"), ...more })
+    )
+  ).pipe(Layer.provide(layerDemo))
+
+layer(InProcess.layer(Layer.merge(layerDemo, besideRecords({ readsByKey: () => false }))))(
+  "a key in a distributed database",
+  (it) => {
+    it.effect("is looked up before the read", () => hasStatus(200))
+  }
+)
 
 const theOther = { headers: { authorization: `Bearer ${other.key}` } }
 const unknownKey = { headers: { authorization: "Bearer pda_live_unknown" } }
 
 const whereKeysAre = [
   ["in a store of their own", layerDemo],
-  ["beside the records", Layer.merge(layerDemo, besideRecords)]
+  ["beside the records", Layer.merge(layerDemo, besideRecords({}))]
 ] as const
 
 for (const [where, services] of whereKeysAre) {
