@@ -125,11 +125,11 @@ const latencies = (slots: ReadonlyArray<Point>) => {
 /** All slots of a window until now, with those without requests. */
 const slotsOf = (recent: Snapshot, window: WindowName, now: number): ReadonlyArray<Point> => {
   const { span, step } = lengths[window]
-  const byStart = new Map(recent[window].points.map((point) => [point.start, point]))
+  const byStart = new Map(recent[window].slots)
   const first = now - (now % step) - span + step
   return Array.from({ length: span / step }, (_, index) => {
     const start = first + index * step
-    return byStart.get(start) ?? { start, ...none }
+    return { start, ...(byStart.get(String(start)) ?? none) }
   })
 }
 

@@ -13,14 +13,13 @@ import * as Page from "../Page.ts"
 const minute = 60_000
 
 const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: number) => {
-  const { latency, requests, serverErrors } = hour.points
-    .filter(({ start }) => start > now - 5 * minute)
-    .reduce<Recent.Counts>(Recent.plus, Recent.none)
+  const lastMinutes = hour.slots.filter(([start]) => Number(start) > now - 5 * minute)
+  const { latency, requests, serverErrors } = Recent.total(lastMinutes)
   const started = Math.min(now, ...processes.map(({ startedAt }) => startedAt))
-  // The points are whole minutes, of which the last is not over.
+  // The slots are whole minutes, of which the last is not over.
   const covered = Math.min(4 * minute + (now % minute), Math.max(1000, now - started))
   const p95 = Recent.quantile(latency, 0.95)
-  const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0)
+  const refused = Recent.total(hour.refusals).requests
   const errors = `${Format.count(serverErrors)} in 5 minutes`
   return [
     tile("Requests a second", Format.rate((requests * 1000) / covered), "last 5 minutes"),

@@ -35,20 +35,23 @@ const columns = {
   p99: rank(0.99)
 }
 
-const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: string) => {
-  const rows = Object.entries(counts).map(([name, each]): Row => ({ name, ...each }))
+const sorted = (counts: Recent.Rows, order: string) => {
+  const rows = counts.map(([name, each]): Row => ({ name, ...each }))
   const byName = rows.toSorted((one, two) => (one.name < two.name ? -1 : 1))
   const value = Object.entries(columns).find(([name]) => name === order)?.[1].value ?? (() => 0)
   return byName.toSorted((one, two) => value(two) - value(one))
 }
 
-const refusals = (refused: Recent.Window["refused"]) =>
+const refusals = (rows: Recent.Rows) =>
   table({
     caption: "Refused requests by reason",
-    rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
+    rows: rows.toSorted(([, one], [, two]) => two.requests - one.requests),
     key: ([reason]) => reason,
     empty: "No request was refused.",
-    columns: { Reason: ([reason]) => Format.name(reason), Requests: { number: ([, count]) => Format.count(count) } }
+    columns: {
+      Reason: ([reason]) => Format.name(reason),
+      Requests: { number: ([, { requests }]) => Format.count(requests) }
+    }
   })
 
 export const page = Page.page(
@@ -58,7 +61,7 @@ export const page = Page.page(
     const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
     const window = windowOf(parameter)
     const order = parameter("sort") ?? "Requests"
-    const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
+    const tableOf = (first: string, counts: Recent.Rows, empty: string) => {
       const title = `By ${first.toLowerCase()}`
       const content = table<Row>({
         caption: `Requests ${title}`,
@@ -77,7 +80,7 @@ export const page = Page.page(
       charts(recent, window, now, path, { sort: order }),
       tableOf("Endpoint", recent[window].endpoints, `No requests in the last ${window}.`),
       tableOf("Organization", recent[window].organizations, "No request of a known organization."),
-      section("refused", "Refused", refusals(recent[window].refused)),
+      section("refused", "Refused", refusals(recent[window].refusals)),
       small(
         "Counted on this host since its processes started. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."
