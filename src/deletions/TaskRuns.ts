@@ -107,9 +107,8 @@ export const traceRun = (claims: ReadonlyArray<Claim>) => {
 export const traceRound =
   (startTime: bigint, claimed: number) =>
   <A, E, R>(working: Effect.Effect<A, E, R>) => {
-    if (claimed === 0) return working
     const attributes = { "practice_data.tasks": claimed }
-    return Effect.andThen(Tracing.record("Scheduler.claim", startTime), working).pipe(
-      Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes })
-    )
+    return claimed === 0
+      ? working
+      : Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes })(working)
   }

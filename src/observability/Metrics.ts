@@ -221,7 +221,7 @@ export const metrics = {
   }),
   practice_data_log_lines_dropped_total: counter("Log lines that were dropped: their reader was too slow.", {}),
   practice_data_telemetry_export_failures_total: definers("OTEL_EXPORTER_OTLP_ENDPOINT").counter(
-    "Attempts to export over OTLP that failed. An export that is not taken is retried.",
+    "Exports over OTLP that failed, with all their tries.",
     { signal: ["traces", "metrics", "logs"] }
   ),
   practice_data_processes: gauge("Processes that are to serve: PROCESSES.", {}),
