@@ -59,7 +59,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     return text !== ""
   }
 
-  /** Writes until nothing is left, or an error. */
+  /** Writes until nothing is left, or an error, whose code it returns. */
   const flush = () => {
     failure = undefined
     try {
@@ -67,6 +67,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     } catch (error) {
       failure = Predicate.hasProperty(error, "code") ? error.code : error
     }
+    return failure
   }
 
   const flushLater = () => {
@@ -74,8 +75,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(() => {
       timer = undefined
-      flush()
-      if (failure !== undefined) flushLater()
+      if (flush() !== undefined) flushLater()
     }, pause).unref()
   }
 
@@ -96,11 +96,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
       isEnding = true
       // oxlint-disable-next-line effecttsgo/global-timers -- see above
       clearTimeout(timer)
-      flush()
-      while (failure === "EAGAIN" && performance.now() < until) {
-        block(5)
-        flush()
-      }
+      while (flush() === "EAGAIN" && performance.now() < until) block(5)
     }
   }
 }

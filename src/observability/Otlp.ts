@@ -48,6 +48,9 @@ const serialization = Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, m
 /** The most that a stop waits for the last exports, all of them together. */
 const shutdownTimeout = Duration.seconds(2)
 
+/** The spans or log lines of an export. */
+const maxBatchSize = 512
+
 /** The resource of all exports. An operator's variables come first. */
 const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
   const { "service.instance.id": instance = randomUUID() } = attributes
@@ -82,7 +85,7 @@ const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sa
 /** Exports by an HTTP client until the scope closes. Several processes of a host share its variables. */
 export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) => {
   const resource = resourceOf(settings, isOneOfSeveral)
-  const { logBatch, logDelay, metricInterval, spanBatch, spanDelay, temporality } = settings
+  const { logDelay, metricInterval, spanDelay, temporality } = settings
 
   const exporting = <A>(
     signal: Signal,
@@ -108,11 +111,9 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
 
   // Closed at once: a stop waits for all of them together.
   return Layer.mergeAll(
-    exporting("logs", (options) => OtlpLogger.layer({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })),
+    exporting("logs", (options) => OtlpLogger.layer({ ...options, exportInterval: logDelay, maxBatchSize })),
     exporting("metrics", (options) => OtlpMetrics.layer({ ...options, exportInterval: metricInterval, temporality })),
-    exporting("traces", (options) =>
-      layerTracer({ ...options, exportInterval: spanDelay, maxBatchSize: spanBatch }, settings)
-    )
+    exporting("traces", (options) => layerTracer({ ...options, exportInterval: spanDelay, maxBatchSize }, settings))
   )
 }
 

@@ -44,10 +44,8 @@ const headers = (name: string) =>
     true
   )
 
-const longest = 3_600_000
-
-const count = (name: string, byDefault: number, maximum = longest) =>
-  Config.withDefault(Variable.integer(name, { minimum: 1, maximum, example: byDefault }), byDefault)
+const milliseconds = (name: string, example: number) =>
+  Variable.integer(name, { minimum: 1, maximum: 3_600_000, example })
 
 /** The variables of all signals, or with a prefix of one signal. */
 const exporting = (prefix: string) => {
@@ -55,7 +53,7 @@ const exporting = (prefix: string) => {
   return {
     endpoint: Config.option(url(name("ENDPOINT"))),
     headers: Config.option(headers(name("HEADERS"))),
-    timeout: Config.option(Variable.integer(name("TIMEOUT"), { minimum: 1, maximum: longest, example: 10_000 })),
+    timeout: Config.option(milliseconds(name("TIMEOUT"), 10_000)),
     compression: Config.option(Variable.choice(name("COMPRESSION"), ["gzip", "none"] as const, "gzip")),
     protocol: Config.option(Variable.choice(name("PROTOCOL"), ["http/protobuf", "http/json"] as const, "http/protobuf"))
   }
@@ -89,11 +87,9 @@ const common = {
     Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative"),
     "cumulative"
   ),
-  metricInterval: count("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
-  spanDelay: count("OTEL_BSP_SCHEDULE_DELAY", 5000),
-  spanBatch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512, 10_000),
-  logDelay: count("OTEL_BLRP_SCHEDULE_DELAY", 1000),
-  logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512, 10_000)
+  metricInterval: Config.withDefault(milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000), 60_000),
+  spanDelay: Config.withDefault(milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000), 5000),
+  logDelay: Config.withDefault(milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000), 1000)
 }
 
 export const variables = [common, ...Object.values(own)].flatMap((group) =>
