@@ -95,12 +95,14 @@ export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
     span: (options) => {
       const span = tracer.span(options)
       const [attribute, end] = [span.attribute.bind(span), span.end.bind(span)]
-      const own: Pick<Tracer.Span, "attribute" | "end"> = {
+      const own: Pick<Tracer.Span, "attribute" | "event" | "end"> = {
         attribute: (key, value) => {
           // A statement without the indentation of our source.
           const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
           attribute(key, text === undefined ? value : safe(text, longest))
         },
+        // Such as a log line, whose message may quote anything.
+        event: () => {},
         end: (time, exit) => end(time, described(span, exit))
       }
       return Object.assign(span, own)

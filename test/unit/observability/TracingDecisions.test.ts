@@ -1,6 +1,6 @@
 /** Which requests are sampled, and which span a caller names. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Option, References, Tracer } from "effect"
+import { Context, Effect, References, Tracer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Account } from "../../../src/observability/RequestFacts.ts"
 import * as ServerSpan from "../../../src/observability/ServerSpan.ts"
@@ -56,31 +56,34 @@ describe("a request", () => {
   })
 })
 
-it("an exported text is one line, bounded, and without secrets", () => {
-  const span = Tracing.describing(Tracer.nativeTracer).span({
-    name: "a",
-    kind: "client",
-    startTime: 0n,
-    parent: Option.none(),
-    annotations: Context.empty(),
-    links: [],
-    root: true,
-    sampled: true
+/** A tracer that keeps its spans. */
+const keeping = () => {
+  const spans: Array<Tracer.NativeSpan> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
   })
-  span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
-  assert.match(String(span.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
-})
+  return { spans, tracer }
+}
+
+it.effect("an exported text is one line, bounded, and without secrets, and an event is not exported", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = keeping()
+    yield* Effect.map(Effect.currentSpan, (span) => {
+      span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
+      span.event("a line", 0n, { text: "secret" })
+    }).pipe(Effect.withSpan("a"), Effect.provideService(Tracer.Tracer, Tracing.describing(tracer)))
+    assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
+    assert.deepStrictEqual(spans[0]?.events, [])
+  })
+)
 
 it.effect("a run within a trace is a trace of its own, linked to it, and sampled as it is", () =>
   Effect.gen(function* () {
-    const spans: Tracer.NativeSpan[] = []
-    const tracer = Tracer.make({
-      span: (options) => {
-        const span = new Tracer.NativeSpan(options)
-        spans.push(span)
-        return span
-      }
-    })
+    const { spans, tracer } = keeping()
     const decisions = [true, false]
     const sampler = { isParentBased: false, takes: () => decisions.shift() ?? false }
     const round = Effect.withSpan(Effect.void, "statement").pipe(
