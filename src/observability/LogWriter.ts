@@ -1,9 +1,7 @@
 /**
  * Writes log lines to a file descriptor, in order, and never waits for its reader: what a full pipe does not take stays
- * in memory, and past a bound, lines are dropped and counted.
- *
- * A line is written at once if nothing was written a short while ago, and otherwise together with others. `kill -9` can
- * lose the lines of the last 20 milliseconds.
+ * in memory, and past a bound, lines are dropped and counted. Lines are written together a short while later, an urgent
+ * line at once with all before it. `kill -9` can lose the lines of the last 20 milliseconds.
  */
 import { writeSync } from "node:fs"
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
@@ -30,10 +28,10 @@ const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedAr
 
 /** A writer to a descriptor that does not block, or to a file. */
 export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
-  // Lines that are written together.
+  // Lines that are written together, after the rest of those before.
   const groups: Array<string> = []
+  let rest: Uint8Array = Buffer.alloc(0)
   let queued = 0
-  let current: Uint8Array = Buffer.alloc(0)
   let timer: NodeJS.Timeout | undefined
   // The code of the last error: EAGAIN of a full pipe, EPIPE without a reader, ENOSPC of a full disk.
   let failure: unknown
@@ -49,26 +47,27 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     queued += line.length
   }
 
-  /** Writes until nothing is left, or an error. */
+  const hasMore = () => {
+    if (rest.length > 0) return true
+    if (groups.length === 0 && unannounced > 0) {
+      push(notice(unannounced))
+      unannounced = 0
+    }
+    const text = groups.shift() ?? ""
+    queued -= text.length
+    rest = Buffer.from(text)
+    return text !== ""
+  }
+
+  /** Writes until nothing is left, or an error, whose code it returns. */
   const flush = () => {
     failure = undefined
-    while (failure === undefined) {
-      if (current.length === 0) {
-        if (groups.length === 0 && unannounced > 0) {
-          push(notice(unannounced))
-          unannounced = 0
-        }
-        const text = groups.shift()
-        if (text === undefined) return
-        queued -= text.length
-        current = Buffer.from(text)
-      }
-      try {
-        current = current.subarray(writeSync(fd, current))
-      } catch (error) {
-        failure = Predicate.hasProperty(error, "code") ? error.code : error
-      }
+    try {
+      while (hasMore()) rest = rest.subarray(writeSync(fd, rest))
+    } catch (error) {
+      failure = Predicate.hasProperty(error, "code") ? error.code : error
     }
+    return failure
   }
 
   const flushLater = () => {
@@ -76,9 +75,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(() => {
       timer = undefined
-      if (failure === undefined && groups.length === 0 && unannounced === 0) return
-      flush()
-      flushLater()
+      if (flush() !== undefined) flushLater()
     }, pause).unref()
   }
 
@@ -88,11 +85,8 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
       if (unannounced > 0 || queued + line.length > capacity) {
         dropped++
         unannounced++
-      } else {
-        push(line)
-        const isDue = isUrgent || isEnding || timer === undefined || queued > atomic
-        if (failure === undefined && isDue) flush()
-      }
+      } else push(line)
+      if (failure === undefined && (isUrgent || isEnding || queued > atomic)) flush()
       flushLater()
     },
     dropped: () => dropped,
@@ -102,11 +96,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
       isEnding = true
       // oxlint-disable-next-line effecttsgo/global-timers -- see above
       clearTimeout(timer)
-      const isFullPipe = () => {
-        flush()
-        return failure === "EAGAIN"
-      }
-      while (isFullPipe() && performance.now() < until) block(5)
+      while (flush() === "EAGAIN" && performance.now() < until) block(5)
     }
   }
 }

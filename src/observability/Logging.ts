@@ -3,10 +3,8 @@
  * line is flat, with its fields in a fixed order, `time`, `level` and `message` first. No value can end the line or look
  * like another field.
  */
-import { Console as NodeConsole } from "node:console"
-import { Writable } from "node:stream"
 import { inspect } from "node:util"
-import { Cause, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, Record, References } from "effect"
+import { Cause, DateTime, Effect, Layer, Logger, LogLevel, Predicate, Record, References } from "effect"
 import { printable } from "../process/Printed.ts"
 import { LogWriter, type Writer } from "./LogWriter.ts"
 
@@ -51,9 +49,11 @@ export const formats = {
   json: (fields) => `${json(fields)}\n`,
   /** `name=value`, with quotes where they are needed. */
   logfmt: (fields) => `${logfmt(fields)}\n`,
-  /** The same fields for a person, after the time of day. */
-  pretty: ({ level, message, time, ...others }) =>
-    `[${time.slice(11, 23)}] ${level} ${message} ${logfmt(others)}`.trimEnd() + "\n"
+  /** The same fields for a person, after the time of day, and a cause with its stack below. */
+  pretty: ({ cause, level, message, time, ...others }) => {
+    const lines = [`${message} ${logfmt(others)}`.trimEnd(), ...(cause === undefined ? [] : String(cause).split("\n"))]
+    return `[${time.slice(11, 23)}] ${level} ${lines.map(printable).join("\n")}\n`
+  }
 } satisfies Readonly<Record<string, (fields: Fields & ReturnType<typeof headOf>) => string>>
 
 export const headOf = (time: number, level: LogLevel.LogLevel, message: string) => ({
@@ -80,10 +80,10 @@ const valueOf = (value: unknown) => {
 }
 
 /**
- * A logger for machines. The parts of a message after the first are its `detail`; annotations are fields of their own. A
- * line of a sampled trace has its ids.
+ * A logger of lines. The parts of a message after the first are its `detail`; annotations are fields of their own. A line
+ * of a sampled trace has its ids. A person reads each line at once.
  */
-const structured = (format: Options["format"], { write }: Writer) =>
+const logger = (format: Options["format"], { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
     const [first, ...details]: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
     const { span } = fiber.cache
@@ -94,37 +94,17 @@ const structured = (format: Options["format"], { write }: Writer) =>
       ...(cause.reasons.length > 0 && { cause: safe(Cause.pretty(cause)) }),
       ...(span?.sampled === true && { trace_id: span.traceId, span_id: span.spanId })
     })
-    write(line, LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
+    write(line, format === "pretty" || LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
-
-/** A console that writes to standard output through the writer, at once: a person reads it. */
-const consoleOver = ({ write }: Writer): Console.Console => {
-  const stdout = new Writable({
-    decodeStrings: false,
-    write: (text, _, done) => {
-      write(withoutSecrets(String(text)), true)
-      done()
-    }
-  })
-  return Object.assign(new NodeConsole({ stdout, stderr: process.stderr, colorMode: process.stdout.isTTY }))
-}
 
 const noticeOf = (format: Options["format"]) => (lines: number, time: number) =>
   formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: nobody read standard output"), lines })
 
-/** The loggers, the console and the level of everything that is built with this layer, over a writer. */
+/** The logger and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: Options) =>
   Layer.unwrap(
     Effect.map(LogWriter, (writer) =>
-      Layer.mergeAll(
-        Logger.layer([
-          format === "pretty"
-            ? Logger.consolePretty({ formatDate: (date) => date.toISOString() })
-            : structured(format, writer)
-        ]),
-        Layer.succeed(Console.Console, consoleOver(writer)),
-        Layer.succeed(References.MinimumLogLevel, level)
-      )
+      Layer.merge(Logger.layer([logger(format, writer)]), Layer.succeed(References.MinimumLogLevel, level))
     )
   )
 

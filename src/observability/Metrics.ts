@@ -97,10 +97,7 @@ const dataApi = definers("the role data-api")
 const readers = definers("the roles data-api or worker")
 
 export const metrics = {
-  practice_data_http_requests_total: counter(
-    "Requests that were answered, by path and class of status; 499 is a client that left before.",
-    { endpoint, status: statuses }
-  ),
+  practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
   practice_data_http_request_duration_seconds: histogram(
     "Time from the headers of a request to its response, without the time that a request for changes chose to wait.",
     { endpoint }
@@ -108,9 +105,8 @@ export const metrics = {
   practice_data_http_requests_in_flight: gauge("Requests that are being answered.", {}),
   practice_data_http_response_bytes_total: counter("Bytes of response bodies.", { endpoint }),
   practice_data_http_requests_refused_total: counter(
-    "Requests that were refused (404 and 410 are answers): key (no valid one), signature (of a delivery), " +
-      "limit (RATE_LIMIT, or too much pending), load (too much at once), outage (of a store), processor (its outage), " +
-      "too_large (413), invalid (content), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
+    "Requests refused for: limit (RATE_LIMIT, or too much pending), load (too much at once), outage (of a store), " +
+      "processor (its outage), invalid (content), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
     { reason: refusals }
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
@@ -126,15 +122,10 @@ export const metrics = {
   practice_data_pool_connections: gauge("Connections that a pool may open.", { pool: pools }),
   practice_data_pool_connections_busy: gauge("Connections that are taken.", { pool: pools }),
   practice_data_pool_waiting: gauge("Statements that wait for a connection.", { pool: pools }),
-  practice_data_pool_wait_seconds: histogram(
-    "Time that a statement waited for a connection.",
-    { pool: pools },
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
-  ),
+  practice_data_pool_wait_seconds: histogram("Time that a statement waited for a connection.", { pool: pools }),
   practice_data_statements_total: counter(
-    "Statements, by outcome: timeout (no result in time), refused (no connection in time, or too many wait for one), " +
-      "busy (the database had no room, or a lock was not free), unreachable (the database is down), " +
-      "failed (an error of their own), interrupted (the caller left).",
+    "Statements: timeout (no result in time), refused (no connection in time), busy (the database had no room, or a " +
+      "lock was not free), unreachable (the database is down), failed (their own error), interrupted (the caller left).",
     { pool: pools, outcome: statementOutcomes }
   ),
   practice_data_statement_duration_seconds: histogram("Time that a statement had its connection.", { pool: pools }),
@@ -163,8 +154,7 @@ export const metrics = {
     {}
   ),
   practice_data_task_runs_total: worker.counter(
-    "Attempts of deletion tasks that ended, by outcome: failed (another attempt follows), dead (it was the last one), " +
-      "superseded (another worker has the task by now), released (an outage ended it; it does not count).",
+    "Attempts of tasks that ended: failed (another follows), dead (it was the last), superseded, released (an outage).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
   practice_data_task_attempts_total: worker.counter("Attempts that ended, unless their worker was lost.", {}),
@@ -182,9 +172,7 @@ export const metrics = {
     [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
   ),
   practice_data_deliveries_total: intake.counter(
-    "Deliveries of invoice deletions, by outcome: duplicate (stored before), key_reused (with another payload), full " +
-      "(503: the organization has as much pending as it may), unavailable (503), invalid (refused for its content), " +
-      "unsigned (without a valid signature where one is required).",
+    "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned.",
     { outcome: deliveries }
   ),
   practice_data_changes_lag_seconds: readers.gauge(
@@ -193,18 +181,14 @@ export const metrics = {
   ),
   practice_data_changes_waiting: readers.gauge("Requests that wait for changes.", {}),
   practice_data_replica_lag_seconds: definers("a READ_DATABASE_URL of a replica").gauge(
-    "Delay of the replica of READ_DATABASE_URL. Absent while it or its primary does not answer, or it is no replica.",
+    "Delay of the replica of READ_DATABASE_URL. Absent while it or its primary does not answer.",
     {}
   ),
   practice_data_processor_requests_total: dataApi.counter(
     "Calls of the processor, by outcome: interrupted (no answer in time, or the caller left), refused (our request).",
     { outcome: processorOutcomes }
   ),
-  practice_data_processor_request_duration_seconds: dataApi.histogram(
-    "Duration of a call of the payment processor.",
-    {},
-    [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8]
-  ),
+  practice_data_processor_request_duration_seconds: dataApi.histogram("Duration of a call of the processor.", {}),
   practice_data_processor_circuit_open: dataApi.gauge("1 if the circuit breaker of the processor is open.", {}),
   practice_data_processor_account_circuits_open: dataApi.gauge("Accounts whose circuit breaker is open.", {}),
   practice_data_ready: gauge("1 if the process is ready: its database is migrated and it is not stopping.", {}),
@@ -220,7 +204,7 @@ export const metrics = {
   }),
   practice_data_log_lines_dropped_total: counter("Log lines that were dropped: their reader was too slow.", {}),
   practice_data_telemetry_export_failures_total: definers("OTEL_EXPORTER_OTLP_ENDPOINT").counter(
-    "Attempts to export over OTLP that failed. An export that is not taken is retried.",
+    "Exports over OTLP that failed, with all their tries.",
     { signal: ["traces", "metrics", "logs"] }
   ),
   practice_data_processes: gauge("Processes that are to serve: PROCESSES.", {}),

@@ -17,8 +17,7 @@ import { version } from "../process/Package.ts"
 import { safe } from "./Logging.ts"
 import { unitOf } from "./Metrics.ts"
 import * as OtlpClient from "./OtlpClient.ts"
-import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
-import * as Series from "./Series.ts"
+import type { OtlpSettings, Signal } from "./OtlpConfig.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** A value of a log line whose texts are bounded and without secrets. */
@@ -27,53 +26,30 @@ const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
   return value.arrayValue === undefined ? value : { arrayValue: { values: value.arrayValue.values.map(bounded) } }
 }
 
-/** Statuses of spans in the protocol. */
-const [unset, ok] = [0, 1] as const
-
-const serialization = (protocol: Export["protocol"]) =>
-  Layer.effect(
-    OtlpSerialization.OtlpSerialization,
-    Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
-      // Effect marks every span that did not fail as ok, which is for people to say.
-      traces: ({ resourceSpans }) =>
-        traces({
-          resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
-            ...source,
-            scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
-              ...scope,
-              spans: spans.map((span) => (span.status.code === ok ? { ...span, status: { code: unset } } : span))
-            }))
-          }))
-        }),
-      metrics: ({ resourceMetrics }) =>
-        metrics({
-          resourceMetrics: resourceMetrics.map(({ scopeMetrics, ...source }) => ({
-            ...source,
-            scopeMetrics: scopeMetrics.map(({ metrics: all, ...scope }) => ({
-              ...scope,
-              metrics: all.map((metric) => ({ ...metric, unit: unitOf(metric.name) }))
-            }))
-          }))
-        }),
-      logs: ({ resourceLogs }) =>
-        logs({
-          resourceLogs: resourceLogs.map(({ scopeLogs, ...source }) => ({
-            ...source,
-            scopeLogs: scopeLogs.map(({ logRecords = [], ...scope }) => ({
-              ...scope,
-              logRecords: logRecords.map(({ attributes, body = {}, ...line }) => ({
-                ...line,
-                body: bounded(body),
-                attributes: attributes.map(({ key, value }) => ({ key, value: bounded(value) }))
-              }))
-            }))
-          }))
-        })
-    }))
-  ).pipe(Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf))
+const serialization = Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
+  traces,
+  metrics: (data: Parameters<typeof metrics>[0]) => {
+    for (const { metrics: all } of data.resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics)) {
+      for (const metric of all) metric.unit = unitOf(metric.name)
+    }
+    return metrics(data)
+  },
+  logs: (data: Parameters<typeof logs>[0]) => {
+    for (const { logRecords = [] } of data.resourceLogs.flatMap(({ scopeLogs }) => scopeLogs)) {
+      for (const line of logRecords) {
+        line.body = bounded(line.body ?? {})
+        for (const attribute of line.attributes) attribute.value = bounded(attribute.value)
+      }
+    }
+    return logs(data)
+  }
+}))
 
 /** The most that a stop waits for the last exports, all of them together. */
 const shutdownTimeout = Duration.seconds(2)
+
+/** The spans or log lines of an export. */
+const maxBatchSize = 512
 
 /** The resource of all exports. An operator's variables come first. */
 const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
@@ -106,45 +82,40 @@ const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sa
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))
 
-/** Exports until the scope closes. Several processes of a host share its variables. */
-export const layer = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) =>
-  Layer.unwrap(
-    Effect.map(Series.current, ({ counter }) => {
-      const health = OtlpClient.makeHealth()
-      const resource = resourceOf(settings, isOneOfSeveral)
-      const { logBatch, logDelay, logQueue, metricInterval, spanBatch, spanDelay, spanQueue, temporality } = settings
+/** Exports by an HTTP client until the scope closes. Several processes of a host share its variables. */
+export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) => {
+  const resource = resourceOf(settings, isOneOfSeveral)
+  const { logDelay, metricInterval, spanDelay, temporality } = settings
 
-      const exporting = <A>(
-        signal: Signal,
-        most: number,
-        make: (
-          options: Parameters<typeof OtlpLogger.layer>[0]
-        ) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
-      ) =>
-        Option.match(settings[signal], {
-          onNone: () => Layer.empty,
-          onSome: ({ compression, headers, protocol, timeout, url }) => {
-            const { add: tryFailed } = counter("practice_data_telemetry_export_failures_total", { signal })
-            const atOnce = Math.max(1, Math.floor(most))
-            const client = OtlpClient.make({ signal, url, timeout, atOnce, health, tryFailed })
-            const options = { headers: Redacted.value(headers), compression, resource, shutdownTimeout }
-            return make({ ...options, url: Redacted.value(url).href }).pipe(
-              Layer.provide([serialization(protocol), Layer.effect(HttpClient.HttpClient, client)])
-            )
-          }
-        })
-
-      // Closed at once: a stop waits for all of them together.
-      return Layer.mergeAll(
-        exporting("logs", logQueue / logBatch, (options) =>
-          OtlpLogger.layer({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })
-        ),
-        exporting("metrics", 1, (options) =>
-          OtlpMetrics.layer({ ...options, exportInterval: metricInterval, temporality })
-        ),
-        exporting("traces", spanQueue / spanBatch, (options) =>
-          layerTracer({ ...options, exportInterval: spanDelay, maxBatchSize: spanBatch }, settings)
+  const exporting = <A>(
+    signal: Signal,
+    make: (
+      options: Parameters<typeof OtlpTracer.make>[0]
+    ) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+  ) =>
+    Option.match(settings[signal], {
+      onNone: () => Layer.empty,
+      onSome: ({ compression, headers, protocol, timeout, url }) =>
+        make({
+          url: Redacted.value(url).href,
+          headers: Redacted.value(headers),
+          compression,
+          resource,
+          shutdownTimeout
+        }).pipe(
+          Layer.provide(Layer.effect(HttpClient.HttpClient, OtlpClient.make(signal, { timeout, url }))),
+          Layer.provide(Layer.effect(OtlpSerialization.OtlpSerialization, serialization)),
+          Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
         )
-      )
     })
-  ).pipe(Layer.provide(NoRedirects.layer))
+
+  // Closed at once: a stop waits for all of them together.
+  return Layer.mergeAll(
+    exporting("logs", (options) => OtlpLogger.layer({ ...options, exportInterval: logDelay, maxBatchSize })),
+    exporting("metrics", (options) => OtlpMetrics.layer({ ...options, exportInterval: metricInterval, temporality })),
+    exporting("traces", (options) => layerTracer({ ...options, exportInterval: spanDelay, maxBatchSize }, settings))
+  )
+}
+
+export const layer = (...options: Parameters<typeof layerNoDeps>) =>
+  Layer.provide(layerNoDeps(...options), NoRedirects.layer)

@@ -21,41 +21,31 @@ const url = (name: string) =>
 
 type Pairs = { readonly [key: string]: string }
 
-const decode = Option.liftThrowable((text: string) => decodeURIComponent(text.trim()))
+/** Pairs as `key=value,key=value`, percent-encoded. */
+const pairs = Option.liftThrowable((given: string): Pairs => {
+  const parts = given.split(",").filter((part) => part.trim() !== "")
+  return Record.fromEntries(
+    parts.map((part) => {
+      const [, key = "", value = ""] = /^\s*([^=\s][^=]*)=(.*)$/.exec(part) ?? []
+      if (key === "") throw new Error("A pair has no key")
+      return [decodeURIComponent(key.trim()), decodeURIComponent(value.trim())] as const
+    })
+  )
+})
 
-/** Pairs as `key=value,key=value`, percent-encoded; undefined if one is malformed. */
-const pairs = (given: string, isPair: (key: string, value: string) => boolean) => {
-  const found: { [key: string]: string } = {}
-  for (const part of given.split(",").filter((each) => each.trim() !== "")) {
-    const at = Math.max(part.indexOf("="), 0)
-    const pair = Option.all([decode(part.slice(0, at)), decode(part.slice(at + 1))])
-    if (Option.isNone(pair) || pair.value[0] === "" || !isPair(...pair.value)) return undefined
-    found[pair.value[0]] = pair.value[1]
-  }
-  return found
-}
-
-const isHeader = (key: string, value: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\x20-\x7e]*$/.test(value)
+/** `Headers` throws on what no header can carry. */
+const asHeaders = Option.liftThrowable((found: Pairs) => Redacted.make<Pairs>(Object.fromEntries(new Headers(found))))
 
 const headers = (name: string) =>
   Variable.variable(
     name,
     "headers such as x-api-key=secret,x-tenant=1, percent-encoded",
-    (given) => {
-      const found = pairs(given, isHeader)
-      return found === undefined ? undefined : Redacted.make<Pairs>(found)
-    },
+    (given) => Option.getOrUndefined(Option.flatMap(pairs(given), asHeaders)),
     true
   )
 
-const protocols = ["http/protobuf", "http/json"] as const
-
-const longest = 3_600_000
-
-const count = (name: string, byDefault: number, maximum = 100_000) =>
-  Config.withDefault(Variable.integer(name, { minimum: 1, maximum, example: byDefault }), byDefault)
-
-const milliseconds = (name: string, byDefault: number) => count(name, byDefault, longest)
+const milliseconds = (name: string, example: number) =>
+  Variable.integer(name, { minimum: 1, maximum: 3_600_000, example })
 
 /** The variables of all signals, or with a prefix of one signal. */
 const exporting = (prefix: string) => {
@@ -63,15 +53,9 @@ const exporting = (prefix: string) => {
   return {
     endpoint: Config.option(url(name("ENDPOINT"))),
     headers: Config.option(headers(name("HEADERS"))),
-    timeout: Config.option(Variable.integer(name("TIMEOUT"), { minimum: 1, maximum: longest, example: 10_000 })),
+    timeout: Config.option(milliseconds(name("TIMEOUT"), 10_000)),
     compression: Config.option(Variable.choice(name("COMPRESSION"), ["gzip", "none"] as const, "gzip")),
-    protocol: Config.option(
-      Variable.variable(
-        name("PROTOCOL"),
-        "http/protobuf or http/json, such as http/protobuf: gRPC is not supported",
-        (given) => protocols.find((each) => each === given)
-      )
-    )
+    protocol: Config.option(Variable.choice(name("PROTOCOL"), ["http/protobuf", "http/json"] as const, "http/protobuf"))
   }
 }
 
@@ -89,25 +73,23 @@ const common = {
   attributes: Variable.variable(
     "OTEL_RESOURCE_ATTRIBUTES",
     "attributes such as deployment.environment.name=production,region=eu, percent-encoded",
-    (given) => pairs(given, () => true)
+    (given) => Option.getOrUndefined(pairs(given))
   ).pipe(Config.withDefault<Pairs>({})),
-  sampler: Variable.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_traceidratio").pipe(
-    Config.withDefault("parentbased_always_on")
+  sampler: Config.withDefault(
+    Variable.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_traceidratio"),
+    "parentbased_always_on"
   ),
   ratio: Variable.variable("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1, such as 0.01", (given) => {
     const value = Number(given)
     return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
   }).pipe(Config.withDefault(1)),
-  temporality: Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative").pipe(
-    Config.withDefault("cumulative")
+  temporality: Config.withDefault(
+    Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative"),
+    "cumulative"
   ),
-  metricInterval: milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
-  spanDelay: milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000),
-  spanQueue: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048),
-  spanBatch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
-  logDelay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000),
-  logQueue: count("OTEL_BLRP_MAX_QUEUE_SIZE", 2048),
-  logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512)
+  metricInterval: Config.withDefault(milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000), 60_000),
+  spanDelay: Config.withDefault(milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000), 5000),
+  logDelay: Config.withDefault(milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000), 1000)
 }
 
 export const variables = [common, ...Object.values(own)].flatMap((group) =>
@@ -128,23 +110,19 @@ export const config = Config.map(
   Config.all({ common: Config.all(common), own: Config.all(Record.map(own, (settings) => Config.all(settings))) }),
   (read) => ({
     ...read.common,
-    ...Record.map(read.own, ({ compression, endpoint, exporter, headers: ownHeaders, protocol, timeout }, signal) =>
-      Option.map(
-        Option.orElse(endpoint, () => Option.map(read.common.endpoint, (base) => below(base, signal))).pipe(
-          Option.filter(() => !read.common.disabled && exporter === "otlp")
-        ),
-        (target) => ({
+    ...Record.map(read.own, (one, signal) =>
+      Option.firstSomeOf([one.endpoint, Option.map(read.common.endpoint, (base) => below(base, signal))]).pipe(
+        Option.filter(() => !read.common.disabled && one.exporter === "otlp"),
+        Option.map((target) => ({
           url: target,
-          headers: firstOf(ownHeaders, read.common.headers, Redacted.make({})),
+          headers: firstOf(one.headers, read.common.headers, Redacted.make({})),
           // The milliseconds that an export may take, with all its tries.
-          timeout: firstOf(timeout, read.common.timeout, 10_000),
-          compression: firstOf(compression, read.common.compression, "none"),
-          protocol: firstOf(protocol, read.common.protocol, "http/protobuf")
-        })
+          timeout: firstOf(one.timeout, read.common.timeout, 10_000),
+          compression: firstOf(one.compression, read.common.compression, "none"),
+          protocol: firstOf(one.protocol, read.common.protocol, "http/protobuf")
+        }))
       )
     )
   })
 )
 export type OtlpSettings = Config.Success<typeof config>
-
-export type Export = Option.Option.Value<OtlpSettings[Signal]>

@@ -17,45 +17,32 @@ export const lengths = {
   day: { step: 5 * minute, span: 1440 * minute }
 } as const
 
-export interface Counts {
-  readonly requests: number
-  /** Responses 4xx, and clients that left. */
-  readonly clientErrors: number
-  readonly serverErrors: number
-  /** Requests by the buckets of `bounds`. */
-  readonly latency: ReadonlyArray<number>
-}
+/** The most organizations in the slot that counts, since a client may make up any number, and in a slot before. */
+const mostOrganizations = { running: 1000, slot: 40 } as const
 
-/** The counts of a slot of time. `start`: milliseconds since 1970. */
-export interface Point extends Counts {
-  readonly start: number
-}
+const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: [...bounds, Infinity].map(() => 0) })
 
-export interface Window {
-  /** The slots that had requests, the oldest first. */
-  readonly points: ReadonlyArray<Point>
-  readonly endpoints: { readonly [name: string]: Counts }
-  /** The most active ones, and `others` for the rest. */
-  readonly organizations: { readonly [name: string]: Counts }
-  readonly refused: { readonly [reason: string]: number }
-}
+type Sum = ReturnType<typeof zero>
+
+/** Requests, with responses 4xx and clients that left, with responses 5xx, and by the buckets of `bounds`. */
+export type Counts = Readonly<Omit<Sum, "latency"> & { latency: ReadonlyArray<number> }>
+
+/** Counts by name. Any text may be a name. */
+export type Rows = ReadonlyArray<readonly [name: string, counts: Counts]>
+
+/** The most names in a window. */
+const groups = { slots: Infinity, endpoints: Infinity, organizations: 200, refusals: Infinity }
+
+/**
+ * The counts of slots, by their start in milliseconds since 1970, of endpoints, of refusals by their reason, and of the
+ * most active organizations, with `others` for the rest.
+ */
+export type Window = { readonly [Group in keyof typeof groups]: Rows }
 
 /** Plain JSON. */
 export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
-
-const others = "others"
-
-/** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
-const mostOrganizations = { running: 1000, slot: 40, window: 200 } as const
-
-/** Without a prototype: a name may be `__proto__`. */
-const noRows = <Row>(): Record<string, Row> => Object.create(null)
-
-const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: [...bounds, Infinity].map(() => 0) })
-
-type Sum = ReturnType<typeof zero>
 
 const add = (to: Sum, from: Counts) => {
   to.requests += from.requests
@@ -67,93 +54,72 @@ const add = (to: Sum, from: Counts) => {
   return to
 }
 
-export const none: Counts = zero()
+export const total = (rows: Rows): Counts => rows.reduce((sum, [, counts]) => add(sum, counts), zero())
 
-export const plus = (one: Counts, two: Counts): Counts => add(add(zero(), one), two)
+const others = "others"
 
-const sumOf = (entries: ReadonlyArray<readonly [name: string, counts: Counts]>) => {
-  const rows = noRows<Sum>()
-  for (const [name, counts] of entries) add((rows[name] ??= zero()), counts)
-  return rows
-}
-
-/** The rows with the most requests, and one of all others. */
-const mostActive = (rows: Record<string, Sum>, most: number) => {
-  const names = Object.entries(rows).filter(([name]) => name !== others)
-  if (names.length <= most) return rows
-  const kept = Object.fromEntries(names.toSorted(([, one], [, two]) => two.requests - one.requests).slice(0, most))
-  return sumOf(Object.entries(rows).map(([name, counts]) => [Object.hasOwn(kept, name) ? name : others, counts]))
+/** The sum of each name: of the names with the most requests, and of all others together. */
+const sumOf = (rows: Iterable<Rows[number]>, most = Infinity): Array<[string, Sum]> => {
+  const sums = new Map<string, Sum>()
+  for (const [name, counts] of rows) sums.set(name, add(sums.get(name) ?? zero(), counts))
+  const ranked = [...sums]
+  if (ranked.length <= most) return ranked
+  ranked.sort(([, one], [, two]) => two.requests - one.requests)
+  return sumOf(ranked.map(([name, counts], rank) => [rank < most ? name : others, counts]))
 }
 
 /** The window of parts that may overlap. */
-const windowOf = (parts: ReadonlyArray<Window>): Window => {
-  const points = sumOf(parts.flatMap((part) => part.points.map((point) => [String(point.start), point] as const)))
-  const organizations = sumOf(parts.flatMap((part) => Object.entries(part.organizations)))
-  const refused = noRows<number>()
-  for (const [reason, requests] of parts.flatMap((part) => Object.entries(part.refused))) {
-    refused[reason] = (refused[reason] ?? 0) + requests
-  }
-  return {
-    points: Object.entries(points)
-      .map(([start, counts]) => ({ start: Number(start), ...counts }))
-      .toSorted((one, two) => one.start - two.start),
-    endpoints: sumOf(parts.flatMap((part) => Object.entries(part.endpoints))),
-    organizations: mostActive(organizations, mostOrganizations.window),
-    refused
-  }
+const windowOf = (parts: ReadonlyArray<{ readonly [Group in keyof Window]: Iterable<Rows[number]> }>): Window =>
+  Record.map(groups, (most, group) =>
+    sumOf(
+      parts.flatMap((part) => [...part[group]]),
+      most
+    )
+  )
+
+const sumIn = (sums: Map<string, Sum>, name: string) => {
+  const known = sums.get(name)
+  if (known !== undefined) return known
+  const counted = sums.size < mostOrganizations.running ? name : others
+  const sum = sums.get(counted) ?? zero()
+  sums.set(counted, sum)
+  return sum
 }
 
-const count = (counts: Sum, status: number, bucket: number) => {
-  counts.requests += 1
-  if (status >= 500) counts.serverErrors += 1
-  else if (status >= 400) counts.clientErrors += 1
-  counts.latency[bucket] = (counts.latency[bucket] ?? 0) + 1
+const count = (sum: Sum, status: number, bucket: number) => {
+  sum.requests += 1
+  if (status >= 500) sum.serverErrors += 1
+  else if (status >= 400) sum.clientErrors += 1
+  sum.latency[bucket] = (sum.latency[bucket] ?? 0) + 1
 }
 
 const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   const begin = (start: number) => {
-    const total = { start, ...zero() }
-    return {
-      start,
-      total,
-      points: [total],
-      endpoints: noRows<Sum>(),
-      organizations: noRows<Sum>(),
-      organizationsCounted: 0,
-      refused: noRows<number>()
-    }
+    const sums = Record.map(groups, () => new Map<string, Sum>())
+    return { start, all: sumIn(sums.slots, String(start)), ...sums }
   }
-  let slots: ReadonlyArray<ReturnType<typeof begin>> = []
+  let slot = begin(0)
+  let slots = [slot]
   const recent = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
-  const slotOf = (now: number) => {
-    const last = slots.at(-1)
-    if (last !== undefined && now < last.start + step) return last
-    if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
-    const slot = begin(now - (now % step))
+  const next = (now: number) => {
+    slot.organizations = new Map(sumOf(slot.organizations, mostOrganizations.slot))
+    slot = begin(now - (now % step))
     slots = [...recent(now), slot]
-    return slot
   }
   return {
     record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
-      const slot = slotOf(now)
-      const { endpoints, organizations, refused, total } = slot
+      if (now >= slot.start + step) next(now)
       const found = bounds.findIndex((bound) => duration - polled <= bound)
       const bucket = found === -1 ? bounds.length : found
-      count(total, status, bucket)
-      count((endpoints[endpoint] ??= zero()), status, bucket)
-      if (organization !== undefined) {
-        const isKnown = organizations[organization] !== undefined
-        if (!isKnown) slot.organizationsCounted++
-        const isCounted = isKnown || slot.organizationsCounted <= mostOrganizations.running
-        count((organizations[isCounted ? organization : others] ??= zero()), status, bucket)
-      }
+      count(slot.all, status, bucket)
+      count(sumIn(slot.endpoints, endpoint), status, bucket)
+      if (organization !== undefined) count(sumIn(slot.organizations, organization), status, bucket)
       const reason = reasonOf({ refusal, status })
-      if (reason !== undefined) refused[reason] = (refused[reason] ?? 0) + 1
+      if (reason !== undefined) count(sumIn(slot.refusals, reason), status, bucket)
     },
     window: (now: number) => windowOf(recent(now))
   }
 }
-
 /** Counts from now on. Times are in milliseconds since 1970. */
 export const make = () => {
   const windows = Record.map(lengths, makeSlots)

@@ -3,7 +3,7 @@
  * tracer is on. It is off here, and on only within a request or a run that is sampled. So all others cost nothing, and
  * background work makes no spans.
  */
-import { Cause, Clock, Context, Effect, Exit, type Fiber, Option, Predicate, References, Tracer } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Option, Predicate, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { isSqlError } from "effect/sql/SqlError"
 import { safe } from "./Logging.ts"
@@ -94,58 +94,50 @@ export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
   Tracer.make({
     span: (options) => {
       const span = tracer.span(options)
-      const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
-      const facts = { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId }
-      return {
-        _tag: "Span",
-        ...facts,
-        get status() {
-          return span.status
-        },
+      const [attribute, end] = [span.attribute.bind(span), span.end.bind(span)]
+      const own: Pick<Tracer.Span, "attribute" | "event" | "end"> = {
         attribute: (key, value) => {
           // A statement without the indentation of our source.
           const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-          span.attribute(key, text === undefined ? value : safe(text, longest))
+          attribute(key, text === undefined ? value : safe(text, longest))
         },
-        event: (event, time) => span.event(event, time),
-        addLinks: (more) => span.addLinks(more),
-        end: (time, exit) => span.end(time, described(span, exit))
+        // Such as a log line, whose message may quote anything.
+        event: () => {},
+        end: (time, exit) => end(time, described(span, exit))
       }
+      return Object.assign(span, own)
     }
   })
 
 /** A span that is made by hand. The maker ends it. */
-export interface Root {
+export interface Options {
   readonly name: string
   readonly kind: Tracer.SpanKind
   /** Nanoseconds since 1970. */
   readonly startTime: bigint
+  /** Without one, the span is the first of a new trace. */
+  readonly parent?: Tracer.AnySpan
   /** Spans of other traces that led to this one. */
   readonly links?: ReadonlyArray<Tracer.AnySpan>
 }
 
-/** Makes a span that is sampled: the first of a new trace without a parent. */
-export const make = (
-  tracer: Tracer.Tracer,
-  parent: Tracer.AnySpan | undefined,
-  { kind, links = [], name, startTime }: Root
-): Tracer.Span =>
-  tracer.span({
+/** Makes a span, if it is sampled: by default the sampler decides. */
+export const start = (
+  { sampler, tracer }: Traces,
+  { kind, links = [], name, parent, startTime }: Options,
+  isSampled?: boolean
+): Tracer.Span | undefined => {
+  const span = tracer.span({
     name,
     kind,
     startTime,
     parent: Option.fromUndefinedOr(parent),
-    links: links.map((span) => ({ span, attributes: {} })),
+    links: links.map((link) => ({ span: link, attributes: {} })),
     annotations: Context.empty(),
     root: parent === undefined,
     sampled: true
   })
-
-/** The first span of a new trace, if it is sampled. A span that led to it decides for a parent-based sampler. */
-export const start = ({ sampler, tracer }: Traces, options: Root, before?: Tracer.AnySpan): Tracer.Span | undefined => {
-  const span = make(tracer, undefined, options)
-  const isSampled = before !== undefined && sampler.isParentBased ? before.sampled : sampler.takes(span.traceId)
-  return isSampled ? span : undefined
+  return (isSampled ?? sampler.takes(span.traceId)) ? span : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)
@@ -168,44 +160,33 @@ export const spanned =
       fiber.cache.tracerEnabled ? Effect.withSpan(effect, name, { attributes }) : effect
     )
 
-/** The current span, if it is sampled. */
-const sampledOf = ({ cache }: Fiber.Fiber<unknown, unknown>) =>
-  cache.tracerEnabled && cache.span?.sampled === true ? cache.span : undefined
-
-/** Runs an effect in no trace, within the trace of a span. */
-const outside = ({ spanId, traceId }: Tracer.AnySpan) =>
-  Effect.provideContext(
-    Context.make(References.TracerEnabled, false).pipe(
-      Context.add(Tracer.ParentSpan, Tracer.externalSpan({ traceId, spanId, sampled: false }))
-    )
-  )
-
-interface Attributed {
+interface Root extends Omit<Options, "startTime" | "parent"> {
+  /** By default now. */
+  readonly startTime?: bigint
   readonly attributes?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Runs an effect in a trace of its own, if it is sampled. It is linked to the current span. If one of its links is
- * sampled, so is the trace, as if that were its parent.
+ * Runs an effect in a trace of its own, linked to the current span. It is sampled if one of its links is, and otherwise
+ * as the sampler says.
  */
 export const root =
-  ({ attributes = {}, ...options }: Omit<Root, "startTime"> & Partial<Pick<Root, "startTime">> & Attributed) =>
+  ({ attributes = {}, links = [], ...options }: Root) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
       const traces = fiber.getRef(Traces)
       if (traces === undefined) return effect
-      const { span: current } = fiber.cache
-      const links = [...(options.links ?? []), ...(current === undefined ? [] : [current])]
-      const startTime = options.startTime ?? now(fiber.context)
-      const before = links.find(({ sampled }) => sampled)
-      const span = start(traces, { ...options, links, startTime }, before)
-      if (span === undefined) return current === undefined ? effect : outside(current)(effect)
+      const all = [...links, ...(fiber.cache.span === undefined ? [] : [fiber.cache.span])]
+      const isLinked = all.some(({ sampled }) => sampled)
+      const span = start(traces, { startTime: now(fiber.context), ...options, links: all }, isLinked || undefined)
+      if (span === undefined) return effect
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
       return Effect.onExit(within(span, effect), (exit) => Effect.sync(() => span.end(now(fiber.context), exit)))
     })
 
 /** The `traceparent` of the current span, for calls and for later work; undefined if that is not sampled. */
-export const currentTraceParent: Effect.Effect<string | undefined> = Effect.withFiber((fiber) => {
-  const span = sampledOf(fiber)
-  return Effect.succeed(span === undefined ? undefined : `00-${span.traceId}-${span.spanId}-01`)
+export const currentTraceParent: Effect.Effect<string | undefined> = Effect.withFiber(({ cache }) => {
+  const { span, tracerEnabled } = cache
+  const isSampled = tracerEnabled && span?.sampled === true
+  return Effect.succeed(isSampled ? `00-${span.traceId}-${span.spanId}-01` : undefined)
 })

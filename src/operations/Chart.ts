@@ -1,6 +1,6 @@
 /** Bar charts of requests and latencies as SVG, each with its figures as a table. */
 import { type Content, h, type Html, link } from "../http/Html.ts"
-import { lengths, type Point, quantile, type Snapshot } from "../observability/Recent.ts"
+import { type Counts, lengths, quantile, type Snapshot } from "../observability/Recent.ts"
 import * as Format from "./Format.ts"
 import { table } from "./Layout.ts"
 import type { Query } from "./Page.ts"
@@ -9,6 +9,11 @@ type WindowName = keyof typeof lengths
 
 /** The window of a request: the hour by default. */
 export const windowOf = (parameter: Query): WindowName => (parameter("window") === "day" ? "day" : "hour")
+
+/** The counts of a slot. `start`: milliseconds since 1970. */
+interface Point extends Counts {
+  readonly start: number
+}
 
 interface Series {
   readonly name: string
@@ -109,7 +114,9 @@ export const charts = (recent: Snapshot, window: WindowName, now: number, path: 
   const { span, step } = lengths[window]
   const end = now - (now % step) + step
   const places: Places = {
-    points: recent[window].points,
+    points: recent[window].slots
+      .map(([start, counts]) => ({ start: Number(start), ...counts }))
+      .toSorted((one, two) => one.start - two.start),
     placeOf: ({ start }) => 1 - (end - start - step / 2) / span,
     width: (0.8 * step) / span
   }

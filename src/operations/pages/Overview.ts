@@ -13,11 +13,10 @@ import * as Page from "../Page.ts"
 const minute = 60_000
 
 const requestTiles = ({ hour }: Recent.Snapshot, now: number) => {
-  const { latency, requests, serverErrors } = hour.points
-    .filter(({ start }) => start > now - 5 * minute)
-    .reduce<Recent.Counts>(Recent.plus, Recent.none)
+  const lastMinutes = hour.slots.filter(([start]) => Number(start) > now - 5 * minute)
+  const { latency, requests, serverErrors } = Recent.total(lastMinutes)
   const p95 = Recent.quantile(latency, 0.95)
-  const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0)
+  const refused = Recent.total(hour.refusals).requests
   const state = stateOf(serverErrors / requests || 0, 0, 0.05)
   return [
     tile("Requests", Format.count(requests), "last 5 minutes"),

@@ -11,7 +11,7 @@ const path = "/ops/requests"
 
 type Row = readonly [name: string, counts: Recent.Counts]
 
-const countsBy = (key: string, first: string, counts: Readonly<Record<string, Recent.Counts>>) => {
+const countsBy = (key: string, first: string, counts: Recent.Rows) => {
   const errors = (of: (counts: Recent.Counts) => number) => ({
     number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
   })
@@ -20,7 +20,7 @@ const countsBy = (key: string, first: string, counts: Readonly<Record<string, Re
   })
   const content = table<Row>({
     caption: `Requests by ${first}`,
-    rows: Object.entries(counts).toSorted(([, one], [, two]) => two.requests - one.requests),
+    rows: counts.toSorted(([, one], [, two]) => two.requests - one.requests),
     columns: {
       [first]: ([name]) => id(name),
       Requests: { number: ([, { requests }]) => Format.count(requests) },
@@ -40,7 +40,7 @@ export const page = Page.page(
     const { look } = yield* Watch
     const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
     const window = windowOf(parameter)
-    const { endpoints, organizations, refused } = recent[window]
+    const { endpoints, organizations, refusals } = recent[window]
     return (now) => [
       charts(recent, window, now, path),
       countsBy("endpoints", "endpoint", endpoints),
@@ -48,10 +48,13 @@ export const page = Page.page(
       section(
         "refused",
         "Refused",
-        table({
+        table<Row>({
           caption: "Refused requests by reason",
-          rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
-          columns: { Reason: ([reason]) => id(reason), Requests: { number: ([, count]) => Format.count(count) } }
+          rows: refusals.toSorted(([, one], [, two]) => two.requests - one.requests),
+          columns: {
+            Reason: ([reason]) => id(reason),
+            Requests: { number: ([, { requests }]) => Format.count(requests) }
+          }
         })
       ),
       small(

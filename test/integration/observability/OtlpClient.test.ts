@@ -1,16 +1,13 @@
 /** What becomes of exports to a collector that fails: nothing waits for it, nothing piles up, and the log has two lines. */
 import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Logger, Redacted, Scope, Exit } from "effect"
+import { Duration, Effect, Fiber, Layer, Logger, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
 import * as OtlpClient from "../../../src/observability/OtlpClient.ts"
-import type { Signal } from "../../../src/observability/OtlpConfig.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
-import * as Tracing from "../../../src/observability/Tracing.ts"
 import { type Behaviour, OtlpCollector, takes } from "./OtlpCollector.ts"
 import { eventually } from "../../support/eventually.ts"
-import { long } from "../../support/tries.ts"
-import { exporting } from "./traced.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
@@ -31,31 +28,20 @@ const neverEnds: Behaviour = (response) => {
 }
 
 /** A client with a collector that behaves so, and what it says. */
-const clientOf = Effect.fnUntraced(function* (behaviour: Behaviour, timeout = 200) {
+const clientOf = Effect.fnUntraced(function* (behaviour: Behaviour, timeout = 400) {
   const collector = yield* OtlpCollector
   yield* collector.answer(behaviour)
-  const failed: Array<Signal> = []
-  const health = OtlpClient.makeHealth()
-  const make = (signal: Signal) =>
-    OtlpClient.make({
-      signal,
-      url: Redacted.make(new URL(`${collector.url}/v1/${signal}?token=secret-parameter`)),
-      timeout,
-      atOnce: 2,
-      health,
-      tryFailed: () => failed.push(signal)
-    })
+  const url = `${collector.url}/v1/traces?token=secret-parameter`
   const lines: Array<string> = []
-  const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))])
-  const send = (signal: Signal) =>
-    Effect.flatMap(make(signal), (client) =>
-      client.execute(
-        HttpClientRequest.post(`${collector.url}/v1/${signal}?token=secret-parameter`, {
-          headers: { "x-api-key": "secret-header" }
-        })
-      )
-    ).pipe(Effect.provide(logging))
-  return { collector, failed, lines, make, send }
+  const client = yield* OtlpClient.make("traces", { url: Redacted.make(new URL(url)), timeout })
+  const send = client
+    .execute(HttpClientRequest.post(url, { headers: { "x-api-key": "secret-header" } }))
+    .pipe(Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))])))
+  const failures = Effect.map(
+    samples,
+    (found) => found['practice_data_telemetry_export_failures_total{signal="traces"}']
+  )
+  return { collector, failures, lines, send }
 })
 
 layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it) => {
@@ -67,82 +53,61 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
     ["resets the connection", resets, "ECONNRESET"]
   ])("to a collector that %s fails in time, and says nothing of its secrets", ([, behaviour, reason]) =>
     Effect.gen(function* () {
-      const { collector, failed, lines, send } = yield* clientOf(behaviour)
-      const before = yield* collector.requests
-      const [took, error] = yield* Effect.timed(Effect.flip(send("traces")))
+      const { failures, lines, send } = yield* clientOf(behaviour)
+      const [took, error] = yield* Effect.timed(Effect.flip(send))
       assert.isBelow(Duration.toMillis(took), 1500)
-      assert.strictEqual((yield* collector.requests) - before, 1)
-      assert.deepStrictEqual(failed, ["traces"])
+      assert.strictEqual(yield* failures, 1)
       assert.strictEqual(lines.length, 1)
       assert.include(lines[0], reason)
       for (const text of [inspect(error, { depth: 10 }), String(error.stack), ...lines]) {
         assert.notMatch(text, /secret|own words/)
       }
-    })
+    }).pipe(withRegistry)
   )
 
-  it.effect.each([503, 500])("that is answered %d is tried again only if the protocol allows it", (code) =>
+  it.effect("is tried again", () =>
     Effect.gen(function* () {
       let tries = 0
-      const { lines, send } = yield* clientOf((response) => (tries++ === 0 ? status(code) : takes)(response), 5000)
-      yield* Effect.exit(send("logs"))
-      assert.deepStrictEqual([tries, lines.length], code === 503 ? [2, 0] : [1, 1])
-    })
+      const { failures, lines, send } = yield* clientOf(
+        (response) => (tries++ === 0 ? status(503) : takes)(response),
+        5000
+      )
+      yield* send
+      assert.deepStrictEqual([tries, lines, yield* failures], [2, [], 0])
+    }).pipe(withRegistry)
   )
 
   it.effect("to a collector whose response never ends is done when the status is there", () =>
     Effect.gen(function* () {
-      const { failed, send } = yield* clientOf(neverEnds, 5000)
-      const [took] = yield* Effect.timed(send("traces"))
+      const { send } = yield* clientOf(neverEnds, 5000)
+      const [took] = yield* Effect.timed(send)
       assert.isBelow(Duration.toMillis(took), 2000)
-      assert.deepStrictEqual(failed, [])
-    })
+    }).pipe(withRegistry)
   )
 
-  it.effect("is one of a few at once; one more fails at once", () =>
+  it.effect("is one of four at once; one more fails at once", () =>
     Effect.gen(function* () {
-      const { collector, make } = yield* clientOf(hangs, 10_000)
-      const client = yield* make("traces")
-      const send = client.execute(HttpClientRequest.post(collector.url))
+      const { collector, send } = yield* clientOf(hangs, 10_000)
       const before = yield* collector.requests
-      const waiting = yield* Effect.forEach([1, 2], () => Effect.forkChild(send))
-      yield* eventually("both", collector.requests, (now) => now === before + 2)
+      const waiting = yield* Effect.forEach([1, 2, 3, 4], () => Effect.forkChild(send))
+      yield* eventually("all of them", collector.requests, (now) => now === before + 4)
       const [took] = yield* Effect.timed(Effect.flip(send))
       assert.isBelow(Duration.toMillis(took), 500)
       yield* Effect.forEach(waiting, Fiber.interrupt)
       yield* collector.answer(takes)
-    })
+    }).pipe(withRegistry)
   )
 
-  it.effect("that fails has a line in the log for all signals, and one when all is well again", () =>
+  it.effect("that fails has a line in the log, and one when all is well again", () =>
     Effect.gen(function* () {
-      const { collector, failed, lines, send } = yield* clientOf(status(400), 5000)
-      for (const signal of ["traces", "metrics", "logs", "traces"] as const) yield* Effect.flip(send(signal))
-      assert.strictEqual(lines.length, 1)
-      assert.deepStrictEqual([...new Set(failed)], ["traces", "metrics", "logs"])
+      const { collector, failures, lines, send } = yield* clientOf(status(400), 5000)
+      yield* Effect.repeat(Effect.flip(send), { times: 2 })
       yield* collector.answer((response) => status(200)(response))
-      for (const signal of ["metrics", "traces", "logs", "traces"] as const) yield* send(signal)
+      yield* Effect.repeat(send, { times: 2 })
+      assert.strictEqual(yield* failures, 3)
       assert.strictEqual(lines.length, 2)
       assert.match(lines[0] ?? "", /collector fails.*status 400/)
       assert.match(lines[1] ?? "", /responds again/)
-    })
-  )
-})
-
-layer(OtlpCollector.layer, live)("a stop", (it) => {
-  it.effect(
-    "waits for a collector that hangs for two seconds, for all signals together",
-    () =>
-      Effect.gen(function* () {
-        const { answer } = yield* OtlpCollector
-        const scope = yield* Scope.make()
-        const traces = yield* Layer.buildWithScope(exporting({ OTEL_BSP_SCHEDULE_DELAY: "60000" }), scope)
-        yield* answer(hangs)
-        yield* Effect.log("a line").pipe(Tracing.root({ name: "a trace", kind: "internal" }), Effect.provide(traces))
-        const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
-        assert.isAbove(Duration.toMillis(took), 1500)
-        assert.isBelow(Duration.toMillis(took), 3000)
-      }),
-    long
+    }).pipe(withRegistry)
   )
 })

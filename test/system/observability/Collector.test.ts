@@ -21,7 +21,6 @@ const started = Effect.fnUntraced(function* (environment: Process.Environment) {
     DATABASE_URL: url,
     LOG_FORMAT: "json",
     OTEL_EXPORTER_OTLP_ENDPOINT: collector,
-    OTEL_EXPORTER_OTLP_TIMEOUT: "500",
     OTEL_BSP_SCHEDULE_DELAY: "100",
     OTEL_BLRP_SCHEDULE_DELAY: "100",
     OTEL_METRIC_EXPORT_INTERVAL: "300",

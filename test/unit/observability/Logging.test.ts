@@ -1,11 +1,11 @@
 /** What a line of the log looks like, and what never is in one. */
 import { assert, it, layer, test } from "@effect/vitest"
-import { Effect, Layer, Tracer } from "effect"
+import { Cause, Effect, Layer, Tracer } from "effect"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { InProcess, key, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { logged, parse } from "./logged.ts"
 
-const line = (effect: Effect.Effect<void>, format: "json" | "logfmt" = "json") =>
+const line = (effect: Effect.Effect<void>, format: Logging.Options["format"] = "json") =>
   Effect.suspend(() => {
     const { layer: log, lines } = logged({ format, level: "All" })
     return Effect.as(Effect.provide(effect, log), lines)
@@ -59,6 +59,20 @@ test("a text is shown up to 2,000 characters, or another bound, with its length"
   assert.strictEqual(Logging.safe("x".repeat(2001)), `${"x".repeat(2000)}… (2001 characters)`)
   assert.strictEqual(Logging.safe("x".repeat(10), 4), "xxxx… (10 characters)")
 })
+
+it.effect("a line for people has a cause below it, without secrets, and no command to the terminal", () =>
+  Effect.gen(function* () {
+    const error = new Error("\u001b[31m Bearer secret")
+    error.stack = `${error.message}\n    at a place`
+    const lines = yield* line(
+      Effect.annotateLogs(Effect.logError("It failed", Cause.die(error)), "attempt", 2),
+      "pretty"
+    )
+    assert.deepStrictEqual(lines, [
+      "[00:00:00.000] ERROR It failed attempt=2\nError: \\u001b[31m Bearer …\n    at a place\n"
+    ])
+  })
+)
 
 const within = (sampled: boolean) =>
   Effect.withParentSpan(Effect.logInfo("Here"), Tracer.externalSpan({ traceId: "t", spanId: "s", sampled }))

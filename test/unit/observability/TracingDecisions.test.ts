@@ -11,22 +11,6 @@ const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7
 const parent = (sampled: boolean) => Tracing.parseTraceParent(`00-${traceId}-${spanId}-0${sampled ? 1 : 0}`)
 
 describe("a sampler", () => {
-  it.each([
-    ["always_on", true, true, true],
-    ["always_off", false, false, false],
-    ["parentbased_always_on", true, true, false],
-    ["parentbased_always_off", false, true, false],
-    ["parentbased_traceidratio", false, true, false],
-    ["traceidratio", false, false, false]
-  ] as const)("%s without a parent, with a sampled one, and with one that is not", (name, alone, taken, left) => {
-    const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0) }
-    const root = { name: "run", kind: "internal", startTime: 0n } as const
-    assert.deepStrictEqual(
-      [undefined, parent(true), parent(false)].map((before) => Tracing.start(traces, root, before) !== undefined),
-      [alone, taken, left]
-    )
-  })
-
   // The threshold of a probability in the specification: 56 bits from the right, and those at or above it are taken.
   it.each([
     [0.5, "ffffffffffffffffff80000000000000", true],
@@ -48,72 +32,79 @@ describe("a traceparent", () => {
   )
 })
 
-describe("a request whose caller chose an id that is sampled", () => {
+describe("a request", () => {
   const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
-  // A sampler by ratio takes it, however small the ratio.
-  const headers = { traceparent: `00-${"f".repeat(32)}-${spanId}-01` }
-  const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
 
-  it.each([
-    ["traceidratio", false],
-    ["parentbased_always_off", true]
-  ] as const)("is sampled by %s only if it has a key: %s", (name, isSampled) => {
+  /** The samples with and without a key. A sampler by ratio takes the id of the caller, however small the ratio. */
+  const sampled = (name: (typeof Tracing.samplers)[number], flags?: "00" | "01") => {
+    const headers = flags === undefined ? {} : { traceparent: `00-${"f".repeat(32)}-${spanId}-${flags}` }
+    const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
     const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
     const found = ServerSpan.sample(Context.make(Tracing.Traces, traces), request, new Account(given))
-    assert.isUndefined(found?.withoutKey)
-    assert.strictEqual(found?.withKey !== undefined, isSampled)
+    return [found?.withKey !== undefined, found?.withoutKey !== undefined]
+  }
+
+  it.each([
+    ["always_on", [true, true], [true, true], [true, true]],
+    ["always_off", [false, false], [false, false], [false, false]],
+    ["traceidratio", [false, false], [false, false], [false, false]],
+    ["parentbased_always_on", [true, true], [true, true], [false, true]],
+    ["parentbased_always_off", [false, false], [true, false], [false, false]],
+    ["parentbased_traceidratio", [false, false], [true, false], [false, false]]
+  ] as const)("is sampled by %s as the sampler says, and as a caller with a key says", (name, alone, taken, left) => {
+    assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [alone, taken, left])
   })
 })
 
-it("an exported text is one line, bounded, and without secrets", () => {
-  const span = Tracing.make(Tracing.describing(Tracer.nativeTracer), undefined, {
-    name: "a",
-    kind: "client",
-    startTime: 0n
+/** A tracer that keeps its spans. */
+const keeping = () => {
+  const spans: Array<Tracer.NativeSpan> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
   })
-  span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
-  assert.match(String(span.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
-})
+  return { spans, tracer }
+}
 
-describe("a run within a trace", () => {
-  it.effect("is linked to it, and where it is not sampled, says nothing in its name", () =>
-    Effect.gen(function* () {
-      const spans: Tracer.NativeSpan[] = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
-      const decisions = [true, false, true]
-      const sampler = { isParentBased: false, takes: () => decisions.shift() ?? false }
-      const run = Effect.andThen(
-        Effect.annotateCurrentSpan("annotated", true),
-        Effect.withSpan(Effect.void, "statement")
-      ).pipe(Tracing.root({ name: "run", kind: "internal" }))
-      yield* Effect.andThen(run, run).pipe(
-        Tracing.root({ name: "round", kind: "internal" }),
-        Effect.provideService(Tracing.Traces, { tracer, sampler }),
-        Effect.provideService(Tracer.Tracer, tracer),
-        Effect.provideService(References.TracerEnabled, false)
-      )
-      const ended = spans.filter(({ status }) => status._tag === "Ended")
-      const [round, sampled] = ended
-      assert.deepStrictEqual(
-        ended.map(({ attributes, links, name }) => [
-          name,
-          attributes.has("annotated"),
-          links.map(({ span }) => span.spanId)
-        ]),
-        [
-          ["round", false, []],
-          ["run", true, [round?.spanId]],
-          ["statement", false, []]
-        ]
-      )
-      assert.notStrictEqual(sampled?.traceId, round?.traceId)
-      assert.strictEqual(ended[2]?.traceId, sampled?.traceId)
-    })
-  )
-})
+it.effect("an exported text is one line, bounded, and without secrets, and an event is not exported", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = keeping()
+    yield* Effect.map(Effect.currentSpan, (span) => {
+      span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
+      span.event("a line", 0n, { text: "secret" })
+    }).pipe(Effect.withSpan("a"), Effect.provideService(Tracer.Tracer, Tracing.describing(tracer)))
+    assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
+    assert.deepStrictEqual(spans[0]?.events, [])
+  })
+)
+
+it.effect("a run within a trace is a trace of its own, linked to it, and sampled as it is", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = keeping()
+    const decisions = [true, false]
+    const sampler = { isParentBased: false, takes: () => decisions.shift() ?? false }
+    const round = Effect.withSpan(Effect.void, "statement").pipe(
+      Tracing.root({ name: "run", kind: "internal" }),
+      Tracing.root({ name: "round", kind: "internal" })
+    )
+    yield* Effect.andThen(round, round).pipe(
+      Effect.provideService(Tracing.Traces, { tracer, sampler }),
+      Effect.provideService(Tracer.Tracer, tracer),
+      Effect.provideService(References.TracerEnabled, false)
+    )
+    const ended = spans.filter(({ status }) => status._tag === "Ended")
+    assert.deepStrictEqual(
+      ended.map(({ links, name }) => [name, links.map(({ span }) => span.spanId)]),
+      [
+        ["round", []],
+        ["run", [ended[0]?.spanId]],
+        ["statement", []]
+      ]
+    )
+    assert.notStrictEqual(ended[1]?.traceId, ended[0]?.traceId)
+    assert.strictEqual(ended[2]?.traceId, ended[1]?.traceId)
+  })
+)

@@ -1,0 +1,37 @@
+/** A stop with a collector that hangs. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Exit, Layer, References, Scope } from "effect"
+import { HttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
+import * as Otlp from "../../../src/observability/Otlp.ts"
+import * as Tracing from "../../../src/observability/Tracing.ts"
+import { settingsOf } from "../../integration/observability/traced.ts"
+
+it.effect("A stop waits for two seconds for the collector, for all signals together", () =>
+  Effect.gen(function* () {
+    const sent: Array<string> = []
+    const hanging = HttpClient.make(({ url }) => {
+      sent.push(new URL(url).pathname)
+      return Effect.never
+    })
+    const settings = yield* settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" })
+    const exporting = Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, hanging))
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(exporting, scope)
+    yield* Effect.log("a line").pipe(
+      Tracing.root({ name: "a trace", kind: "internal" }),
+      Effect.provideContext(context),
+      Effect.provideService(References.TracerEnabled, false)
+    )
+    const stop = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+    yield* TestClock.adjust("1999 millis")
+    assert.sameMembers(sent, ["/v1/traces", "/v1/metrics", "/v1/logs"])
+    const early = stop.pollUnsafe()
+    yield* TestClock.adjust("1 millis")
+    const inTime = stop.pollUnsafe()
+    // A stop that takes longer ends as well, so that this test fails and does not hang.
+    yield* TestClock.adjust("1 minute")
+    assert.isUndefined(early)
+    assert.isDefined(inTime)
+  })
+)
