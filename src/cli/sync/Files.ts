@@ -4,6 +4,7 @@ import { dirname } from "node:path"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
 import * as FileLock from "../../process/FileLock.ts"
+import * as Folder from "../../process/Folder.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
@@ -62,7 +63,7 @@ export const lock = Effect.fnUntraced(function* (place: Target.Place, file: stri
 export const takeFolder = Effect.fnUntraced(function* ({ elsewhere, name }: Target.Place, folder: string, own: string) {
   yield* refuseDangling(folder)
   const found = yield* attempt(name, () => {
-    fs.mkdirSync(folder, { recursive: true })
+    Folder.make(folder)
     return fs.readdirSync(folder)
   })
   const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
@@ -76,7 +77,7 @@ export const takeFolder = Effect.fnUntraced(function* ({ elsewhere, name }: Targ
 export const remove = (path: string) => fs.rmSync(path, { force: true })
 
 /** Opens a file or folder while work lasts. */
-export const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
+const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
   const handle = fs.openSync(path, flags)
   try {
     return work(handle)
@@ -85,15 +86,14 @@ export const using = <A>(path: string, flags: string, work: (handle: number) => 
   }
 }
 
-/** Writes at a position of a file, in the place of what follows. Returns the size of the file. */
-export const writeAt = (file: string, position: number, pieces: Iterable<string | Uint8Array>): number => {
-  fs.truncateSync(file, position)
-  return using(file, "a", (handle) => {
+/** Writes at a position of a file, in the place of what follows. Returns the size of the file, which is made if there is none. */
+export const writeAt = (file: string, position: number, pieces: Iterable<string>): number =>
+  using(file, "a", (handle) => {
+    fs.ftruncateSync(handle, position)
     for (const piece of pieces) fs.writeFileSync(handle, piece)
     fs.fsyncSync(handle)
     return fs.fstatSync(handle).size
   })
-}
 
 /** Puts a new file in the place of another. */
 export const replace = (from: string, to: string) => {

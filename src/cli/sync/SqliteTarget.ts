@@ -1,6 +1,6 @@
 /** A copy in a SQLite file. */
 import { statSync } from "node:fs"
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import * as Files from "./Files.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { ColumnType } from "./Table.ts"
@@ -10,15 +10,6 @@ import type * as Target from "./Target.ts"
 const typeOf = (type: ColumnType) => {
   if (type === "numeric") return "decimal"
   return type === "integer" || type === "boolean" ? "integer" : "text"
-}
-
-/** Lists and objects are kept as JSON, booleans as 0 and 1. */
-const valueOf = (value: unknown) => {
-  // As a text, a large integer keeps its digits on its way to a column of numbers.
-  if (Predicate.isNumber(value)) return Math.abs(value) > Number.MAX_SAFE_INTEGER ? String(value) : value
-  if (Predicate.isString(value)) return value
-  if (Predicate.isBoolean(value)) return value ? 1 : 0
-  return Predicate.isNullish(value) ? null : JSON.stringify(value)
 }
 
 /** The target of a file, which is made if there is none. */
@@ -38,23 +29,16 @@ export const make = (file: string, place: Target.Place, softDelete = false): Tar
         quote: SqlCopy.quoteName,
         typeOf,
         position: "integer primary key",
-        begin: () => run(() => database.exec("begin immediate")),
+        begin: "begin immediate",
+        empty: "delete from",
         // Node 22 takes no numbers of parameters.
-        run: (statement, params = []) =>
-          run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
+        run: (statement, params = []) => run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params)),
         // A file that was removed can still be written, and nobody would see it.
         columnsOf: (table) =>
           run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
-        append: (table, columns, rows) =>
-          run(() => {
-            const params = columns.map(() => "?").join(", ")
-            const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
-            const statement = database.prepare(`insert into ${into} values (${params})`)
-            for (const row of rows) statement.run(...columns.map(({ name }) => valueOf(row[name])))
-          }),
-        // It would write the rows again.
-        adopt: () => Effect.succeed(false),
-        truncate: (tables) => run(() => database.exec(tables.map((table) => `delete from ${table};`).join(" "))),
+        // Lists and objects are kept as JSON, booleans as 0 and 1.
+        rowsOf: (_, columns) =>
+          `select ${columns.map(({ name }) => `json_extract(value, '$.${SqlCopy.quoteName(name)}')`).join(", ")} from json_each($1)`,
         softDelete
       },
       opening

@@ -116,8 +116,7 @@ for (const { kind, make } of stands) {
         assert.deepStrictEqual(yield* statuses, { a: "2", c: "2" })
         assert.deepStrictEqual(yield* ids, [])
         assert.deepStrictEqual(asked, [1, 2, 3, 3])
-        // Lines of NDJSON are appended as they come.
-        if (kind !== "NDJSON") for (const found of seen) assert.deepStrictEqual(found, before)
+        for (const found of seen) assert.deepStrictEqual(found, before)
       }).pipe(Effect.scoped)
     )
 
@@ -222,25 +221,6 @@ for (const { kind, make } of stands) {
         })
         assert.deepStrictEqual(asked, [["charge-refunds"], all])
         assert.deepStrictEqual(yield* statuses, { b: "2" })
-        assert.deepStrictEqual(yield* ids, ["s"])
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("is taken over from the format with a cursor for each resource, and keeps its rows meanwhile", () =>
-      Effect.gen(function* () {
-        const { age, ids, run, statuses } = yield* stand
-        yield* run(() => page(9, [charge("a", "1"), charge("b", "1"), refund("r")]))
-        yield* age
-        const script: Script = (at) =>
-          at === 0
-            ? page(1, [charge("a", "2"), refund("s")], more)
-            : Effect.gen(function* () {
-                assert.includeMembers(Object.keys(yield* statuses), ["a", "b"])
-                assert.include(yield* ids, "r")
-                return page(2, [charge("c", "2")])
-              })
-        yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { a: "2", c: "2" })
         assert.deepStrictEqual(yield* ids, ["s"])
       }).pipe(Effect.scoped)
     )
