@@ -120,7 +120,7 @@ export const sync = Command.make(
     yield* Sync.run({
       source,
       target: yield* targetOf(options.target, options),
-      report: reports[progress](wanted.map(({ resource }) => resource)),
+      report: reports[progress](),
       tables: wanted,
       watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
       allowNewUrl: options.allowNewUrl

@@ -23,9 +23,6 @@ export interface Options {
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
 
-/** In seconds. Some transaction is always open on a busy server. */
-const shortestLag = 5
-
 /** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
 const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: boolean) => {
   let since: number | undefined
@@ -50,23 +47,6 @@ const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: 
   }
 }
 
-/** Notes once for each resource the fields of its records that are not copied. */
-const makeFieldCheck = (tables: ReadonlyArray<Table>, note: (message: string) => Effect.Effect<void>) => {
-  const unchecked = new Map(tables.map((table) => [table.resource, table]))
-  return Effect.fnUntraced(function* ({ body }: Page) {
-    for (const change of body) {
-      const table = unchecked.get(change.resource)
-      if (table === undefined || !("record" in change)) continue
-      unchecked.delete(change.resource)
-      const unknown = Object.keys(change.record).filter((field) => !table.columns.some(({ name }) => name === field))
-      if (unknown.length === 0) continue
-      yield* note(
-        `Records of ${change.resource} have fields that this version of practice-data does not know: ${unknown.join(", ")}. A newer version copies them.`
-      )
-    }
-  })
-}
-
 /**
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
  * target was unavailable for longer than a minute; never for this with `watch`.
@@ -76,7 +56,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const asked = tables.map(({ resource }) => resource)
   const note = (message: string) => report({ event: "note", message })
   const outage = makeOutage(note, watch !== undefined)
-  const checkFields = makeFieldCheck(tables, note)
 
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
@@ -90,7 +69,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     })
     const receive = (resources: ReadonlyArray<string>) =>
       Effect.fnUntraced(function* (page: Page) {
-        yield* checkFields(page)
         yield* keep(page, resources)
         yield* outage.end
         yield* report({ event: "applied", changes: page.body })
@@ -117,19 +95,9 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     return last
   })
 
-  let isLagNoted = false
   const round = Effect.fnUntraced(function* (copy: Copy) {
-    yield* report({ event: "started" })
-    const { is_consistent, lag } = yield* readRound(copy)
-    yield* Effect.uninterruptible(copy.finish)
-    yield* report({ event: "in_step", lag })
-    const isBehind = !is_consistent && lag > shortestLag
-    if (isBehind && !isLagNoted) {
-      yield* note(
-        `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They arrive once it ends.`
-      )
-    }
-    isLagNoted = isBehind
+    const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
+    yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
   })
 
   let hasBegun = false

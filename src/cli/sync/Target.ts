@@ -69,7 +69,7 @@ export interface Target {
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
 
-/** The version of what targets keep beside the records. In the first one, each resource had a cursor. */
+/** The version of what targets keep beside the records. */
 export const formatVersion = 2
 
 /** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
@@ -104,7 +104,7 @@ export const checkMark = (
 ) => {
   const refuse = (reason: string) =>
     Effect.fail(new Refused({ message: `The copy in ${name} ${reason} choose ${elsewhere}.` }))
-  if (format > formatVersion) return refuse("was made by a newer version of practice-data. Use that version, or")
+  if (format !== formatVersion) return refuse("was made by another version of practice-data. Use that version, or")
   if (organization !== origin.organization) {
     return refuse(
       `is of the organization ${organization}, and the API key is of ${origin.organization}. Use a key of ${organization}, or`
