@@ -1,5 +1,5 @@
 /** `get` and `search`: records, by the filters of the API. `openapi`: the documents of the APIs. */
-import { Array, Effect, Option, Predicate, Stream } from "effect"
+import { Array, Effect, Option, Predicate, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
@@ -8,7 +8,7 @@ import { type AnyRecord, type AnyResource, resources, type Verb } from "../clien
 import { typeName } from "../api/openapi/Endpoint.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { didYouMean, documented, misused } from "./Usage.ts"
+import { documented, misused } from "./Usage.ts"
 
 const resource = (verb: Verb) =>
   Argument.Literals(
@@ -49,7 +49,7 @@ export const get = Command.make(
     const key = yield* keyOf(name, Option.getOrUndefined(id), Option.getOrUndefined(idempotencyKey))
     const { get: read } = (yield* clientOf(["get"], given)).resource(name)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
-    yield* Output.shown(given.json, record, Output.linesOf(record))
+    yield* Output.shown(given.json, record)
   })
 ).pipe(
   documented(
@@ -76,26 +76,15 @@ const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>
   return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
 }
 
-const refuseName = (name: string, kind: string, word: string, known: ReadonlyArray<string>) =>
-  misused(["search"], `${name} has no ${kind} ${word}${didYouMean(word, known) || "."} There are ${known.join(", ")}.`)
-
-const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Record<string, string>>) {
+/** The filters with their types. The service refuses what is none of its filters, or has no such value. */
+const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
   const known = filterTypesOf(name)
-  const filters: Record<string, string | number | boolean> = {}
-  for (const [field, text] of Object.entries(given)) {
-    const types = known.get(field)
-    const refuse = (expected: string) => misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
-    if (types === undefined) return yield* refuseName(name, "filter", field, [...known.keys()])
-    if (types.includes("boolean")) {
-      if (text !== "true" && text !== "false") return yield* refuse("true or false")
-      filters[field] = text === "true"
-    } else if (types.includes("integer")) {
-      if (!/^-?\d{1,15}$/.test(text)) return yield* refuse("an integer")
-      filters[field] = Number(text)
-    } else filters[field] = text
-  }
-  return filters
-})
+  return Record.map(given, (text, field) => {
+    const types = known.get(field) ?? []
+    if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true"
+    return types.includes("integer") && /^-?\d{1,15}$/.test(text) ? Number(text) : text
+  })
+}
 
 /** Reads as many records as wanted, page after page. */
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
@@ -129,28 +118,23 @@ export const search = Command.make(
   },
   Effect.fn(function* (given) {
     if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
-    const filters = yield* filtersOf(given.resource, given.filter)
+    const filters = filtersOf(given.resource, given.filter)
     const found = (yield* clientOf(["search"], given)).resource(given.resource)
     const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
-    const width = yield* Output.width
     let hits = 0
     let isFirst = true
-    const choose = Effect.fnUntraced(function* (record: AnyRecord) {
-      if (given.fields.length === 0) return record
-      const known = Object.keys(record)
-      // Objects of the payment processor differ.
-      const unknown = found.live === true ? undefined : given.fields.find((field) => !known.includes(field))
-      if (unknown !== undefined) return yield* refuseName(given.resource, "field", unknown, known)
-      return Object.fromEntries(given.fields.map((field) => [field, record[field]]))
-    })
+    const choose = (record: AnyRecord) =>
+      given.fields.length === 0
+        ? record
+        : Object.fromEntries(given.fields.map((field) => [field, record[field] ?? null]))
     const printTable = (rows: ReadonlyArray<AnyRecord>) => {
-      const lines = Output.lines(Output.columnsOf(Object.keys(rows[0] ?? {})), rows, width).slice(isFirst ? 0 : 1)
+      const lines = Output.lines(Object.keys(rows[0] ?? {}), rows).slice(isFirst ? 0 : 1)
       isFirst = false
       return Output.print(lines)
     }
     const records = read(found, filters, limit + 1).pipe(
       Stream.filter(() => ++hits <= limit),
-      Stream.mapEffect(choose)
+      Stream.map(choose)
     )
     yield* given.json
       ? Stream.runForEach(records, Output.record)

@@ -76,7 +76,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       const [receipt] = yield* records(...sending, "--key", "by-command")
       const counts = { invoices_count: 1, invoice_lines_count: 1 }
       assert.deepInclude(receipt, { status: "scheduled", idempotency_key: "by-command", ...counts })
-      assert.match(yield* printed(...sending, "--key", "by-command"), /^Status +duplicate$/m)
+      assert.match(yield* printed(...sending, "--key", "by-command"), /^status +duplicate$/m)
       const task = yield* printed("get", "invoice-deletions", "--idempotency-key", "by-command")
       assert.match(task, /^state +scheduled$/m)
       writeFileSync(file, `{"invoices":[{"invoice":"1"}]}`)
