@@ -99,14 +99,10 @@ const createKey = Command.make(
     yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
   })
 ).pipe(
-  documented(
-    "Create an API key for an organization",
-    [
-      ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
-      ["KEY=$(practice-data keys create --organization org_1 --name CI)", "Keep the key in a variable"]
-    ],
-    "Create an API key for an organization. Standard output has the key alone."
-  )
+  documented("Create an API key for an organization. Standard output has the key alone.", [
+    ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
+    ["KEY=$(practice-data keys create --organization org_1 --name CI)", "Keep the key in a variable"]
+  ])
 )
 
 export const keys = Command.make("keys").pipe(
@@ -136,9 +132,8 @@ const addSecret = Command.make(
   })
 ).pipe(
   documented(
-    "Create a signing secret for an organization",
-    [["practice-data secrets add --organization org_1"]],
-    "Create a signing secret for an organization, beside those that it has. Standard output has the secret alone."
+    "Create a signing secret for an organization, beside those that it has. Standard output has the secret alone.",
+    [["practice-data secrets add --organization org_1"]]
   )
 )
 
@@ -168,11 +163,9 @@ const listChanges = Command.make(
     })
   })
 ).pipe(
-  documented(
-    "List what operators changed",
-    [["practice-data audit list --limit 10"]],
-    "List what operators changed by commands and on their page, the latest first"
-  )
+  documented("List what operators changed by commands and on their page, the latest first", [
+    ["practice-data audit list --limit 10"]
+  ])
 )
 
 export const audit = Command.make("audit").pipe(

@@ -16,20 +16,6 @@ const resource = (verb: Verb) =>
     resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
   ).pipe(Argument.withMetavar("resource"), Argument.withDescription("The resource, as in the API's paths"))
 
-const deletions = "invoice-deletions"
-
-const refuseGet = (message: string) => misused(["get"], message)
-
-const keyOf = Effect.fnUntraced(function* (name: string, id?: string, idempotencyKey?: string) {
-  const isOwn = name === "organization"
-  if (idempotencyKey !== undefined) {
-    if (name === deletions && id === undefined) return { idempotency_key: idempotencyKey }
-    return yield* refuseGet(`--idempotency-key is for ${deletions}, instead of an id.`)
-  }
-  if (isOwn && id !== undefined) return yield* refuseGet("organization takes no id: it is that of the API key.")
-  return isOwn ? {} : (id ?? (yield* refuseGet(`Give the id of the record: get ${name} ID.`)))
-})
-
 export const get = Command.make(
   "get",
   {
@@ -39,28 +25,24 @@ export const get = Command.make(
       Argument.optional
     ),
     idempotencyKey: Flag.String("idempotency-key").pipe(
-      Flag.withDescription(`Of ${deletions}, instead of the id: the Idempotency-Key of the delivery`),
+      Flag.withDescription("Of invoice-deletions, instead of the id: the Idempotency-Key of the delivery"),
       Flag.optional
     ),
     ...connection,
     json: Output.json
   },
   Effect.fn(function* ({ id, idempotencyKey, resource: name, ...given }) {
-    const key = yield* keyOf(name, Option.getOrUndefined(id), Option.getOrUndefined(idempotencyKey))
+    const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
     const { get: read } = (yield* clientOf(["get"], given)).resource(name)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
     yield* Output.shown(given.json, record)
   })
 ).pipe(
-  documented(
-    "Read one record",
-    [
-      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
-      ["practice-data get organization --json"],
-      ["practice-data get invoice-deletions --idempotency-key delivery-1"]
-    ],
-    "Read one record of the organization that the API key belongs to. Times are in UTC."
-  )
+  documented("Read one record of the organization that the API key belongs to. Times are in UTC.", [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
+    ["practice-data get organization --json"],
+    ["practice-data get invoice-deletions --idempotency-key delivery-1"]
+  ])
 )
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
@@ -145,13 +127,12 @@ export const search = Command.make(
   })
 ).pipe(
   documented(
-    "Read the records of a resource",
+    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync.",
     [
       ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
       ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
       ["practice-data search consumption-logs --all --json > consumption-logs.ndjson"]
-    ],
-    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync."
+    ]
   )
 )
 

@@ -101,7 +101,7 @@ export const send = Command.make(
   })
 ).pipe(
   documented(
-    "Send a delivery of invoice deletions",
+    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
     [
       ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
       [
@@ -109,7 +109,6 @@ export const send = Command.make(
         "Wait for the outcome"
       ],
       ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
-    ],
-    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted."
+    ]
   )
 )

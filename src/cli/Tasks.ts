@@ -43,14 +43,10 @@ const list = Command.make(
     })
   })
 ).pipe(
-  documented(
-    "List deletion tasks",
-    [
-      ["practice-data tasks list --state dead", "See which deletions need a look"],
-      ["practice-data tasks list --organization org_1 --json | jq -r .id"]
-    ],
-    "List deletion tasks, those that were scheduled for the latest time first"
-  )
+  documented("List deletion tasks, those that were scheduled for the latest time first", [
+    ["practice-data tasks list --state dead", "See which deletions need a look"],
+    ["practice-data tasks list --organization org_1 --json | jq -r .id"]
+  ])
 )
 
 const identity = {
@@ -91,12 +87,11 @@ const show = Command.make(
   })
 ).pipe(
   documented(
-    "Show a deletion task and its outcome",
+    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it.",
     [
       ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
       ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
-    ],
-    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it."
+    ]
   )
 )
 
@@ -165,13 +160,12 @@ const replay = Command.make(
   })
 ).pipe(
   documented(
-    "Run dead deletion tasks again, at once and with all their attempts",
+    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
     [
       ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
       ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z"],
       ["practice-data tasks replay --organization org_1 --yes", "All of an organization, without asking"]
-    ],
-    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`
+    ]
   )
 )
 

@@ -13,23 +13,14 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 
 export type Failed = Refused | Unavailable
 
-/** The help of a command: a line, examples with a description or without, and a longer description. */
+/** The help of a command: a description, whose first sentence stands in lists, and examples with a comment or without. */
 export const documented =
-  (
-    short: string,
-    examples: ReadonlyArray<readonly [command: string, description?: string]>,
-    description: string = short
-  ) =>
+  (description: string, examples: ReadonlyArray<readonly [command: string, description?: string]>) =>
   <const Name extends string, Input, ContextInput, E, R>(command: Command.Command<Name, Input, ContextInput, E, R>) =>
     command.pipe(
       Command.withDescription(description),
-      Command.withShortDescription(short),
-      Command.withExamples(
-        examples.map(([line, about]) => ({
-          command: line,
-          ...(about !== undefined && { description: about })
-        }))
-      )
+      Command.withShortDescription(description.replace(/[.:;\n].*$/s, "")),
+      Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about })))
     )
 
 // The presenter escapes its lines, and would escape colors.
