@@ -104,24 +104,20 @@ export const search = Command.make(
     const found = (yield* clientOf(["search"], given)).resource(given.resource)
     const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
     let hits = 0
-    let isFirst = true
     const choose = (record: AnyRecord) =>
       given.fields.length === 0
         ? record
         : Object.fromEntries(given.fields.map((field) => [field, record[field] ?? null]))
-    const printTable = (rows: ReadonlyArray<AnyRecord>) => {
-      const lines = Output.lines(Object.keys(rows[0] ?? {}), rows).slice(isFirst ? 0 : 1)
-      isFirst = false
-      return Output.print(lines)
-    }
     const records = read(found, filters, limit + 1).pipe(
       Stream.filter(() => ++hits <= limit),
       Stream.map(choose)
     )
     yield* given.json
       ? Stream.runForEach(records, Output.record)
-      : // Each is aligned by itself.
-        Stream.runForEach(Stream.grouped(records, 500), printTable)
+      : // A table for so many at once.
+        Stream.runForEach(Stream.grouped(records, 500), (rows) =>
+          Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
+        )
     if (hits === 0) yield* Output.note(`There are no ${given.resource} to show.`)
     if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
   })

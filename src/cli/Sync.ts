@@ -56,7 +56,7 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
   if (given === "") return yield* refuse("The target has no path.")
   const path = yield* fromFolderOfUser(given)
   if (kind === "parquet") return ParquetTarget.make(path)
-  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
+  if (kind === "sqlite") return SqliteTarget.make(path, text, softDelete)
   if (kind === "" && /^[a-z][a-z\d+.-]+:|\.(db|sqlite3?)$/i.test(text)) {
     return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
   }

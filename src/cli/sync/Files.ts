@@ -53,28 +53,22 @@ export const openSqlite = Effect.fnUntraced(function* (target: string, file: str
 })
 
 /** Takes a place for this process alone until the scope closes. */
-export const lock = Effect.fnUntraced(function* (place: Target.Place, file: string) {
+export const lock = Effect.fnUntraced(function* (name: string, file: string) {
   yield* refuseDangling(file)
-  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(place.name, cause))
-  if (!isTaken) return yield* Target.inUse(place)
+  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(name, cause))
+  if (!isTaken) return yield* Target.inUse(name)
 })
 
 /** Makes a folder if there is none. Refuses one that has files, unless one of them is of the copy. */
-export const takeFolder = Effect.fnUntraced(function* ({ elsewhere, name }: Target.Place, folder: string, own: string) {
+export const takeFolder = Effect.fnUntraced(function* (name: string, folder: string, own: string) {
   yield* refuseDangling(folder)
   const found = yield* attempt(name, () => {
     Folder.make(folder)
     return fs.readdirSync(folder)
   })
   const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
-  if (other !== undefined && !found.includes(own)) {
-    return yield* new Refused({
-      message: `The folder ${folder} has files that practice-data did not create, such as ${other}. Choose ${elsewhere}.`
-    })
-  }
+  if (other !== undefined && !found.includes(own)) return yield* Target.notOurs(`file ${other} in ${folder}`)
 })
-
-export const remove = (path: string) => fs.rmSync(path, { force: true })
 
 /** Opens a file or folder while work lasts. */
 const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
@@ -95,21 +89,16 @@ export const writeAt = (file: string, position: number, pieces: Iterable<string>
     return fs.fstatSync(handle).size
   })
 
-/** Puts a new file in the place of another. */
-export const replace = (from: string, to: string) => {
-  using(from, "r+", fs.fsyncSync)
-  fs.renameSync(from, to)
+/** Puts a new file, which is made at another path first, in the place of a file. */
+export const replace = (file: string, make: (next: string) => void) => {
+  const next = `${file}.next`
+  fs.rmSync(next, { force: true })
+  make(next)
+  using(next, "r+", fs.fsyncSync)
+  fs.renameSync(next, file)
   try {
-    using(dirname(to), "r", fs.fsyncSync)
+    using(dirname(file), "r", fs.fsyncSync)
   } catch {
     // Not every system can sync a folder: there, a rename lasts once the system has written it.
   }
-}
-
-/** Writes a file in the place of another. */
-export const write = (file: string, text: string) => {
-  const next = `${file}.next`
-  remove(next)
-  fs.writeFileSync(next, text, { flag: "wx" })
-  replace(next, file)
 }

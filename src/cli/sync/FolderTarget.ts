@@ -2,7 +2,7 @@
  * A copy in a folder of files, one for each resource. The copy itself is a SQLite file beside them. At the end of each
  * round, the files of the resources that have changed follow it.
  */
-import { statSync } from "node:fs"
+import { statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Record } from "effect"
@@ -45,15 +45,14 @@ const followed = ({ name, resource }: Table) =>
 /** The target of a folder, which is made if there is none. */
 export const make = (given: string, { append, kind, rowOf, tableOf, write }: Format): Target.Target => {
   const folder = resolve(given)
-  const place: Target.Place = { name: `${kind}:${given}`, elsewhere: "another folder" }
-  const { name } = place
+  const name = `${kind}:${given}`
   const storeName = `${Files.ownPrefix}.db`
   const store = join(folder, storeName)
-  const copyTarget = Sqlite.make(store, place)
+  const copyTarget = Sqlite.make(store, name)
   const attempt = <A>(work: () => A) => Files.attempt(name, work)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.takeFolder(place, folder, storeName)
+    yield* Files.takeFolder(name, folder, storeName)
     const copy = yield* copyTarget.open({ ...opening, tables: opening.tables.map(tableOf) })
     const database = yield* Files.openSqlite(name, store)
     // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.
@@ -75,28 +74,28 @@ export const make = (given: string, { append, kind, rowOf, tableOf, write }: For
     const publish = (pending: Readonly<Record<string, number>> = {}) => {
       const found = states.all().map(({ cursor, resource }) => [String(resource), Number.parseInt(String(cursor), 10)])
       const resources = Record.map({ ...Object.fromEntries(found), ...pending }, (bytes) => ({ bytes }))
-      Files.write(join(folder, `${Files.ownPrefix}.json`), `${JSON.stringify({ resources }, null, 2)}\n`)
+      Files.replace(join(folder, `${Files.ownPrefix}.json`), (next) =>
+        writeFileSync(next, `${JSON.stringify({ resources }, null, 2)}\n`, { flag: "wx" })
+      )
     }
 
     const replace = (file: string, table: Table, before: number) => {
-      const next = `${file}.next`
       // The file is known as ours before it exists.
       record.run(table.resource, null)
       database.exec(followed(table))
-      Files.remove(next)
-      write(next, database, table)
-      const { size } = statSync(next)
-      // Whoever reads the old file or the new one finds all of it.
-      publish({ [table.resource]: Math.max(before, size) })
-      Files.replace(next, file)
-      record.run(table.resource, `${size}`)
+      Files.replace(file, (next) => {
+        write(next, database, table)
+        // Whoever reads the old file or the new one finds all of it.
+        publish({ [table.resource]: Math.max(before, statSync(next).size) })
+      })
+      record.run(table.resource, `${statSync(file).size}`)
     }
 
     const follow = Effect.fnUntraced(function* (table: Table) {
       const file = join(folder, `${table.name}.${kind}`)
       const size = statSync(file, { throwIfNoEntry: false })?.size
       const { cursor, isChanged, isFollowed } = (yield* attempt(() => stateOf.get(table.name, table.resource))) ?? {}
-      if (size !== undefined && cursor === undefined) return yield* Target.notOurs(`file ${file}`, place)
+      if (size !== undefined && cursor === undefined) return yield* Target.notOurs(`file ${file}`)
       yield* attempt(() => {
         const bytes = Number.parseInt(String(cursor), 10)
         const isWhole = size === bytes && (append !== undefined || cursor === `${size}`)

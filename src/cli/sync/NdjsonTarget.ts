@@ -1,4 +1,5 @@
 /** A copy in a folder of NDJSON: a file for each resource, to which changes are appended. The last line of a record counts. */
+import { Predicate } from "effect"
 import * as Files from "./Files.ts"
 import * as FolderTarget from "./FolderTarget.ts"
 import { quoteName } from "./SqlCopy.ts"
@@ -11,8 +12,9 @@ const most = 262_144
 function* linesOf(rows: Iterable<Readonly<Record<string, unknown>>>) {
   let lines = ""
   for (const { id, record } of rows) {
-    lines +=
-      record === null ? `${JSON.stringify({ op: "remove", id })}\n` : `{"op":"upsert","record":${String(record)}}\n`
+    lines += Predicate.isString(record)
+      ? `{"op":"upsert","record":${record}}\n`
+      : `${JSON.stringify({ op: "remove", id })}\n`
     if (lines.length < most) continue
     yield lines
     lines = ""

@@ -42,13 +42,10 @@ const connect = Effect.fnUntraced(function* (url: Redacted.Redacted) {
 
 /** The target of a `postgres://` URL. */
 export const make = (options: Options): Target.Target => {
-  const place: Target.Place = {
-    name: `${options.database}, schema ${options.schema}`,
-    elsewhere: "another schema with --schema NAME"
-  }
+  const name = `${options.database}, schema ${options.schema}`
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
-  const toFailure = failureOf(place.name)
+  const toFailure = failureOf(name)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     const session = yield* Effect.mapError(connect(options.url), toFailure)
@@ -63,10 +60,10 @@ export const make = (options: Options): Target.Target => {
       run("select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken", [options.schema]),
       { until: ([row]) => row?.["taken"] === true, schedule: Schedule.spaced("250 millis"), times: 20 }
     )
-    if (taken[0]?.["taken"] !== true) return yield* Target.inUse(place)
+    if (taken[0]?.["taken"] !== true) return yield* Target.inUse(name)
     return yield* SqlCopy.open(
       {
-        ...place,
+        name,
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
@@ -87,5 +84,5 @@ export const make = (options: Options): Target.Target => {
     )
   })
 
-  return { name: place.name, open }
+  return { name, open }
 }

@@ -11,7 +11,9 @@ import * as Target from "./Target.ts"
 type Row = Readonly<Record<string, unknown>>
 
 /** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
-export interface Dialect extends Target.Place {
+export interface Dialect {
+  /** The name of the target in messages. */
+  readonly name: string
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: ColumnType) => string
@@ -62,14 +64,16 @@ const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
 
 /** The row of a staged change. */
-const rowOf = (change: Target.Change): Row => {
+const stagedRow = (change: Target.Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
 }
 
+const stagedRows = (changes: ReadonlyArray<Target.Change>) => JSON.stringify(changes.map(stagedRow))
+
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { columnsOf, elsewhere, name: databaseName, quote, run, softDelete } = dialect
+  const { columnsOf, name: databaseName, quote, run, softDelete } = dialect
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
@@ -102,9 +106,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       yield* run(`insert into ${mark} values (${Target.formatVersion}, $1, $2, $3)`, values)
     }
     const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
-    const damaged = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
+    const damaged = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose another target.`
     const found = yield* Effect.mapError(decodeMark(row), () => new Refused({ message: damaged }))
-    yield* Target.checkMark(dialect, found, options)
+    yield* Target.checkMark(databaseName, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
     return found.progress ?? { resources: [] }
   })
@@ -140,7 +144,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const { columns, name, resource } = table
     const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
     const isMade = (yield* columnsOf(name)).length > 0
-    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
+    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`)
     const had = isMade ? yield* ensureTable(table) : undefined
     const hadStaged = yield* ensureStaged(table)
     if (!isMade) unmade.add(resource)
@@ -230,7 +234,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
       const [name, columns] = [stagedTable(table), [...table.columns, isRemoved]]
-      const rows = JSON.stringify(changes.get(table.resource)?.map(rowOf))
+      const rows = stagedRows(changes.get(table.resource) ?? [])
       yield* run(`insert into ${quote(name)} (${namesOf(columns)}) ${dialect.rowsOf(name, columns)}`, [rows])
     }
     if (!isLast) return next

@@ -13,19 +13,19 @@ const typeOf = (type: ColumnType) => {
 }
 
 /** The target of a file, which is made if there is none. */
-export const make = (file: string, place: Target.Place, softDelete = false): Target.Target => {
-  const run = <A>(work: () => A) => Files.attempt(place.name, work)
+export const make = (file: string, name: string, softDelete = false): Target.Target => {
+  const run = <A>(work: () => A) => Files.attempt(name, work)
   const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.lock(place, `${file}.sync-lock`)
-    const database = yield* Files.openSqlite(place.name, file)
+    yield* Files.lock(name, `${file}.sync-lock`)
+    const database = yield* Files.openSqlite(name, file)
     // Readers of the copy do not wait for a write, nor writes for readers.
     yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
     const inode = inodeOf()
     return yield* SqlCopy.open(
       {
-        ...place,
+        name,
         quote: SqlCopy.quoteName,
         typeOf,
         position: "integer primary key",
@@ -38,12 +38,12 @@ export const make = (file: string, place: Target.Place, softDelete = false): Tar
           run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
         // Lists and objects are kept as JSON, booleans as 0 and 1.
         rowsOf: (_, columns) =>
-          `select ${columns.map(({ name }) => `json_extract(value, '$.${SqlCopy.quoteName(name)}')`).join(", ")} from json_each($1)`,
+          `select ${columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`).join(", ")} from json_each($1)`,
         softDelete
       },
       opening
     )
   })
 
-  return { name: place.name, open }
+  return { name, open }
 }

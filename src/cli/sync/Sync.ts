@@ -26,23 +26,22 @@ const patience = 60_000
 /** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
 const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: boolean) => {
   let since: number | undefined
-  let pause = Duration.seconds(1)
   return {
     /** Records that a page was applied. */
     end: Effect.suspend(() => {
       if (since === undefined) return Effect.void
       since = undefined
-      pause = Duration.seconds(1)
       return note("It works again.")
     }),
     /** Waits until the next attempt. Fails once the outage has lasted too long. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
       const now = yield* Clock.currentTimeMillis
-      if (!isWatching && now - (since ?? now) > patience) return yield* error
       if (since === undefined) yield* note(`${error.message}. Trying again.`)
       since ??= now
-      yield* Effect.sleep(pause)
-      pause = Duration.min(Duration.times(pause, 2), Duration.seconds(15))
+      const elapsed = now - since
+      if (!isWatching && elapsed > patience) return yield* error
+      // It doubles each time.
+      yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
     })
   }
 }

@@ -72,7 +72,7 @@ const wrong = [
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],
   ["send --organization org_a --invoice i --secret whsec_s3cr*t", "secret must be whsec_ and base64"],
-  ["sync copy.db --api-key k", "sqlite:copy.db"],
+  ["sync copy.db --api-key k", "sqlite:FILE"],
   ["openapi v2", "v1"]
 ] as const
 

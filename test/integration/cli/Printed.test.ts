@@ -103,6 +103,16 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     })
   )
 
+  it.effect.each([
+    [501, 1],
+    [500, 75]
+  ] as const)("a sync of a service that responds with %i ends with %i", ([status, code]) =>
+    Effect.gen(function* () {
+      const target = `ndjson:${yield* temporaryFolder}`
+      assert.strictEqual((yield* says({ status, body: json({ detail: "no" }) }, "sync", target)).code, code)
+    }).pipe(Effect.scoped)
+  )
+
   for (const { often, options } of tries({ few: 10, many: 40 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,

@@ -20,7 +20,7 @@ const resources = ["charges"]
 const stand = Effect.gen(function* () {
   const file = join(yield* temporaryFolder, "copy.db")
   const events: Array<Event> = []
-  const target = SqliteTarget.make(file, { name: "sqlite:copy.db", elsewhere: "another file" })
+  const target = SqliteTarget.make(file, "sqlite:copy.db")
   const report = (event: Event) => Effect.sync(() => void events.push(event))
   return {
     file,

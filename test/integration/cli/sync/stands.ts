@@ -70,10 +70,9 @@ const runIn =
 
 const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   const file = join(folder, "copy.db")
-  const place = { name: "sqlite:copy.db", elsewhere: "another file" }
   return inSql(
-    SqliteTarget.make(file, place),
-    SqliteTarget.make(file, place, true),
+    SqliteTarget.make(file, "sqlite:copy.db"),
+    SqliteTarget.make(file, "sqlite:copy.db", true),
     (name) => Effect.sync(() => Readers.inSqlite(file, name)),
     runIn(file)
   )
