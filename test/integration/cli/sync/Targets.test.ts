@@ -1,5 +1,5 @@
 /** The rules of every kind of target, by runs of the sync over scripts of the service's feed. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema } from "effect"
 import { paymentIntents } from "../../../../src/api/records/PaymentIntents.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
@@ -23,14 +23,10 @@ const all = ["charges", "charge-refunds"]
 const timeOf = (text: unknown) => DateTime.makeUnsafe(String(text)).epochMilliseconds
 const nothing: Script = (at) => page(at)
 
-layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
-  it.effect("have a column for each field of the contract's records, by its name and in its order", () =>
-    Effect.sync(() => {
-      assert.deepStrictEqual(
-        Object.fromEntries(tables.map(({ columns, resource }) => [resource, columns.map(({ name }) => name)])),
-        Object.fromEntries(contract.map(({ fields, name }) => [name, Object.keys(fields)]))
-      )
-    })
+test("tables have a column for each field of the contract's records, by its name and in its order", () => {
+  assert.deepStrictEqual(
+    Object.fromEntries(tables.map(({ columns, resource }) => [resource, columns.map(({ name }) => name)])),
+    Object.fromEntries(contract.map(({ fields, name }) => [name, Object.keys(fields)]))
   )
 })
 
@@ -117,24 +113,6 @@ for (const { kind, make } of stands) {
         assert.deepStrictEqual(yield* ids, [])
         assert.deepStrictEqual(asked, [1, 2, 3, 3])
         for (const found of seen) assert.deepStrictEqual(found, before)
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("has the last change of each record that changes or is removed during its first load", () =>
-      Effect.gen(function* () {
-        const { ids, run, statuses } = yield* stand
-        let isCut = true
-        const script: Script = (at) => {
-          if (at === 0) return page(1, [charge("a", "1"), refund("r"), refund("s")], more)
-          if (isCut) return refused
-          return page(2, [gone("unknown"), refund("r"), gone("s", "charge-refunds")])
-        }
-        assert.strictEqual(yield* Effect.flip(run(script)), refused)
-        isCut = false
-        yield* run(script)
-        yield* run(() => page(3, [charge("a", "2"), refund("t")]))
-        assert.deepStrictEqual(yield* statuses, { a: "2" })
-        assert.deepStrictEqual(yield* ids, ["r", "t"])
       }).pipe(Effect.scoped)
     )
 
