@@ -19,7 +19,7 @@ export const documented =
   <const Name extends string, Input, ContextInput, E, R>(command: Command.Command<Name, Input, ContextInput, E, R>) =>
     command.pipe(
       Command.withDescription(description),
-      Command.withShortDescription(description.replace(/[.:;\n].*$/s, "")),
+      Command.withShortDescription(description.replace(/([:;\n]|\.(\s|$)).*/s, "")),
       Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about })))
     )
 
