@@ -104,13 +104,18 @@ it.effect.each([
     const folder = join(yield* temporaryFolder, "copy")
     const target = yield* targetAt(folder)
     yield* syncWith(target, () => page(1, [charge("a", "1"), charge("b", "1")]), charges)
-    const database = new DatabaseSync(join(folder, "_practice_data_sync.db"))
-    damage(join(folder, "charges.ndjson"), database)
-    database.close()
-    yield* syncWith(target, () => page(2, [gone("a"), charge("c", "2")]), charges)
-    assert.deepStrictEqual([...Readers.inFolder(folder, "charges").keys()], ["b", "c"])
-    const { size } = statSync(join(folder, "charges.ndjson"))
-    assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, size)
+    for (const [at, changes, ids] of [
+      [2, [], "a,b"],
+      [3, [gone("a"), charge("c", "2")], "b,c"]
+    ] as const) {
+      const database = new DatabaseSync(join(folder, "_practice_data_sync.db"))
+      damage(join(folder, "charges.ndjson"), database)
+      database.close()
+      yield* syncWith(target, () => page(at, changes), charges)
+      assert.strictEqual([...Readers.inFolder(folder, "charges").keys()].join(), ids)
+      const { size } = statSync(join(folder, "charges.ndjson"))
+      assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, size)
+    }
   }).pipe(Effect.scoped)
 )
 
@@ -127,6 +132,12 @@ it.effect("the size that is noted has all of a file that was replaced by a run t
       assert.include((yield* Effect.flip(syncWith(target, () => page(at, changes)))).message, "charge_refunds.ndjson")
       assert.strictEqual([...Readers.inFolder(folder, "charges").keys()].join(), ids)
     }
+    // What stands there cannot be replaced, and is longer than what would be.
+    const file = join(folder, "charges.ndjson")
+    rmSync(file)
+    for (let name = 0; name < 200; name++) mkdirSync(join(file, `${name}`), { recursive: true })
+    yield* Effect.flip(syncWith(target, () => page(4, [charge("c", "4")]), charges))
+    assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, statSync(file).size)
   }).pipe(Effect.scoped)
 )
 
