@@ -57,7 +57,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
 
   it.effect.each([
     ["get charges charge_harbor_0001", /^404 /],
-    ["get charges", /^422 /],
+    ["get charges", /^400 .+id is required/],
     ["get charges charge_oakridge_0001 --api-key pda_wrong", /^401 /],
     ["search charges -f updated_at_since=soon", /updated_at_since: /],
     ["send --organization org_oakridge --file /nowhere", /^\/nowhere cannot be read/]
