@@ -30,16 +30,7 @@ export const connection = {
   )
 }
 
-/** The options of the client as a user of a command knows them. */
-const optionNames: Readonly<Record<string, string>> = {
-  apiKey: "The API key",
-  baseUrl: "--url",
-  idempotencyKey: "--key",
-  secret: "The signing secret"
-}
-
-export const messageOf = (error: unknown) =>
-  error instanceof Error ? error.message.replace(/^\w+/, (name) => optionNames[name] ?? name) : String(error)
+export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Makes a client of a command. Arguments that it refuses are a usage error. */
 export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>

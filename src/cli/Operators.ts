@@ -7,8 +7,6 @@ import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import { invocation } from "../process/Package.ts"
-import { note } from "../process/Printed.ts"
 import { Refused } from "./Usage.ts"
 
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
@@ -56,14 +54,3 @@ export const organization = Flag.String("organization").pipe(
 /** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
   Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
-
-/** Notes the consequence where the organization has no row in the table of organizations. */
-export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequence: string) {
-  const sql = yield* TaskDatabase
-  // It decides nothing, so that a database that does not answer is no failure.
-  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
-  if (Option.exists(found, (rows) => rows.length === 0)) {
-    const remedy = invocation(`organizations create ${id} --name NAME`)
-    yield* note(`There is no organization ${id} in the table organizations yet. ${consequence} Run: ${remedy}`)
-  }
-})

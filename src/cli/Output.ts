@@ -1,10 +1,9 @@
 /**
  * The output of commands. Standard output has the data and the result; standard error has the words beside them. With
- * `--json`, each record is a line of JSON. A table has aligned columns under titles.
+ * `--json`, each record is a line of JSON. A table has aligned columns under the names of fields.
  */
-import { Effect, Schema, Stdio, Terminal } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { CliOutput, Flag } from "effect/cli"
-import type { AnyRecord } from "../client/index.ts"
 import { note, print, printable } from "../process/Printed.ts"
 
 export { note, print } from "../process/Printed.ts"
@@ -27,42 +26,26 @@ export const limit = (what: string) =>
 
 export const record = (value: unknown) => print(JSON.stringify(value))
 
-/** Prints a record: as JSON, or as lines for a person. */
-export const shown = (isJson: boolean, value: unknown, text: string | ReadonlyArray<string>) =>
-  isJson ? record(value) : print(text)
-
 /** `1 table`, `2 tables`. */
 export const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
 
-type Value = string | number | boolean | null
+type Row = Readonly<Record<string, unknown>>
 
-/** The columns of a table: their titles, with a field or a function of a row. A time is shown to the second. */
-export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Value)>>
+/** The most characters of a cell. JSON has the whole text. */
+const widest = 200
 
 const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
-/** An ISO 8601 time in UTC, to the second, where the title says that it is UTC. */
-export const second = (time: string) => time.replace("T", " ").replace(/(\.\d+)?Z$/, "")
-
+/** The text of a value. A time is shown to the second. */
 const textOf = (value: unknown): string => {
-  if (value === null || value === undefined) return "-"
-  if (typeof value === "string") return isTime.test(value) ? second(value) : value
-  return JSON.stringify(value)
+  if (Predicate.isNullish(value)) return "-"
+  if (!Predicate.isString(value)) return JSON.stringify(value)
+  return isTime.test(value) ? value.replace("T", " ").replace(/(\.\d+)?Z$/, "") : value
 }
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" })
-
-/** As much of a line as fits. */
-const cut = (line: string, width: number) => {
-  if (CliOutput.displayWidth(line) <= width) return line
-  let kept = ""
-  let used = 0
-  for (const { segment } of graphemes.segment(line)) {
-    used += CliOutput.displayWidth(segment)
-    if (used > width - 1) break
-    kept += segment
-  }
-  return `${kept}…`
+const cellOf = (value: unknown) => {
+  const text = textOf(value)
+  return printable(text.length > widest ? `${text.slice(0, widest - 1)}…` : text)
 }
 
 /** Lines of cells that are aligned below each other. */
@@ -77,43 +60,30 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
   return rows.map((row) => row.map(pad).join("  ").trimEnd())
 }
 
-/** The lines of a table, the titles first, each of at most so many cells. */
-export const lines = <Row>(columns: Columns<Row>, rows: ReadonlyArray<Row>, width = Number.POSITIVE_INFINITY) => {
-  const cellsOf = (row: Row) =>
-    Object.values(columns).map((of) => printable(textOf(typeof of === "function" ? of(row) : row[of])))
-  return aligned([Object.keys(columns).map(printable), ...rows.map(cellsOf)]).map((line) => cut(line, width))
+/** The lines of a table, the names of its fields first. */
+export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =>
+  aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellOf(row[field])))])
+
+interface List {
+  /** The columns of the table. JSON has all fields. */
+  readonly fields: ReadonlyArray<string>
+  readonly json: boolean
+  readonly none: string
 }
 
-/** The cells of a line of the terminal; infinite where standard output is none. */
-export const width = Effect.gen(function* () {
-  const columns = yield* (yield* Terminal.Terminal).columns
-  const isTerminal = yield* (yield* Stdio.Stdio).stdoutIsTerminal
-  return isTerminal && columns > 0 ? columns : Number.POSITIVE_INFINITY
-})
-
 /** Prints records: a table, or lines of JSON. An empty list is a note. */
-export const rows = Effect.fnUntraced(function* <Row>(
-  found: ReadonlyArray<Row>,
-  { columns, json: isJson, none }: { readonly columns: Columns<Row>; readonly json: boolean; readonly none: string }
-) {
-  if (found.length === 0) return yield* note(none)
-  if (isJson) return yield* Effect.forEach(found, record, { discard: true })
-  yield* print(lines(columns, found, yield* width))
-})
+export const rows = (found: ReadonlyArray<Row>, { fields, json: isJson, none }: List) => {
+  if (found.length === 0) return note(none)
+  return isJson ? Effect.forEach(found, record, { discard: true }) : print(lines(fields, found))
+}
 
-/** Names, each with its values, of which there may be none, below each other. */
-export const pairs = (
-  entries: ReadonlyArray<readonly [name: string, values: string | ReadonlyArray<string> | null]>
-): ReadonlyArray<string> =>
-  aligned(
-    entries.flatMap(([name, values]) =>
-      [values ?? []].flat().map((value, index) => [index === 0 ? printable(name) : "", value])
-    )
-  )
+/** The fields of a record with the text of their values, those of an object each by itself. */
+const pairsOf = (value: object, prefix = ""): ReadonlyArray<readonly [string, string]> =>
+  Object.entries<unknown>({ ...value }).flatMap(([field, found]) => {
+    const name = `${prefix}${field}`
+    return Predicate.isReadonlyObject(found) ? pairsOf(found, `${name}.`) : [[printable(name), textOf(found)] as const]
+  })
 
-/** Columns for fields of records of the API. JSON has the whole text. */
-export const columnsOf = (fields: ReadonlyArray<string>): Columns<AnyRecord> =>
-  Object.fromEntries(fields.map((field) => [field, (one) => cut(printable(textOf(one[field])), 48)]))
-
-/** The lines about one record of the API. */
-export const linesOf = (one: AnyRecord) => pairs(Object.entries(one).map(([field, value]) => [field, textOf(value)]))
+/** Prints a record: as JSON, or as a line for each field, of the whole record or a part of it. */
+export const shown = (isJson: boolean, value: object, part = value) =>
+  isJson ? record(value) : print(aligned(pairsOf(part)))

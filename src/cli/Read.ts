@@ -1,5 +1,5 @@
 /** `get` and `search`: records, by the filters of the API. `openapi`: the documents of the APIs. */
-import { Array, Effect, Option, Predicate, Stream } from "effect"
+import { Array, Effect, Option, Predicate, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
@@ -8,27 +8,13 @@ import { type AnyRecord, type AnyResource, resources, type Verb } from "../clien
 import { typeName } from "../api/openapi/Endpoint.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { didYouMean, documented, misused } from "./Usage.ts"
+import { documented, misused } from "./Usage.ts"
 
 const resource = (verb: Verb) =>
   Argument.Literals(
     "resource",
     resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
   ).pipe(Argument.withMetavar("resource"), Argument.withDescription("The resource, as in the API's paths"))
-
-const deletions = "invoice-deletions"
-
-const refuseGet = (message: string) => misused(["get"], message)
-
-const keyOf = Effect.fnUntraced(function* (name: string, id?: string, idempotencyKey?: string) {
-  const isOwn = name === "organization"
-  if (idempotencyKey !== undefined) {
-    if (name === deletions && id === undefined) return { idempotency_key: idempotencyKey }
-    return yield* refuseGet(`--idempotency-key is for ${deletions}, instead of an id.`)
-  }
-  if (isOwn && id !== undefined) return yield* refuseGet("organization takes no id: it is that of the API key.")
-  return isOwn ? {} : (id ?? (yield* refuseGet(`Give the id of the record: get ${name} ID.`)))
-})
 
 export const get = Command.make(
   "get",
@@ -39,28 +25,24 @@ export const get = Command.make(
       Argument.optional
     ),
     idempotencyKey: Flag.String("idempotency-key").pipe(
-      Flag.withDescription(`Of ${deletions}, instead of the id: the Idempotency-Key of the delivery`),
+      Flag.withDescription("Of invoice-deletions, instead of the id: the Idempotency-Key of the delivery"),
       Flag.optional
     ),
     ...connection,
     json: Output.json
   },
   Effect.fn(function* ({ id, idempotencyKey, resource: name, ...given }) {
-    const key = yield* keyOf(name, Option.getOrUndefined(id), Option.getOrUndefined(idempotencyKey))
+    const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
     const { get: read } = (yield* clientOf(["get"], given)).resource(name)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
-    yield* Output.shown(given.json, record, Output.linesOf(record))
+    yield* Output.shown(given.json, record)
   })
 ).pipe(
-  documented(
-    "Read one record",
-    [
-      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
-      ["practice-data get organization --json"],
-      ["practice-data get invoice-deletions --idempotency-key delivery-1"]
-    ],
-    "Read one record of the organization that the API key belongs to. Times are in UTC."
-  )
+  documented("Read one record of the organization that the API key belongs to. Times are in UTC.", [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
+    ["practice-data get organization --json"],
+    ["practice-data get invoice-deletions --idempotency-key delivery-1"]
+  ])
 )
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
@@ -76,26 +58,15 @@ const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>
   return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
 }
 
-const refuseName = (name: string, kind: string, word: string, known: ReadonlyArray<string>) =>
-  misused(["search"], `${name} has no ${kind} ${word}${didYouMean(word, known) || "."} There are ${known.join(", ")}.`)
-
-const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Record<string, string>>) {
+/** The filters with their types. The service refuses what is none of its filters, or has no such value. */
+const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
   const known = filterTypesOf(name)
-  const filters: Record<string, string | number | boolean> = {}
-  for (const [field, text] of Object.entries(given)) {
-    const types = known.get(field)
-    const refuse = (expected: string) => misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
-    if (types === undefined) return yield* refuseName(name, "filter", field, [...known.keys()])
-    if (types.includes("boolean")) {
-      if (text !== "true" && text !== "false") return yield* refuse("true or false")
-      filters[field] = text === "true"
-    } else if (types.includes("integer")) {
-      if (!/^-?\d{1,15}$/.test(text)) return yield* refuse("an integer")
-      filters[field] = Number(text)
-    } else filters[field] = text
-  }
-  return filters
-})
+  return Record.map(given, (text, field) => {
+    const types = known.get(field) ?? []
+    if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true"
+    return types.includes("integer") && /^-?\d{1,15}$/.test(text) ? Number(text) : text
+  })
+}
 
 /** Reads as many records as wanted, page after page. */
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
@@ -129,45 +100,35 @@ export const search = Command.make(
   },
   Effect.fn(function* (given) {
     if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
-    const filters = yield* filtersOf(given.resource, given.filter)
+    const filters = filtersOf(given.resource, given.filter)
     const found = (yield* clientOf(["search"], given)).resource(given.resource)
     const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
-    const width = yield* Output.width
     let hits = 0
-    let isFirst = true
-    const choose = Effect.fnUntraced(function* (record: AnyRecord) {
-      if (given.fields.length === 0) return record
-      const known = Object.keys(record)
-      // Objects of the payment processor differ.
-      const unknown = found.live === true ? undefined : given.fields.find((field) => !known.includes(field))
-      if (unknown !== undefined) return yield* refuseName(given.resource, "field", unknown, known)
-      return Object.fromEntries(given.fields.map((field) => [field, record[field]]))
-    })
-    const printTable = (rows: ReadonlyArray<AnyRecord>) => {
-      const lines = Output.lines(Output.columnsOf(Object.keys(rows[0] ?? {})), rows, width).slice(isFirst ? 0 : 1)
-      isFirst = false
-      return Output.print(lines)
-    }
+    const choose = (record: AnyRecord) =>
+      given.fields.length === 0
+        ? record
+        : Object.fromEntries(given.fields.map((field) => [field, record[field] ?? null]))
     const records = read(found, filters, limit + 1).pipe(
       Stream.filter(() => ++hits <= limit),
-      Stream.mapEffect(choose)
+      Stream.map(choose)
     )
     yield* given.json
       ? Stream.runForEach(records, Output.record)
-      : // Each is aligned by itself.
-        Stream.runForEach(Stream.grouped(records, 500), printTable)
+      : // A table for so many at once.
+        Stream.runForEach(Stream.grouped(records, 500), (rows) =>
+          Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
+        )
     if (hits === 0) yield* Output.note(`There are no ${given.resource} to show.`)
     if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
   })
 ).pipe(
   documented(
-    "Read the records of a resource",
+    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync.",
     [
       ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
       ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
       ["practice-data search consumption-logs --all --json > consumption-logs.ndjson"]
-    ],
-    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync."
+    ]
   )
 )
 

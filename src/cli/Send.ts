@@ -8,7 +8,6 @@ import { reasonOfFile } from "../process/Failure.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { taskLines } from "./Tasks.ts"
 import { documented, misused, Refused } from "./Usage.ts"
 
 const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
@@ -25,10 +24,10 @@ const readFile = (file: string) =>
   Effect.catchTags(Effect.flatMap(textOf(file), decode), {
     PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
     SchemaError: ({ issue }) => {
-      const [first] = issuesOf(issue).issues
-      const where = first?.path?.map(String).join(".") ?? ""
-      const reason = [where, first?.message ?? ""].filter((text) => text !== "").join(": ")
-      return new Refused({ message: `${file} is not what the intake takes. ${reason}` })
+      const reasons = issuesOf(issue).issues.map(
+        ({ message, path = [] }) => `${path.map(String).join(".")}: ${message}`
+      )
+      return new Refused({ message: `${file} is not what the intake takes. ${reasons.join("; ")}` })
     }
   })
 
@@ -92,24 +91,17 @@ export const send = Command.make(
     const receipt = yield* ask((signal) =>
       sender.send(delivery, { signal, idempotencyKey: Option.getOrUndefined(given.key) })
     )
-    const shown = Output.pairs([
-      ["Status", receipt.status],
-      ["Task", receipt.task_id],
-      ["Idempotency-Key", receipt.idempotency_key],
-      ["Scheduled for", `${Output.second(receipt.scheduled_for)} UTC`]
-    ])
-    if (client === undefined) return yield* Output.shown(given.json, receipt, shown)
-    if (!given.json) yield* Output.print(shown)
+    if (client === undefined) return yield* Output.shown(given.json, receipt)
+    if (!given.json) yield* Output.shown(false, receipt)
     yield* Output.note("Waiting until it has run ...")
     const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
-    const details = { ...task, id: task.task_id, organization_id: given.organization, last_error: null }
-    yield* Output.shown(given.json, task, ["", ...taskLines(details)])
+    yield* Output.shown(given.json, task)
     const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)
     if (invoices + lines === 0) return yield* new Refused({ message: "Nothing was deleted." })
   })
 ).pipe(
   documented(
-    "Send a delivery of invoice deletions",
+    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
     [
       ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
       [
@@ -117,7 +109,6 @@ export const send = Command.make(
         "Wait for the outcome"
       ],
       ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
-    ],
-    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted."
+    ]
   )
 )

@@ -1,5 +1,5 @@
 /** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record, Struct } from "effect"
 import { Command } from "effect/cli"
 import { Reactivity } from "effect/reactivity"
 import { resources } from "../api/records/index.ts"
@@ -26,14 +26,10 @@ export const serve = Command.make(
   })
 ).pipe(
   documented(
-    "Run the service",
-    [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
-    "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data."
+    "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data.",
+    [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]]
   )
 )
-
-const printNamed = (about: string, names: ReadonlyArray<string>) =>
-  names.length === 0 ? Effect.void : Output.print(`${about}: ${names.join(", ")}`)
 
 // Doing nothing is a success, so that every deployment may run it.
 export const migrate = Command.make(
@@ -45,17 +41,16 @@ export const migrate = Command.make(
     if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
     const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
     const { begun, waiting } = yield* beginAnew(databases[0])
-    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
+    const done = { applied, begun_anew: begun, waiting }
+    if (json) return yield* Output.record(done)
     yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-    yield* printNamed("Changes begin anew, and their readers start again", begun)
-    yield* printNamed("Changes cannot begin anew yet, and the service tries again", waiting)
+    const others = Record.filter(Struct.omit(done, ["applied"]), (names) => names.length > 0)
+    if (!Record.isEmptyRecord(others)) yield* Output.shown(false, others)
   }, Effect.provide(Operators.asTheyAre))
 ).pipe(
-  documented(
-    "Apply the migrations that are missing",
-    [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
-    "Apply the migrations that are missing, and begin the order of changes anew after a restore"
-  )
+  documented("Apply the migrations that are missing, and begin the order of changes anew after a restore", [
+    ["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]
+  ])
 )
 
 export const distribute = Command.make(
@@ -68,16 +63,8 @@ export const distribute = Command.make(
       "CannotDistribute",
       ({ message }) => new Refused({ message })
     )
-    const { copied, distributed, granted, refused } = done
-    if (json) yield* Output.record(done)
-    else {
-      yield* printNamed(`Distributed ${Output.counted(distributed.length, "table")} by organization`, distributed)
-      yield* printNamed(`Copied ${Output.counted(copied.length, "table")} to each server`, copied)
-      if (distributed.length + copied.length === 0) yield* Output.print("All tables are distributed")
-      for (const privileges of granted) yield* Output.print(`Granted ${privileges}`)
-      const set = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
-      yield* Output.print(`Sessions of this database have ${set.join(", ")}`)
-    }
+    const { distributed, refused } = done
+    yield* Output.shown(json, done, { ...done, settings })
     if (distributed.length > 0) {
       yield* Output.note(
         "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')"
@@ -92,9 +79,8 @@ export const distribute = Command.make(
   }, Effect.provide(Operators.tasks))
 ).pipe(
   documented(
-    "Distribute the tables over the servers of Citus",
-    [["practice-data distribute", "Spread a migrated database over its servers"]],
-    "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and set what its sessions need. Needs the extension, and a login that owns the tables and the database. Safe to run again: it does what is left."
+    "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and set what its sessions need. Needs the extension, and a login that owns the tables and the database. Safe to run again: it does what is left.",
+    [["practice-data distribute", "Spread a migrated database over its servers"]]
   )
 )
 
@@ -110,9 +96,8 @@ export const demo = Command.make(
   }, Effect.provide(Operators.tasks))
 ).pipe(
   documented(
-    "Load the demo data into an empty Postgres",
-    [["practice-data demo"]],
-    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service on it. Not for a database that anyone uses: the demo API keys are public. A database that has an organization is left as it is."
+    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service on it. Not for a database that anyone uses: the demo API keys are public. A database that has an organization is left as it is.",
+    [["practice-data demo"]]
   )
 )
 
@@ -143,8 +128,7 @@ export const doctor = Command.make(
 ).pipe(
   Command.provide(Layer.merge(HttpClient.layer, Reactivity.layer)),
   documented(
-    "Look for what is wrong, and say what to do",
-    [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
-    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed."
+    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed.",
+    [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]]
   )
 )

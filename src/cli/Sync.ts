@@ -56,11 +56,8 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
   if (given === "") return yield* refuse("The target has no path.")
   const path = yield* fromFolderOfUser(given)
   if (kind === "parquet") return ParquetTarget.make(path)
-  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
-  if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {
-    return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
-  }
-  if (kind === "" && /^[a-z][a-z\d+.-]+:/i.test(text)) {
+  if (kind === "sqlite") return SqliteTarget.make(path, text, softDelete)
+  if (kind === "" && /^[a-z][a-z\d+.-]+:|\.(db|sqlite3?)$/i.test(text)) {
     return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
   }
   return NdjsonTarget.make(path, compact)
@@ -120,7 +117,7 @@ export const sync = Command.make(
     yield* Sync.run({
       source,
       target: yield* targetOf(options.target, options),
-      report: reports[progress](wanted.map(({ resource }) => resource)),
+      report: reports[progress](),
       tables: wanted,
       watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
       allowNewUrl: options.allowNewUrl
@@ -128,7 +125,13 @@ export const sync = Command.make(
   }, Effect.scoped)
 ).pipe(
   documented(
-    "Keep a copy of the records in Postgres, SQLite or files",
+    `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
+
+The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
+
+You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
+
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
     [
       [
         "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db",
@@ -142,13 +145,6 @@ export const sync = Command.make(
         "practice-data sync ndjson:copy --resource charges --compact",
         "Only the charges, in a file with one line for each"
       ]
-    ],
-    `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
-
-The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
-
-You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
-
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`
+    ]
   )
 )

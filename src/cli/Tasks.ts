@@ -1,9 +1,8 @@
-/** `tasks`, and the text of a deletion task. */
-import { DateTime, Effect, Option, Record, Schema, Stdio } from "effect"
+/** `tasks`: deletion tasks. */
+import { DateTime, Effect, Option, Record, Schema, Stdio, Struct } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { type Outcome, State } from "../api/DeletionTasks.ts"
+import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
-import { maximumAttempts } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
@@ -14,52 +13,14 @@ const organization = Operators.ofOne("tasks")
 
 const { counted } = Output
 
-const names = { invoices: "invoice", invoice_lines: "line" } as const
-
-const deletedText = ({ invoices, invoice_lines, lines_of_invoices }: Outcome) => {
-  const ofInvoices = `${counted(invoices.deleted, "invoice")} with ${counted(lines_of_invoices, "line")}`
-  const ofLines = `${counted(invoice_lines.deleted, "line")} named by itself`
-  if (invoices.deleted === 0) return invoice_lines.deleted === 0 ? "nothing" : ofLines
-  return invoice_lines.deleted === 0 ? ofInvoices : `${ofInvoices}, ${ofLines}`
-}
-
-/** The outcome of a task in one line, or its last error. */
-const inBrief = ({ last_error, outcome }: Pick<Tasks.Task, "last_error" | "outcome">) => {
-  if (outcome === null) return last_error
-  const { notDeleted } = Tasks.totalsOf(outcome)
-  return `deleted ${deletedText(outcome)}${notDeleted === 0 ? "" : `; ${notDeleted} not`}`
-}
-
-const time = (text: string | null) => (text === null ? null : `${Output.second(text)} UTC`)
-
-export const taskLines = (task: Omit<Tasks.TaskDetails, "due_at" | "trace_parent">) => {
-  const { outcome } = task
-  const missed = outcome === null ? [] : Tasks.notDeleted(outcome)
-  return Output.pairs([
-    ["Task", task.id],
-    ["Organization", task.organization_id],
-    ["Idempotency-Key", task.idempotency_key],
-    ["State", task.state],
-    ["Names", `${counted(task.invoices_count, "invoice")} and ${counted(task.invoice_lines_count, "line")}`],
-    ["Received", time(task.received_at)],
-    ["Scheduled for", time(task.scheduled_for)],
-    ["Started", time(task.started_at)],
-    ["Finished", time(task.finished_at)],
-    ["Attempts", `${task.attempts} of ${maximumAttempts}`],
-    ["Last error", task.last_error],
-    ["Deleted", outcome === null ? null : deletedText(outcome)],
-    ["Not deleted", missed.map(({ count, items, reason }) => `${counted(count, names[items])}: ${reason}`)]
-  ])
-}
-
-const columns: Output.Columns<Tasks.Task> = {
-  TASK: "id",
-  STATE: "state",
-  ORGANIZATION: "organization_id",
-  "IDEMPOTENCY-KEY": "idempotency_key",
-  "SCHEDULED (UTC)": "scheduled_for",
-  ATTEMPTS: "attempts",
-  OUTCOME: inBrief
+/** A task with its outcome in one line, or its last error. */
+const inBrief = (task: Tasks.Task) => {
+  if (task.outcome === null) return { ...task, outcome: task.last_error }
+  const { invoices, lines, notDeleted } = Tasks.totalsOf(task.outcome)
+  return {
+    ...task,
+    outcome: `deleted ${counted(invoices, "invoice")} and ${counted(lines, "line")}; ${notDeleted} not`
+  }
 }
 
 const list = Command.make(
@@ -74,17 +35,18 @@ const list = Command.make(
     const state = Option.getOrUndefined(given.state)
     const owner = Option.getOrUndefined(given.organization)
     const none = `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
-    yield* Output.rows(yield* Tasks.list({ state, organization: owner }, limit), { columns, json, none })
+    const found = yield* Tasks.list({ state, organization: owner }, limit)
+    yield* Output.rows(json ? found : found.map(inBrief), {
+      fields: ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"],
+      json,
+      none
+    })
   })
 ).pipe(
-  documented(
-    "List deletion tasks",
-    [
-      ["practice-data tasks list --state dead", "See which deletions need a look"],
-      ["practice-data tasks list --organization org_1 --json | jq -r .id"]
-    ],
-    "List deletion tasks, the latest first"
-  )
+  documented("List deletion tasks, the latest first", [
+    ["practice-data tasks list --state dead", "See which deletions need a look"],
+    ["practice-data tasks list --organization org_1 --json | jq -r .id"]
+  ])
 )
 
 const identity = {
@@ -121,16 +83,15 @@ const show = Command.make(
     const { name, ...which } = yield* identityOf("show", given)
     const found = yield* Tasks.show(which)
     if (Option.isNone(found)) return yield* notFound(name)
-    yield* Output.shown(given.json, found.value, taskLines(found.value))
+    yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
   })
 ).pipe(
   documented(
-    "Show a deletion task and its outcome",
+    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it.",
     [
       ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
       ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
-    ],
-    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it."
+    ]
   )
 )
 
@@ -199,13 +160,12 @@ const replay = Command.make(
   })
 ).pipe(
   documented(
-    "Run dead deletion tasks again, at once and with all their attempts",
+    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
     [
       ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
       ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z"],
       ["practice-data tasks replay --organization org_1 --yes", "All of an organization, without asking"]
-    ],
-    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`
+    ]
   )
 )
 

@@ -1,9 +1,7 @@
 /** The help of commands, and their failures: exit code 1 where one refuses, and 2 where it is not understood. */
 import { Cause, Effect, Exit, Layer, Runtime, Schema } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
-import { invocation } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
-import { nearest } from "../process/Variable.ts"
 
 /** The command did nothing, or a retry would not help; the message is the reason. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
@@ -15,67 +13,24 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 
 export type Failed = Refused | Unavailable
 
-/** A command line of `practice-data` in this installation. npm prints lines of its own unless it is silent. */
-const asCalled = (line: string) => {
-  const called = invocation("")
-  const isRead = /[|>]|\$\(/.test(line)
-  return line.replace("practice-data ", isRead ? called.replace("npm run", "npm run --silent") : called)
-}
-
-/** The help of a command: a line, examples with a description or without, and a longer description. */
+/** The help of a command: a description, whose first sentence stands in lists, and examples with a comment or without. */
 export const documented =
-  (
-    short: string,
-    examples: ReadonlyArray<readonly [command: string, description?: string]>,
-    description: string = short
-  ) =>
+  (description: string, examples: ReadonlyArray<readonly [command: string, description?: string]>) =>
   <const Name extends string, Input, ContextInput, E, R>(command: Command.Command<Name, Input, ContextInput, E, R>) =>
     command.pipe(
       Command.withDescription(description),
-      Command.withShortDescription(short),
-      Command.withExamples(
-        examples.map(([line, about]) => ({
-          command: asCalled(line),
-          ...(about !== undefined && { description: about })
-        }))
-      )
+      Command.withShortDescription(description.replace(/([:;\n]|\.(\s|$)).*/s, "")),
+      Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about })))
     )
 
 // The presenter escapes its lines, and would escape colors.
 const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 
-/** Expectations of the library, in words for a user. */
-const expectations: ReadonlyArray<readonly [RegExp, string]> = [
-  [/^(Schema validation failed: )?Expected /, ""],
-  [/^a string representing a finite number$/, "an integer"],
-  [/^a valid UTC DateTime string$/, "a time such as 2026-11-23T09:30Z"],
-  [/^a value with a length of at least 1$/, "a text"],
-  [/^Invalid key=value format.*/, "name=value"]
-]
-
-/** A question for the nearest known word, if one is near. */
-export const didYouMean = (word: string, known: ReadonlyArray<string>) => {
-  const meant = nearest(word, known)
-  return meant === undefined ? "" : `. Did you mean ${meant}?`
-}
-
-/** Adds the nearest choice to the error of a word that is none of several. */
-const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
-  if (error._tag !== "InvalidValue") return error
-  const { kind, option, value } = error
-  let expected = expectations.reduce((text, [theirs, words]) => text.replace(theirs, words), error.expected)
-  if (/^("[^"]*"( \| )?)+$/.test(expected)) {
-    const choices = expected.slice(1, -1).split('" | "')
-    expected = `${choices.join(", ")}${didYouMean(value.toLowerCase().replaceAll("_", "-"), choices)}`
-  }
-  return new CliError.InvalidValue({ kind, option, value, expected })
-}
-
 const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
     yield* note([
-      ...formatErrors(event.errors.map(clarified)).trim().split("\n"),
+      ...formatErrors(event.errors).trim().split("\n"),
       "",
       `Usage: ${event.helpDoc.usage}`,
       `Run '${event.commandPath.join(" ")} --help' for more.`

@@ -9,9 +9,9 @@ import { type Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
-import type { PlatformError } from "effect/PlatformError"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
+import * as Folder from "../process/Folder.ts"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
@@ -170,20 +170,9 @@ const isAnswered = (socket: string) =>
     probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
   })
 
-/** Makes a folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
-const makeFolder = (folder: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const parent = (yield* Path.Path).dirname(folder)
-    if (parent !== folder && !(yield* fs.exists(parent))) yield* makeFolder(parent)
-    const make = (recursive: boolean) => fs.makeDirectory(folder, { recursive, mode: 0o700 })
-    yield* Effect.catchReason(make(false), "PlatformError", "AlreadyExists", () => make(true))
-  })
-
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* makeFolder(folder)
   const socket = path.join(folder, "lock.sock")
   const isShared = Buffer.byteLength(socket) <= longestPath
   if ((yield* FileLock.take(path.join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
@@ -210,6 +199,9 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     )
   }
   const folder = (yield* Path.Path).resolve(dataDir)
+  const unusableFolder = (cause: unknown) =>
+    failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause)
+  yield* Effect.try({ try: () => Folder.make(folder), catch: unusableFolder })
   // Each attempt that fails closes what it opened.
   const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
     openFolder(folder, asGuest).pipe(
@@ -228,8 +220,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     Effect.catchTags({
       UnknownError: ({ cause }) =>
         failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
-      PlatformError: (cause) =>
-        failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause),
+      PlatformError: unusableFolder,
       Taken: () =>
         failed(
           `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`

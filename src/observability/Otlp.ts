@@ -26,8 +26,21 @@ const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
   return value.arrayValue === undefined ? value : { arrayValue: { values: value.arrayValue.values.map(bounded) } }
 }
 
+/** Statuses of spans in the protocol. */
+const [unset, ok] = [0, 1] as const
+
 const serialization = Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
-  traces,
+  // Effect marks every span that did not fail as ok, which the conventions leave to people.
+  traces: ({ resourceSpans }: Parameters<typeof traces>[0]) =>
+    traces({
+      resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
+        ...source,
+        scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
+          ...scope,
+          spans: spans.map((span) => (span.status.code === ok ? { ...span, status: { code: unset } } : span))
+        }))
+      }))
+    }),
   metrics: (data: Parameters<typeof metrics>[0]) => {
     for (const { metrics: all } of data.resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics)) {
       for (const metric of all) metric.unit = unitOf(metric.name)

@@ -22,7 +22,14 @@ const atOnce = 4
 /** A piece has at most 64 KiB. A collector says a few words. */
 const mostPieces = 4
 
-const backoff = Schedule.jittered(Schedule.exponential("500 millis"))
+/** The protocol allows no retry after these statuses, unlike `retryTransient`. */
+const isFinal = (error: unknown) =>
+  HttpClientError.isHttpClientError(error) && [408, 500].includes(error.response?.status ?? 0)
+
+const backoff = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.while(({ input }) => !isFinal(input))
+)
 
 export interface Options {
   readonly url: Redacted.Redacted<URL>

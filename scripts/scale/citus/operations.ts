@@ -8,7 +8,6 @@ import { searchable } from "../../../src/api/records/index.ts"
 import { organization as organizations } from "../../../src/api/records/Organizations.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { State } from "../../../src/api/DeletionTasks.ts"
-import { noteIfUnknown } from "../../../src/cli/Operators.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
@@ -149,7 +148,6 @@ const others = (sql: Database) =>
     "commands: secrets create": [2, Commands.addSecret(actor, owner)],
     "commands: secrets revoke": [3, IntakeSecrets.revoke("x"), any],
     "commands: audit": [1, Commands.auditLog(10), any],
-    "commands: is an organization known": [1, noteIfUnknown(owner, "")],
     "metrics: counts of tasks": [1, Tasks.counts(sql), any],
     "doctor: late and dead tasks": [1, deletionsCheck(sql), any]
   })

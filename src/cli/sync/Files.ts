@@ -4,6 +4,7 @@ import { dirname } from "node:path"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
 import * as FileLock from "../../process/FileLock.ts"
+import * as Folder from "../../process/Folder.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
@@ -52,31 +53,25 @@ export const openSqlite = Effect.fnUntraced(function* (target: string, file: str
 })
 
 /** Takes a place for this process alone until the scope closes. */
-export const lock = Effect.fnUntraced(function* (place: Target.Place, file: string) {
+export const lock = Effect.fnUntraced(function* (name: string, file: string) {
   yield* refuseDangling(file)
-  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(place.name, cause))
-  if (!isTaken) return yield* Target.inUse(place)
+  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(name, cause))
+  if (!isTaken) return yield* Target.inUse(name)
 })
 
 /** Makes a folder if there is none. Refuses one that has files, unless one of them is of the copy. */
-export const takeFolder = Effect.fnUntraced(function* ({ elsewhere, name }: Target.Place, folder: string, own: string) {
+export const takeFolder = Effect.fnUntraced(function* (name: string, folder: string, own: string) {
   yield* refuseDangling(folder)
   const found = yield* attempt(name, () => {
-    fs.mkdirSync(folder, { recursive: true })
+    Folder.make(folder)
     return fs.readdirSync(folder)
   })
   const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
-  if (other !== undefined && !found.includes(own)) {
-    return yield* new Refused({
-      message: `The folder ${folder} has files that practice-data did not create, such as ${other}. Choose ${elsewhere}.`
-    })
-  }
+  if (other !== undefined && !found.includes(own)) return yield* Target.notOurs(`file ${other} in ${folder}`)
 })
 
-export const remove = (path: string) => fs.rmSync(path, { force: true })
-
 /** Opens a file or folder while work lasts. */
-export const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
+const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
   const handle = fs.openSync(path, flags)
   try {
     return work(handle)
@@ -85,31 +80,25 @@ export const using = <A>(path: string, flags: string, work: (handle: number) => 
   }
 }
 
-/** Writes at a position of a file, in the place of what follows. Returns the size of the file. */
-export const writeAt = (file: string, position: number, pieces: Iterable<string | Uint8Array>): number => {
-  fs.truncateSync(file, position)
-  return using(file, "a", (handle) => {
+/** Writes at a position of a file, in the place of what follows. Returns the size of the file, which is made if there is none. */
+export const writeAt = (file: string, position: number, pieces: Iterable<string>): number =>
+  using(file, "a", (handle) => {
+    fs.ftruncateSync(handle, position)
     for (const piece of pieces) fs.writeFileSync(handle, piece)
     fs.fsyncSync(handle)
     return fs.fstatSync(handle).size
   })
-}
 
-/** Puts a new file in the place of another. */
-export const replace = (from: string, to: string) => {
-  using(from, "r+", fs.fsyncSync)
-  fs.renameSync(from, to)
+/** Puts a new file, which is made at another path first, in the place of a file. */
+export const replace = (file: string, make: (next: string) => void) => {
+  const next = `${file}.next`
+  fs.rmSync(next, { force: true })
+  make(next)
+  using(next, "r+", fs.fsyncSync)
+  fs.renameSync(next, file)
   try {
-    using(dirname(to), "r", fs.fsyncSync)
+    using(dirname(file), "r", fs.fsyncSync)
   } catch {
     // Not every system can sync a folder: there, a rename lasts once the system has written it.
   }
-}
-
-/** Writes a file in the place of another. */
-export const write = (file: string, text: string) => {
-  const next = `${file}.next`
-  remove(next)
-  fs.writeFileSync(next, text, { flag: "wx" })
-  replace(next, file)
 }

@@ -1,17 +1,10 @@
-/**
- * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is
- * a SQLite file beside them. At the end of each round, the files of the resources that have changed are rewritten.
- */
-import { existsSync } from "node:fs"
-import { join, resolve } from "node:path"
+/** A copy in a folder of Parquet files, which are replaced: they cannot be changed in place. */
 import type { DatabaseSync, SQLOutputValue } from "node:sqlite"
-import { DateTime, Effect } from "effect"
+import { DateTime } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
-import * as Files from "./Files.ts"
+import * as FolderTarget from "./FolderTarget.ts"
 import { quoteName } from "./SqlCopy.ts"
-import * as Sqlite from "./SqliteTarget.ts"
 import type { Column, ColumnType, Table } from "./Table.ts"
-import * as Target from "./Target.ts"
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]["schema"][number]
 
@@ -62,7 +55,7 @@ const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown =
 /** The rows in memory at the same time, and in a row group. */
 const rowsAtOnce = 50_000
 
-const writeRows = (file: string, database: DatabaseSync, table: Table) => {
+const write = (file: string, database: DatabaseSync, table: Table) => {
   const { columns } = table
   const doubles = findDoubles(database, table)
   const fields = columns.flatMap((column) => elementsOf(column, doubles?.[column.name] === 1))
@@ -87,48 +80,5 @@ const writeRows = (file: string, database: DatabaseSync, table: Table) => {
 }
 
 /** The target of a folder, which is made if there is none. */
-export const make = (given: string): Target.Target => {
-  const folder = resolve(given)
-  const place: Target.Place = { name: `parquet:${given}`, elsewhere: "another folder" }
-  const { name } = place
-  const storeName = `${Files.ownPrefix}.db`
-  const store = join(folder, storeName)
-  const copyTarget = Sqlite.make(store, place)
-  const attempt = <A>(work: () => A) => Files.attempt(name, work)
-
-  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.takeFolder(place, folder, storeName)
-    const copy = yield* copyTarget.open(opening)
-    const database = yield* Files.openSqlite(name, store)
-    // The version of a table of which its file was written, with that of the types. The column was for a cursor once.
-    yield* attempt(() =>
-      database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
-    )
-    const stateOf = database.prepare(
-      `select version || ', types 2' as version, files.resource as written, cursor
-       from _practice_data_sync_resources left join _practice_data_sync_files files using (resource) where resource = ?`
-    )
-    const record = database.prepare("insert or replace into _practice_data_sync_files values (?, ?)")
-
-    const writeFile = Effect.fnUntraced(function* (table: Table) {
-      const file = join(folder, `${table.name}.parquet`)
-      const next = `${file}.next`
-      const { cursor, version = "", written } = (yield* attempt(() => stateOf.get(table.resource))) ?? {}
-      const exists = existsSync(file)
-      if (exists && written === null) return yield* Target.notOurs(`file ${file}`, place)
-      if (exists && cursor === version) return
-      yield* attempt(() => {
-        Files.remove(next)
-        writeRows(next, database, table)
-        // The file is known as ours before it exists.
-        record.run(table.resource, null)
-        Files.replace(next, file)
-        record.run(table.resource, version)
-      })
-    })
-
-    return { ...copy, finish: Effect.forEach(opening.tables, writeFile, { discard: true }) }
-  })
-
-  return { name, open }
-}
+export const make = (given: string) =>
+  FolderTarget.make(given, { kind: "parquet", tableOf: (table) => table, rowOf: (record) => record, write })

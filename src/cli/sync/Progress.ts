@@ -1,5 +1,5 @@
 /** Reports of a running sync: lines for a person, lines of JSON for a program, or warnings only. */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect, Number } from "effect"
 import { note, print } from "../../process/Printed.ts"
 import type { Change } from "./Target.ts"
 
@@ -9,14 +9,17 @@ type Said =
   /** A sentence for the user. */
   | { readonly event: "note"; readonly message: string }
 
+/** The copy has all changes that the service has shown, but for those of so many seconds behind an open transaction. */
+interface InStep {
+  readonly seconds: number
+  readonly lag: number
+}
+
 export type Event =
   | Said
-  /** A round begins. */
-  | { readonly event: "started" }
   /** A page was applied. */
   | { readonly event: "applied"; readonly changes: ReadonlyArray<Change> }
-  /** The copy has all changes that the service has shown. */
-  | { readonly event: "in_step"; readonly lag: number }
+  | (InStep & { readonly event: "in_step" })
 
 export type Report = (event: Event) => Effect.Effect<void>
 
@@ -28,64 +31,51 @@ interface Changes {
 type Line =
   | Said
   | (Changes & { readonly event: "applied"; readonly resource: string })
-  | (Changes & { readonly event: "in_step"; resource: string; seconds: number; lag: number })
-  | (Changes & { readonly event: "done"; readonly seconds: number })
+  | (Changes & InStep & { readonly event: "in_step"; readonly resource: string })
+  | (Changes & InStep & { readonly event: "done" })
 
-/** Milliseconds between two lines about pages of a resource. */
+/** Milliseconds between two lines about pages. */
 const interval = 1000
 
 /** The lines of events, from counts of the changes of resources since the copy was last in step. */
-const makeLines = (resources: ReadonlyArray<string>) => {
-  let counts = new Map<string, { records: number; removed: number; notedAt: number }>()
-  let since: number | undefined
+const makeLines = () => {
+  let counts = new Map<string, Changes>()
+  let notedAt: number | undefined
   let isFirst = true
-
-  const started = (now: number): ReadonlyArray<Line> => {
-    if (since !== undefined) return []
-    since = now
-    counts = new Map(resources.map((resource) => [resource, { records: 0, removed: 0, notedAt: now }]))
-    return []
-  }
 
   const applied = (changes: ReadonlyArray<Change>, now: number): ReadonlyArray<Line> => {
     for (const change of changes) {
-      const count = counts.get(change.resource)
-      if (count !== undefined && "record" in change) count.records += 1
-      if (count !== undefined && "removed" in change) count.removed += 1
+      const { records, removed } = counts.get(change.resource) ?? { records: 0, removed: 0 }
+      const added = {
+        records: records + ("record" in change ? 1 : 0),
+        removed: removed + ("removed" in change ? 1 : 0)
+      }
+      counts.set(change.resource, added)
     }
-    return [...new Set(changes.map(({ resource }) => resource))].flatMap((resource) => {
-      const count = counts.get(resource)
-      if (count === undefined || now - count.notedAt < interval) return []
-      count.notedAt = now
-      return [{ event: "applied", resource, records: count.records, removed: count.removed }]
-    })
+    notedAt ??= now
+    if (now - notedAt < interval) return []
+    notedAt = now
+    const touched = new Set(changes.map(({ resource }) => resource))
+    return [...counts].flatMap(([resource, count]) =>
+      touched.has(resource) ? [{ event: "applied", resource, ...count }] : []
+    )
   }
 
-  const inStep = (lag: number, now: number): ReadonlyArray<Line> => {
-    const seconds = (now - (since ?? now)) / 1000
-    const total = { records: 0, removed: 0 }
-    const lines = [...counts].flatMap(([resource, { records, removed }]): ReadonlyArray<Line> => {
-      total.records += records
-      total.removed += removed
-      const isShown = isFirst || records + removed > 0
-      return isShown ? [{ event: "in_step", resource, records, removed, seconds, lag }] : []
-    })
-    since = undefined
+  const inStep = ({ lag, seconds }: InStep): ReadonlyArray<Line> => {
+    const changed = [...counts].filter(([, { records, removed }]) => records + removed > 0)
+    notedAt = undefined
+    counts = new Map()
+    if (changed.length === 0 && !isFirst) return []
     isFirst = false
-    return lines.length === 0 ? [] : [...lines, { event: "done", ...total, seconds }]
+    const records = Number.sumAll(changed.map(([, count]) => count.records))
+    const removed = Number.sumAll(changed.map(([, count]) => count.removed))
+    const lines = changed.map(([resource, count]): Line => ({ event: "in_step", resource, ...count, seconds, lag }))
+    return [...lines, { event: "done", records, removed, seconds, lag }]
   }
 
   return (event: Event, now: number): ReadonlyArray<Line> => {
-    switch (event.event) {
-      case "started":
-        return started(now)
-      case "applied":
-        return applied(event.changes, now)
-      case "in_step":
-        return inStep(event.lag, now)
-      default:
-        return [event]
-    }
+    if (event.event === "applied") return applied(event.changes, now)
+    return event.event === "in_step" ? inStep(event) : [event]
   }
 }
 
@@ -94,35 +84,34 @@ const number = new Intl.NumberFormat("en")
 const textOf = ({ records, removed }: Changes) =>
   `${number.format(records)} record${records === 1 ? "" : "s"}${removed === 0 ? "" : `, ${number.format(removed)} removed`}`
 
-/** A line for a person; none for a resource without changes. */
-const sentenceOf = (line: Line): ReadonlyArray<string> => {
-  if (line.event === "opened") return [`${line.organization} at ${line.url}, to ${line.target}`]
-  if (line.event === "note") return [line.message]
-  const isNew = line.records + line.removed > 0
-  if (line.event === "done") {
-    return [`In step: ${isNew ? textOf(line) : "nothing new"}, after ${line.seconds.toFixed(1)} s.`]
-  }
-  return isNew ? [`${line.resource}: ${textOf(line)}${line.event === "applied" ? " so far" : ""}`] : []
+/** The sentence of a line for a person. */
+const sentenceOf = (line: Line): string => {
+  if (line.event === "opened") return `${line.organization} at ${line.url}, to ${line.target}`
+  if (line.event === "note") return line.message
+  if (line.event !== "done") return `${line.resource}: ${textOf(line)}${line.event === "applied" ? " so far" : ""}`
+  const news = line.records + line.removed > 0 ? textOf(line) : "nothing new"
+  // Some transaction is always open on a busy server.
+  const held =
+    line.lag > 5 ? ` The last ${line.lag} s are held back by a transaction that is open in the service's database.` : ""
+  return `In step: ${news}, after ${line.seconds.toFixed(1)} s.${held}`
 }
 
-const reporter =
-  (textsOf: (line: Line, now: number) => ReadonlyArray<string>) =>
-  (resources: ReadonlyArray<string>): Report => {
-    const linesOf = makeLines(resources)
-    return (event) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const texts = linesOf(event, now).flatMap((line) => textsOf(line, now))
-        return texts.length === 0 ? Effect.void : print(texts)
-      })
-  }
+const reporter = (shown: (line: Line, now: number) => string) => (): Report => {
+  const linesOf = makeLines()
+  return (event) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const texts = linesOf(event, now).map((line) => shown(line, now))
+      return texts.length === 0 ? Effect.void : print(texts)
+    })
+}
 
 /** For a person. */
 export const text = reporter(sentenceOf)
 
 /** For a program. */
-export const json = reporter((line, now) => [
+export const json = reporter((line, now) =>
   JSON.stringify({ at: DateTime.formatIso(DateTime.makeUnsafe(now)), ...line })
-])
+)
 
 /** Warnings only, on standard error. */
 export const quiet = (): Report => (event) => (event.event === "note" ? note(event.message) : Effect.void)

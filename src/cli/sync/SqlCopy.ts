@@ -11,32 +11,26 @@ import * as Target from "./Target.ts"
 type Row = Readonly<Record<string, unknown>>
 
 /** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
-export interface Dialect extends Target.Place {
+export interface Dialect {
+  /** The name of the target in messages. */
+  readonly name: string
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
-  /** Begins a transaction. A crash of the database may undo one that only stages changes, as a whole. */
-  readonly begin: (isStaging: boolean) => Effect.Effect<unknown, Failed>
-  readonly run: (statement: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, Failed>
+  /** The statement that begins a transaction. */
+  readonly begin: string
+  /** The beginning of the statement that empties a table. */
+  readonly empty: string
+  readonly run: (
+    statement: string,
+    params?: ReadonlyArray<string | number>
+  ) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  /** Appends rows of the API's values to a table. */
-  readonly append: (
-    table: string,
-    columns: ReadonlyArray<Column>,
-    rows: ReadonlyArray<Row>
-  ) => Effect.Effect<unknown, Failed>
-  /**
-   * Makes a table of the copy of one that has a staged record for each id, and no removal, without writing the rows again.
-   * Returns false if it has others, or cannot.
-   *
-   * @param isSoft true if the table marks removed rows
-   */
-  readonly adopt: (staged: string, table: string, isSoft: boolean, now: string) => Effect.Effect<boolean, Failed>
-  /** Empties tables that had the changes of many pages. */
-  readonly truncate: (tables: ReadonlyArray<string>) => Effect.Effect<unknown, Failed>
+  /** The query of the columns of a table from `$1`, a JSON array of rows with the API's values. */
+  readonly rowsOf: (table: string, columns: ReadonlyArray<Column>) => string
   /** Marks rows as removed in place of deleting them. */
   readonly softDelete: boolean
 }
@@ -53,41 +47,42 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 export const namesOf = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
-const Mark = Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
-
 /** The committed state of the copy, and that of the pages staged after it. */
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
 type Progress = typeof Progress.Type
 
-const beginning = '{"resources":[]}'
+/** The row of the copy itself: its format and origin, and its progress. */
+const Mark = Schema.Struct({
+  format: Schema.Int,
+  organization: Schema.String,
+  url: Schema.String,
+  // A copy of the first format, which is refused, has none.
+  progress: Schema.NullOr(Progress)
+})
 
 const decodeMark = Schema.decodeUnknownEffect(Mark)
-const decodeProgress = Schema.decodeUnknownEffect(Progress)
 const encodeProgress = Schema.encodeEffect(Progress)
 
 /** The row of a staged change. */
-const rowOf = (change: Target.Change): Row => {
+const stagedRow = (change: Target.Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
 }
 
+const stagedRows = (changes: ReadonlyArray<Target.Change>) => JSON.stringify(changes.map(stagedRow))
+
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { columnsOf, elsewhere, name: databaseName, quote, run, softDelete } = dialect
+  const { columnsOf, name: databaseName, quote, run, softDelete } = dialect
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
-  const transaction = <A>(work: Effect.Effect<A, Failed>, isStaging: boolean) =>
+  const transaction = <A>(work: Effect.Effect<A, Failed>) =>
     Effect.acquireUseRelease(
-      dialect.begin(isStaging),
+      run(dialect.begin),
       () => work,
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
-
-  const damaged = () =>
-    new Refused({
-      message: `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
-    })
 
   /** Makes a table, or adds the columns that it lacks. Returns the names of those that it had. */
   const ensure = Effect.fnUntraced(function* (table: string, columns: Readonly<Record<string, string>>) {
@@ -99,34 +94,24 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return had
   })
 
+  /** Makes the mark of the copy, or checks it. Returns the progress. */
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
     const text = "text not null"
-    const had = yield* ensure(markTable, {
-      format: "integer not null",
-      organization: text,
-      url: text,
-      progress: "text"
-    })
-    const version = "integer not null default 0"
-    yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant, version })
+    const columns = { format: "integer not null", organization: text, url: text, progress: "text" }
+    const had = yield* ensure(markTable, columns)
+    yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
     if (had.size === 0) {
-      const values = [Target.formatVersion, organization, url, beginning]
-      yield* run(`insert into ${mark} values ($1, $2, $3, $4)`, values)
+      const values = [organization, url, '{"resources":[]}']
+      yield* run(`insert into ${mark} values (${Target.formatVersion}, $1, $2, $3)`, values)
     }
-    const [row] = yield* run(`select format, organization, url from ${mark}`)
-    const found = yield* Effect.mapError(decodeMark(row), damaged)
-    yield* Target.checkMark(dialect, found, options)
+    const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
+    const damaged = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose another target.`
+    const found = yield* Effect.mapError(decodeMark(row), () => new Refused({ message: damaged }))
+    yield* Target.checkMark(databaseName, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
-    if (found.format === Target.formatVersion) return
-    // Each resource had a cursor: everything is loaded again, over the rows.
-    yield* run(`update ${mark} set format = ${Target.formatVersion}, progress = '${beginning}'`)
-    yield* run(`drop table ${quote("_practice_data_sync_seen")}`)
-    for (const column of ["cursor", "is_reload"]) yield* run(`alter table ${resources} drop column ${column}`)
+    return found.progress ?? { resources: [] }
   })
-
-  /** The resources whose tables mark removed rows, or have rows that an earlier run has marked. */
-  const marking = new Set<string>()
 
   /** The resources whose tables are made when their first round ends. */
   const unmade = new Set<string>()
@@ -138,7 +123,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     ensure(table.name, {
       ...typesOf(table),
       id: "text primary key",
-      ...(softDelete && { _removed_at: instant }),
+      _removed_at: instant,
       _synced_at: instant
     })
 
@@ -159,16 +144,15 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const { columns, name, resource } = table
     const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
     const isMade = (yield* columnsOf(name)).length > 0
-    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
+    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`)
     const had = isMade ? yield* ensureTable(table) : undefined
     const hadStaged = yield* ensureStaged(table)
-    if (softDelete || had?.has("_removed_at") === true) marking.add(resource)
     if (!isMade) unmade.add(resource)
     const isGone = isLoaded && !isMade
     if (isGone || !isOurs) {
       yield* run(
         `insert into ${resources} (resource) values ($1)
-         on conflict (resource) do update set in_step_at = null, version = ${resources}.version + 1`,
+         on conflict (resource) do update set in_step_at = null`,
         [resource]
       )
       yield* run(`delete from ${quote(stagedTable(table))}`)
@@ -187,9 +171,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   })
 
   const opened = Effect.gen(function* () {
-    yield* takeMark
-    const [row] = yield* run(`select progress from ${mark}`)
-    const found = yield* Effect.mapError(decodeProgress(row?.["progress"]), damaged)
+    const found = yield* takeMark
     const changed = new Set<string>()
     for (const table of options.tables) {
       if (!(yield* readyTable(table, found.resources.includes(table.resource)))) changed.add(table.resource)
@@ -201,7 +183,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const { staged } = found
     return yield* advance(found, { ...without(found), ...(staged && { staged: without(staged) }) })
   })
-  let progress = yield* transaction(opened, false)
+  let progress = yield* transaction(opened)
 
   const present = Effect.gen(function* () {
     const made = options.tables.filter(({ resource }) => !unmade.has(resource))
@@ -217,47 +199,30 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
-    const count = run(`update ${resources} set version = version + 1 where resource = $1`, [table.resource])
-    if (unmade.has(table.resource)) {
-      if (yield* dialect.adopt(stagedTable(table), table.name, softDelete, now)) {
-        yield* ensureStaged(table)
-        return yield* count
-      }
-      yield* ensureTable(table)
-    }
-    const [row] = yield* run(
-      `select count(*) as changes, count(id) - count(distinct id) as superseded,
-         coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`
-    )
-    const [changes = 0, superseded, reset = 0] = [row?.["changes"], row?.["superseded"], row?.["reset"]].map(Number)
-    if (changes === 0) return []
-    const latest =
-      superseded === 0
-        ? `${staged} where _position > ${reset} and`
-        : `${staged} join (select max(_position) as _position from ${staged}
-             where _position > ${reset} group by id) latest using (_position) where`
-    const isEmpty = (yield* run(`select 1 as one from ${copied} limit 1`)).length === 0
+    if (unmade.has(table.resource)) yield* ensureTable(table)
+    const [row] = yield* run(`select coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`)
+    const reset = Number(row?.["reset"])
+    const latest = `${staged} where _position in
+      (select max(_position) from ${staged} where _position > ${reset} group by id) and`
     const gone =
       reset > 0
         ? `select id from ${copied} except select id from ${latest} not _removed`
         : `select id from ${latest} _removed`
-    if (!isEmpty && softDelete) {
+    if (softDelete) {
       yield* run(
         `update ${copied} set _removed_at = cast($1 as ${instant}), _synced_at = cast($2 as ${instant})
          where _removed_at is null and id in (${gone})`,
         [now, now]
       )
-    } else if (!isEmpty) yield* run(`delete from ${copied} where id in (${gone})`)
+    } else yield* run(`delete from ${copied} where id in (${gone})`)
     const names = namesOf(table.columns)
-    const replaced = [...table.columns.slice(1).map(({ name }) => quoteName(name)), "_synced_at"]
-    const sets = replaced.map((name) => `${name} = excluded.${name}`)
-    if (marking.has(table.resource)) sets.push("_removed_at = null")
+    const replaced = [...table.columns.slice(1).map(({ name }) => quoteName(name)), "_synced_at", "_removed_at"]
     yield* run(
       `insert into ${copied} (${names}, _synced_at) select ${names}, cast($1 as ${instant}) from ${latest} not _removed
-       ${isEmpty ? "" : `on conflict (id) do update set ${sets.join(", ")}`}`,
+       on conflict (id) do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(", ")}`,
       [now]
     )
-    return yield* count
+    yield* run(`${dialect.empty} ${staged}`)
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
@@ -268,20 +233,13 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const next = yield* advance(progress, isLast ? state : { ...committed, staged: state })
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
-      const given = changes.get(table.resource) ?? []
-      // A reset of a table that is not made yet takes effect at once.
-      const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
-      if (from > 0) yield* run(`delete from ${quote(stagedTable(table))}`)
-      const rows = given.slice(from).map(rowOf)
-      if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
+      const [name, columns] = [stagedTable(table), [...table.columns, isRemoved]]
+      const rows = stagedRows(changes.get(table.resource) ?? [])
+      yield* run(`insert into ${quote(name)} (${namesOf(columns)}) ${dialect.rowsOf(name, columns)}`, [rows])
     }
     if (!isLast) return next
     const now = yield* DateTime.now
-    const moved = staged === undefined ? touched : options.tables
-    for (const table of moved) yield* merge(table, DateTime.formatIso(now))
-    const tables = moved.map((table) => quote(stagedTable(table)))
-    if (staged !== undefined) yield* dialect.truncate(tables)
-    else for (const table of tables) yield* run(`delete from ${table}`)
+    for (const table of staged === undefined ? touched : options.tables) yield* merge(table, DateTime.formatIso(now))
     if (!page.has_more) {
       const inStep = wanted.map((resource) => `'${resource}'`).join(", ")
       const at = Target.inStepAt(page, now)
@@ -293,7 +251,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const copy: Target.Copy = {
     state: orGone(Effect.map(present, () => progress.staged ?? progress)),
     apply: (page, wanted) =>
-      Effect.map(orGone(transaction(apply(page, wanted), !Target.endsRound(page))), (next) => {
+      Effect.map(orGone(transaction(apply(page, wanted))), (next) => {
         if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
         progress = next
       }),

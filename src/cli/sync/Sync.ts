@@ -23,48 +23,27 @@ export interface Options {
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
 
-/** In seconds. Some transaction is always open on a busy server. */
-const shortestLag = 5
-
 /** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
 const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: boolean) => {
   let since: number | undefined
-  let pause = Duration.seconds(1)
   return {
     /** Records that a page was applied. */
     end: Effect.suspend(() => {
       if (since === undefined) return Effect.void
       since = undefined
-      pause = Duration.seconds(1)
       return note("It works again.")
     }),
     /** Waits until the next attempt. Fails once the outage has lasted too long. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
       const now = yield* Clock.currentTimeMillis
-      if (!isWatching && now - (since ?? now) > patience) return yield* error
       if (since === undefined) yield* note(`${error.message}. Trying again.`)
       since ??= now
-      yield* Effect.sleep(pause)
-      pause = Duration.min(Duration.times(pause, 2), Duration.seconds(15))
+      const elapsed = now - since
+      if (!isWatching && elapsed > patience) return yield* error
+      // It doubles each time.
+      yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
     })
   }
-}
-
-/** Notes once for each resource the fields of its records that are not copied. */
-const makeFieldCheck = (tables: ReadonlyArray<Table>, note: (message: string) => Effect.Effect<void>) => {
-  const unchecked = new Map(tables.map((table) => [table.resource, table]))
-  return Effect.fnUntraced(function* ({ body }: Page) {
-    for (const change of body) {
-      const table = unchecked.get(change.resource)
-      if (table === undefined || !("record" in change)) continue
-      unchecked.delete(change.resource)
-      const unknown = Object.keys(change.record).filter((field) => !table.columns.some(({ name }) => name === field))
-      if (unknown.length === 0) continue
-      yield* note(
-        `Records of ${change.resource} have fields that this version of practice-data does not know: ${unknown.join(", ")}. A newer version copies them.`
-      )
-    }
-  })
 }
 
 /**
@@ -76,7 +55,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const asked = tables.map(({ resource }) => resource)
   const note = (message: string) => report({ event: "note", message })
   const outage = makeOutage(note, watch !== undefined)
-  const checkFields = makeFieldCheck(tables, note)
 
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
@@ -90,7 +68,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     })
     const receive = (resources: ReadonlyArray<string>) =>
       Effect.fnUntraced(function* (page: Page) {
-        yield* checkFields(page)
         yield* keep(page, resources)
         yield* outage.end
         yield* report({ event: "applied", changes: page.body })
@@ -117,19 +94,9 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     return last
   })
 
-  let isLagNoted = false
   const round = Effect.fnUntraced(function* (copy: Copy) {
-    yield* report({ event: "started" })
-    const { is_consistent, lag } = yield* readRound(copy)
-    yield* Effect.uninterruptible(copy.finish)
-    yield* report({ event: "in_step", lag })
-    const isBehind = !is_consistent && lag > shortestLag
-    if (isBehind && !isLagNoted) {
-      yield* note(
-        `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They arrive once it ends.`
-      )
-    }
-    isLagNoted = isBehind
+    const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
+    yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
   })
 
   let hasBegun = false

@@ -55,21 +55,14 @@ export interface OpenOptions {
   readonly tables: ReadonlyArray<Table>
 }
 
-/** The names of a target in messages. */
-export interface Place {
-  /** Without any secret. */
-  readonly name: string
-  /** Another place for the copy: `another schema with --schema NAME`. */
-  readonly elsewhere: string
-}
-
 export interface Target {
+  /** The name in messages, without any secret. */
   readonly name: string
   /** Takes the target for this process alone until the scope closes, and makes or checks what the copy needs. */
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
 
-/** The version of what targets keep beside the records. In the first one, each resource had a cursor. */
+/** The version of what targets keep beside the records. */
 export const formatVersion = 2
 
 /** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
@@ -89,29 +82,31 @@ export const resets = (resources: ReadonlyArray<string>): Page => ({
 })
 
 /** The refusal of a target that another process has taken. */
-export const inUse = ({ elsewhere, name }: Place) =>
-  new Refused({ message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.` })
+export const inUse = (name: string) =>
+  new Refused({
+    message: `Another process keeps the copy in ${name} in step. Stop it first, or choose another target.`
+  })
 
 /** The refusal of a file or table that stands where the copy would be. */
-export const notOurs = (thing: string, { elsewhere }: Place) =>
-  new Refused({ message: `There is a ${thing} that practice-data did not create. Choose ${elsewhere}.` })
+export const notOurs = (thing: string) =>
+  new Refused({ message: `There is a ${thing} that practice-data did not create. Choose another target.` })
 
 /** Checks the origin that a target has recorded for its copy. */
 export const checkMark = (
-  { elsewhere, name }: Place,
+  name: string,
   { format, organization, url }: Origin & { readonly format: number },
   { allowNewUrl, origin }: OpenOptions
 ) => {
   const refuse = (reason: string) =>
-    Effect.fail(new Refused({ message: `The copy in ${name} ${reason} choose ${elsewhere}.` }))
-  if (format > formatVersion) return refuse("was made by a newer version of practice-data. Use that version, or")
+    Effect.fail(new Refused({ message: `The copy in ${name} ${reason}, or choose another target.` }))
+  if (format !== formatVersion) return refuse("was made by another version of practice-data. Use that version")
   if (organization !== origin.organization) {
     return refuse(
-      `is of the organization ${organization}, and the API key is of ${origin.organization}. Use a key of ${organization}, or`
+      `is of the organization ${organization}, and the API key is of ${origin.organization}. Use a key of ${organization}`
     )
   }
   if (url === origin.url || allowNewUrl) return Effect.void
   return refuse(
-    `is of the service at ${url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url. Otherwise`
+    `is of the service at ${url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url`
   )
 }

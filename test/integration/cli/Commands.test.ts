@@ -34,17 +34,12 @@ const refuses = (...command: ReadonlyArray<string>) => Effect.map(cli(...command
 
 const unknownTask = "00000000-0000-5000-8000-000000000000"
 
-/** Commands on what does not exist. */
-const ofNothing = [
+/** Commands that need a migrated database. */
+const ofDatabases = [
   "keys revoke nope",
   "secrets revoke nope",
   `tasks show ${unknownTask}`,
-  `tasks replay ${unknownTask}`
-]
-
-/** Commands that need a migrated database. */
-const ofDatabases = [
-  ...ofNothing,
+  `tasks replay ${unknownTask}`,
   "keys list",
   "secrets list",
   "tasks list",
@@ -58,29 +53,17 @@ const ofDatabases = [
 const wrong = [
   ["tasks show task_1", "UUID"],
   ["tasks list --limit 0", "between 1 and 10000"],
-  ["tasks list --limit many", "Expected: an integer"],
-  ["tasks list --state lost", "scheduled"],
-  ["secrets add", "organization"],
-  ["keys destroy", "destroy"],
   ["tasks show", "Give either a task-id"],
   ["tasks replay --idempotency-key k", "--organization"],
   ["tasks replay", "Give either a task-id"],
   [`tasks replay ${unknownTask} --reason r`, "Give either a task-id"],
-  ["tasks replay --since soon", "Expected: a time such as"],
-  ["search chrges", "Did you mean charges?"],
-  ["search charges --filter statos=open", "Did you mean status?"],
-  ["search charges --filter status", "Expected: name=value"],
+  ["tasks replay --since soon", 'Invalid value for flag --since: "soon"'],
+  ["search charges --filter status", "key=value"],
   ["search charges --limit 3 --all", "either --limit or --all"],
-  ["search invoices --filter include_deleted=maybe", "true or false"],
-  ["search psp-charges --filter created_gte=soon", "an integer"],
-  ["get organization --api-key k org_a", "takes no id"],
-  ["get charges --api-key k", "Give the id"],
-  ["get charges c --idempotency-key k", "is for invoice-deletions"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],
-  ["send --organization org_a --invoice i --secret whsec_s3cr*t", "The signing secret must be whsec_ and base64"],
-  ["sync copy.db --api-key k", "sqlite:copy.db"],
-  ["openapi v2", "v1"]
+  ["send --organization org_a --invoice i --secret whsec_s3cr*t", "secret must be whsec_ and base64"],
+  ["sync copy.db --api-key k", "sqlite:FILE"]
 ] as const
 
 // These claim whatever is due.
@@ -101,26 +84,20 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect.each(ofNothing)("refuses `%s`, and names it on standard error", (command) =>
-    Effect.gen(function* () {
-      const args = command.split(" ")
-      assert.include(yield* refuses(...args), args.at(-1) ?? "")
-    })
-  )
-
   it.effect("`tasks show` prints a task and its outcome, by its id or the Idempotency-Key of its delivery", () =>
     Effect.gen(function* () {
       const { completed } = yield* Tasks
       const shown = yield* succeeds("tasks", "show", completed)
-      assert.match(shown, /^State +completed$/m)
-      assert.match(shown, /^Deleted +nothing$/m)
-      assert.match(shown, /^Not deleted +1 invoice: the organization has no such invoice\n +1 line: .+ no such line$/m)
-      assert.match(shown, /^Received +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
+      assert.match(shown, /^state +completed$/m)
+      assert.match(shown, /^outcome\.invoices\.deleted +0$/m)
+      assert.match(shown, /^outcome\.invoices\.not_found +1$/m)
+      assert.match(shown, /^received_at +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m)
+      assert.notInclude(shown, "payload")
       const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key"]
       assert.strictEqual(yield* succeeds(...byKey, "completed"), shown)
       assert.include(yield* refuses(...byKey, "nope"), "nope")
-      const task = yield* show({ id: completed, organization: undefined })
       const asJson = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
+      const task = yield* show({ id: completed, organization: undefined })
       assert.deepStrictEqual<unknown>(asJson, Option.getOrUndefined(task))
       const ofAnother = yield* refuses("tasks", "show", completed, "--organization", "org_b")
       assert.strictEqual(ofAnother, `There is no task ${completed} of org_b.`)
@@ -138,6 +115,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only a dead task can be replayed.`)
+      assert.include(yield* refuses("tasks", "replay", unknownTask), `There is no task ${unknownTask}.`)
     }).pipe(inTurn)
   )
 
@@ -176,7 +154,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       create: ["keys", "create", "--name", "Warehouse sync"],
       kind: "key",
       words: "The key is shown once, and stored nowhere.",
-      row: (id: string, key: string) => `${id}  org_made +${key.slice(0, 13)}…  Warehouse sync .+ -  +-`,
+      row: (id: string, key: string) => `${id}  org_made +${key.slice(0, 13)}  Warehouse sync .+ -  +-`,
       left: ""
     },
     {
@@ -192,18 +170,13 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const [group = ""] = create
         const made = yield* makes(...create, "--organization", "org_made")
         assert.include(made.words, words)
-        assert.include(made.words, "There is no organization org_made in the table organizations yet.")
-        assert.include(made.words, "organizations create org_made --name NAME")
         const listed = yield* succeeds(group, "list", "--organization", "org_made")
-        assert.match(listed, new RegExp(`^ID .+\n${row(made.id, made.secret)}\n$`))
+        assert.match(listed, new RegExp(`^id .+\n${row(made.id, made.secret)}\n$`))
         assert.notInclude(listed, made.secret)
         assert.strictEqual(yield* succeeds(group, "revoke", made.id), `Revoked ${made.id}${left}\n`)
         const again = yield* refuses(group, "revoke", made.id)
         assert.strictEqual(again, `There is no ${kind} ${made.id} that could be revoked.`)
 
-        const known = "org_known"
-        yield* cli("organizations", "create", known, "--name", "Known")
-        assert.notInclude((yield* makes(...create, "--organization", known)).words, "no organization")
         const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
         const object = yield* parse(stdout)
         assert.strictEqual(object["organization_id"], "org_json")
@@ -216,13 +189,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     it.effect.each(["", " ", " org_a", "org_a\n", "org\0a", "o".repeat(129), "\ud800"])(
       `makes no ${kind} for an organization that cannot exist: %j`,
       (organization) =>
-        Effect.gen(function* () {
-          const { sql } = yield* TestDatabase
-          const { code, stderr } = yield* cli(...create, "--organization", organization)
+        Effect.map(cli(...create, "--organization", organization), ({ code, stderr }) => {
           assert.strictEqual(code, 2)
           assert.include(stderr, "the id of an organization")
-          const table = kind === "key" ? "api_keys" : "intake_secrets"
-          assert.lengthOf(yield* sql`select from ${sql(table)} where not organization_id ~ '^org_'`, 0)
         })
     )
   }

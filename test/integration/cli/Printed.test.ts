@@ -93,16 +93,24 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     })
   )
 
-  it.effect("a search prints the chosen fields, and refuses one that records do not have", () =>
+  it.effect("a search prints the chosen fields, and nothing for one that records do not have", () =>
     Effect.gen(function* () {
       const reply = { status: 200, body: json({ body: [{ id: "a", status: "open", total: 1 }] }) }
       const search = (...options: ReadonlyArray<string>) => says(reply, "search", "charges", "--fields", ...options)
       assert.strictEqual((yield* search("status,id")).stdout, "status  id\nopen    a\n")
       assert.strictEqual((yield* search("status,id", "--json")).stdout, '{"status":"open","id":"a"}\n')
-      const { code, stderr } = yield* search("id,statos")
-      assert.strictEqual(code, 2)
-      assert.include(stderr, "charges has no field statos. Did you mean status? There are id, status, total.")
+      assert.strictEqual((yield* search("id,statos")).stdout, "id  statos\na   -\n")
     })
+  )
+
+  it.effect.each([
+    [501, 1],
+    [500, 75]
+  ] as const)("a sync of a service that responds with %i ends with %i", ([status, code]) =>
+    Effect.gen(function* () {
+      const target = `ndjson:${yield* temporaryFolder}`
+      assert.strictEqual((yield* says({ status, body: json({ detail: "no" }) }, "sync", target)).code, code)
+    }).pipe(Effect.scoped)
   )
 
   for (const { often, options } of tries({ few: 10, many: 40 })) {

@@ -67,7 +67,7 @@ layer(traced(), live)("a trace", (it) => {
         ]),
         [
           ["SPAN_KIND_CLIENT", reads?.spanId, 429, undefined, "RateLimited", "STATUS_CODE_ERROR"],
-          ["SPAN_KIND_CLIENT", reads?.spanId, 200, 1, undefined, "STATUS_CODE_OK"]
+          ["SPAN_KIND_CLIENT", reads?.spanId, 200, 1, undefined, "STATUS_CODE_UNSET"]
         ]
       )
       assert.deepStrictEqual(

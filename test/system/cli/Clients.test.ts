@@ -57,6 +57,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
 
   it.effect.each([
     ["get charges charge_harbor_0001", /^404 /],
+    ["get charges", /^400 .+id is required/],
     ["get charges charge_oakridge_0001 --api-key pda_wrong", /^401 /],
     ["search charges -f updated_at_since=soon", /updated_at_since: /],
     ["send --organization org_oakridge --file /nowhere", /^\/nowhere cannot be read/]
@@ -76,7 +77,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       const [receipt] = yield* records(...sending, "--key", "by-command")
       const counts = { invoices_count: 1, invoice_lines_count: 1 }
       assert.deepInclude(receipt, { status: "scheduled", idempotency_key: "by-command", ...counts })
-      assert.match(yield* printed(...sending, "--key", "by-command"), /^Status +duplicate$/m)
+      assert.match(yield* printed(...sending, "--key", "by-command"), /^status +duplicate$/m)
       const task = yield* printed("get", "invoice-deletions", "--idempotency-key", "by-command")
       assert.match(task, /^state +scheduled$/m)
       writeFileSync(file, `{"invoices":[{"invoice":"1"}]}`)

@@ -52,12 +52,12 @@ describe("Commands on the embedded database", () => {
         assert.match((yield* runWith(variables, sending)).stderr, /^401 /)
         const signed = { ...variables, PRACTICE_DATA_SIGNING_SECRET: secret }
         const sent = yield* runWith(signed, [...sending, "--key", "k1"])
-        assert.match(succeeded(sent), /^Deleted +1 invoice with 3 lines$/m)
+        assert.match(succeeded(sent), /^outcome\.lines_of_invoices +3$/m)
         const nothing = yield* runWith(signed, [...sending.slice(0, 3), "--invoice", "unknown", "--wait"])
         assert.strictEqual(nothing.code, 1)
         assert.match(nothing.stderr, /Nothing was deleted\.\n$/)
         const shown = yield* command("tasks", "show", "--organization", "org_oakridge", "--idempotency-key", "k1")
-        assert.match(succeeded(shown), /^State +completed$/m)
+        assert.match(succeeded(shown), /^state +completed$/m)
       }).pipe(Effect.scoped),
     slowly
   )

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Table from "../../../src/cli/Output.ts"
 
-const columns: Table.Columns<{ readonly name: string; readonly note: string | null }> = { NAME: "name", NOTE: "note" }
+const fields = ["name", "note"]
 
 it("A table is aligned, also where characters are wide, and has a dash for nothing", () => {
   const rows = [
@@ -10,26 +10,25 @@ it("A table is aligned, also where characters are wide, and has a dash for nothi
     { name: "ファイル", note: null },
     { name: "longest name", note: "z" }
   ]
-  assert.deepStrictEqual(Table.lines(columns, rows), [
-    "NAME          NOTE",
+  assert.deepStrictEqual(Table.lines(fields, rows), [
+    "name          note",
     "a             first",
     "ファイル      -",
     "longest name  z"
   ])
 })
 
-it("A line of a table is cut to the width of the terminal", () => {
-  assert.deepStrictEqual(Table.lines(columns, [{ name: "ファイル", note: "1234567890" }], 14), [
-    "NAME      NOTE",
-    "ファイル  123…"
-  ])
+it("A cell of a table is cut", () => {
+  const [, line] = Table.lines(fields, [{ name: "n", note: "é".repeat(201) }])
+  assert.strictEqual(line, `n     ${"é".repeat(199)}…`)
 })
 
 it("Text from elsewhere stays in its line and is no command to the terminal", () => {
-  const [, line] = Table.lines(columns, [{ name: "\u001b[31mred\u001b[0m", note: "one\ntwo\ud800" }])
+  const [, line] = Table.lines(fields, [{ name: "\u001b[31mred\u001b[0m", note: "one\ntwo\ud800" }])
   assert.strictEqual(line, String.raw`\u001b[31mred\u001b[0m  one\ntwo\ud800`)
 })
 
 it("A time is shown to the second", () => {
-  assert.strictEqual(Table.second("2026-01-31T09:30:00.123Z"), "2026-01-31 09:30:00")
+  const [, line] = Table.lines(fields, [{ name: "2026-01-31T09:30:00.123Z", note: "2026-01-31" }])
+  assert.strictEqual(line, "2026-01-31 09:30:00  2026-01-31")
 })

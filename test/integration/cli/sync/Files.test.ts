@@ -1,13 +1,28 @@
 /** The places that a copy in files accepts, and a full disk. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import * as Files from "../../../../src/cli/sync/Files.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
+import type { Change } from "../../../../src/cli/sync/Target.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import * as Readers from "./readers.ts"
-import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
+import { charge, gone, origin, page, syncWith, tableOf } from "./fixture.ts"
+
+const charges = { resources: ["charges"] }
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 
@@ -36,54 +51,93 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const copy = join(folder, "copy")
-    yield* open(`ndjson:${copy}`)
-    symlinkSync(join(folder, "elsewhere"), join(copy, "_practice_data_sync.json.next"))
-    yield* open(`ndjson:${copy}`)
+    mkdirSync(copy)
+    for (const name of ["_practice_data_sync.json.next", "charges.ndjson.next"]) {
+      symlinkSync(join(folder, "elsewhere"), join(copy, name))
+    }
+    writeFileSync(join(copy, "_practice_data_sync.db"), "")
+    yield* syncWith(yield* targetAt(copy), () => page(1, [charge("a", "1")]), charges)
     assert.deepStrictEqual(readdirSync(folder), ["copy"])
   }).pipe(Effect.scoped)
 )
 
+it.effect.each(["ndjson", "parquet", "sqlite"])("%s: a place below which nothing can be made is an error", (kind) =>
+  Effect.gen(function* () {
+    const { message } = yield* Effect.flip(open(`${kind}:/proc/practice-data/copy`))
+    assert.include(message, `${kind}:/proc/practice-data/copy cannot be used`)
+  })
+)
+
+const textsOf = (changes: ReadonlyArray<string>) => changes.map((line) => JSON.parse(line).record?.status ?? line)
+
+it.effect("a file of NDJSON gets a line for each change, and with --compact has one for each record", () =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    const sync = (at: number, changes: ReadonlyArray<Change>, compact = false) =>
+      Effect.gen(function* () {
+        const target = yield* targetOf(folder, { schema: Option.none(), compact, softDelete: false })
+        yield* syncWith(target, () => page(at, changes), charges)
+        return textsOf(readFileSync(join(folder, "charges.ndjson"), "utf8").trimEnd().split("\n"))
+      })
+    assert.deepStrictEqual(yield* sync(1, [charge("a", "1"), charge("b", "1")]), ["1", "1"])
+    const appended = ["1", "1", '{"op":"remove","id":"b"}', "2"]
+    assert.deepStrictEqual(yield* sync(2, [charge("a", "2"), gone("b")]), appended)
+    assert.deepStrictEqual(yield* sync(3, [charge("c", "3")]), [...appended, "3"])
+    assert.deepStrictEqual(yield* sync(4, [], true), ["2", "3"])
+    assert.deepStrictEqual(yield* sync(5, [charge("c", "5")], true), ["2", "5"])
+  }).pipe(Effect.scoped)
+)
+
 it.effect.each([
-  ["is cut back to what its state says", "charges.ndjson", (text: string) => `${text}half a li`, undefined],
-  ["is refused if it lacks bytes", "charges.ndjson", () => "", "has 0 bytes, and had"],
-  ["is refused without a readable state", "_practice_data_sync.json", () => "{}", "is damaged"]
-] as const)("a copy in NDJSON %s", ([, name, change, refusal]) =>
+  ["has half a line of a run that was killed", (file: string) => appendFileSync(file, "half a li")],
+  ["lacks bytes", (file: string) => truncateSync(file, 9)],
+  ["was removed", (file: string) => rmSync(file)],
+  [
+    "was being replaced when a run was killed",
+    (file: string, database: DatabaseSync) => {
+      writeFileSync(file, "x".repeat(10_000))
+      database.exec("update _practice_data_sync_files set cursor = null")
+    }
+  ]
+] as const)("a file of NDJSON that %s has the whole copy after the next run", ([, damage]) =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
     const target = yield* targetAt(folder)
-    yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
-    const file = join(folder, name)
-    const before = readFileSync(file, "utf8")
-    writeFileSync(file, change(before))
-    if (refusal === undefined) {
-      yield* open(folder)
-      assert.strictEqual(readFileSync(file, "utf8"), before)
-    } else {
-      const { _tag, message } = yield* Effect.flip(open(folder))
-      assert.strictEqual(_tag, "Refused")
-      assert.include(message, refusal)
+    yield* syncWith(target, () => page(1, [charge("a", "1"), charge("b", "1")]), charges)
+    for (const [at, changes, ids] of [
+      [2, [], "a,b"],
+      [3, [gone("a"), charge("c", "2")], "b,c"]
+    ] as const) {
+      const database = new DatabaseSync(join(folder, "_practice_data_sync.db"))
+      damage(join(folder, "charges.ndjson"), database)
+      database.close()
+      yield* syncWith(target, () => page(at, changes), charges)
+      assert.strictEqual([...Readers.inFolder(folder, "charges").keys()].join(), ids)
+      const { size } = statSync(join(folder, "charges.ndjson"))
+      assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, size)
     }
   }).pipe(Effect.scoped)
 )
 
-/** A state as a kill leaves it: before the first file is in it, or before a compacted file is in place. */
-const cutShort = (text: string, compacted: number) => {
-  const { resources, ...state } = JSON.parse(text)
-  const charges = { ...resources.charges, compacted }
-  return JSON.stringify({ ...state, resources: compacted === 0 ? {} : { charges } })
-}
-
-it.effect("a copy in NDJSON that was killed between a file and its state is resumed", () =>
+it.effect("the size that is noted has all of a file that was replaced by a run that did not end", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const [state, file] = [join(folder, "_practice_data_sync.json"), join(folder, "charges.ndjson")]
-    yield* open(folder)
-    for (const compacted of ["", '{"op":"remove","id":"a"}\n']) {
-      writeFileSync(`${file}.compacting`, compacted)
-      writeFileSync(state, cutShort(readFileSync(state, "utf8"), compacted.length))
-      yield* open(folder)
-      assert.strictEqual(readFileSync(file, "utf8"), compacted)
+    const target = yield* targetOf(folder, { schema: Option.none(), compact: true, softDelete: false })
+    yield* syncWith(target, () => page(1, [charge("b", "1"), charge("c", "1")]), charges)
+    writeFileSync(join(folder, "charge_refunds.ndjson"), "")
+    for (const [at, changes, ids] of [
+      [2, [charge("a", "2")], "a,b,c"],
+      [3, [gone("a"), gone("b")], "c"]
+    ] as const) {
+      assert.include((yield* Effect.flip(syncWith(target, () => page(at, changes)))).message, "charge_refunds.ndjson")
+      assert.strictEqual([...Readers.inFolder(folder, "charges").keys()].join(), ids)
     }
+    // What stands there cannot be replaced, and is longer than what would be.
+    const file = join(folder, "charges.ndjson")
+    rmSync(file)
+    for (let name = 0; name < 200; name++) mkdirSync(join(file, `${name}`), { recursive: true })
+    yield* Effect.flip(syncWith(target, () => page(4, [charge("c", "4")]), charges))
+    assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, statSync(file).size)
   }).pipe(Effect.scoped)
 )
 

@@ -1,5 +1,5 @@
 /** The rules of every kind of target, by runs of the sync over scripts of the service's feed. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema } from "effect"
 import { paymentIntents } from "../../../../src/api/records/PaymentIntents.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
@@ -23,14 +23,10 @@ const all = ["charges", "charge-refunds"]
 const timeOf = (text: unknown) => DateTime.makeUnsafe(String(text)).epochMilliseconds
 const nothing: Script = (at) => page(at)
 
-layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
-  it.effect("have a column for each field of the contract's records, by its name and in its order", () =>
-    Effect.sync(() => {
-      assert.deepStrictEqual(
-        Object.fromEntries(tables.map(({ columns, resource }) => [resource, columns.map(({ name }) => name)])),
-        Object.fromEntries(contract.map(({ fields, name }) => [name, Object.keys(fields)]))
-      )
-    })
+test("tables have a column for each field of the contract's records, by its name and in its order", () => {
+  assert.deepStrictEqual(
+    Object.fromEntries(tables.map(({ columns, resource }) => [resource, columns.map(({ name }) => name)])),
+    Object.fromEntries(contract.map(({ fields, name }) => [name, Object.keys(fields)]))
   )
 })
 
@@ -116,26 +112,7 @@ for (const { kind, make } of stands) {
         assert.deepStrictEqual(yield* statuses, { a: "2", c: "2" })
         assert.deepStrictEqual(yield* ids, [])
         assert.deepStrictEqual(asked, [1, 2, 3, 3])
-        // Lines of NDJSON are appended as they come.
-        if (kind !== "NDJSON") for (const found of seen) assert.deepStrictEqual(found, before)
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("has the last change of each record that changes or is removed during its first load", () =>
-      Effect.gen(function* () {
-        const { ids, run, statuses } = yield* stand
-        let isCut = true
-        const script: Script = (at) => {
-          if (at === 0) return page(1, [charge("a", "1"), refund("r"), refund("s")], more)
-          if (isCut) return refused
-          return page(2, [gone("unknown"), refund("r"), gone("s", "charge-refunds")])
-        }
-        assert.strictEqual(yield* Effect.flip(run(script)), refused)
-        isCut = false
-        yield* run(script)
-        yield* run(() => page(3, [charge("a", "2"), refund("t")]))
-        assert.deepStrictEqual(yield* statuses, { a: "2" })
-        assert.deepStrictEqual(yield* ids, ["r", "t"])
+        for (const found of seen) assert.deepStrictEqual(found, before)
       }).pipe(Effect.scoped)
     )
 
@@ -222,25 +199,6 @@ for (const { kind, make } of stands) {
         })
         assert.deepStrictEqual(asked, [["charge-refunds"], all])
         assert.deepStrictEqual(yield* statuses, { b: "2" })
-        assert.deepStrictEqual(yield* ids, ["s"])
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("is taken over from the format with a cursor for each resource, and keeps its rows meanwhile", () =>
-      Effect.gen(function* () {
-        const { age, ids, run, statuses } = yield* stand
-        yield* run(() => page(9, [charge("a", "1"), charge("b", "1"), refund("r")]))
-        yield* age
-        const script: Script = (at) =>
-          at === 0
-            ? page(1, [charge("a", "2"), refund("s")], more)
-            : Effect.gen(function* () {
-                assert.includeMembers(Object.keys(yield* statuses), ["a", "b"])
-                assert.include(yield* ids, "r")
-                return page(2, [charge("c", "2")])
-              })
-        yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { a: "2", c: "2" })
         assert.deepStrictEqual(yield* ids, ["s"])
       }).pipe(Effect.scoped)
     )

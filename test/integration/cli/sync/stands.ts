@@ -1,5 +1,5 @@
 /** A target of each kind, empty and of the test's own, with a reader of the copy in it. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Redacted, type Scope } from "effect"
@@ -24,8 +24,6 @@ export interface Stand {
   readonly occupy: Effect.Effect<void>
   /** Removes the copy of charges. */
   readonly drop: Effect.Effect<void>
-  /** Turns the copy into one of the first format, which had a cursor for each resource. */
-  readonly age: Effect.Effect<void>
   /** The tables of the copy, if its readers query it. */
   readonly tables?: {
     readonly softDeleting: Target
@@ -33,18 +31,6 @@ export interface Stand {
     readonly run: Run
   }
 }
-
-const ageTables = [
-  "create table @_practice_data_sync_seen (resource text not null, id text not null, primary key (resource, id))",
-  "update @_practice_data_sync set format = 1",
-  "alter table @_practice_data_sync drop column progress",
-  "alter table @_practice_data_sync_resources drop column version",
-  "alter table @_practice_data_sync_resources add column cursor text",
-  "alter table @_practice_data_sync_resources add column is_reload integer not null default 0",
-  "alter table @charges drop column _synced_at",
-  "drop table @_practice_data_sync_staged_charges",
-  "drop table @_practice_data_sync_staged_charge_refunds"
-]
 
 const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], run: Run): Stand => ({
   target,
@@ -56,7 +42,6 @@ const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], ru
     ),
   occupy: Effect.asVoid(run("create table @charges (id text)")),
   drop: Effect.asVoid(run("drop table @charges")),
-  age: Effect.forEach(ageTables, run, { discard: true }),
   tables: { softDeleting, run }
 })
 
@@ -85,52 +70,41 @@ const runIn =
 
 const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   const file = join(folder, "copy.db")
-  const place = { name: "sqlite:copy.db", elsewhere: "another file" }
   return inSql(
-    SqliteTarget.make(file, place),
-    SqliteTarget.make(file, place, true),
+    SqliteTarget.make(file, "sqlite:copy.db"),
+    SqliteTarget.make(file, "sqlite:copy.db", true),
     (name) => Effect.sync(() => Readers.inSqlite(file, name)),
     runIn(file)
   )
 })
 
-/** Makes a folder that has a file of somebody else. */
-const occupy = (folder: string, file: string) =>
-  Effect.sync(() => {
-    mkdirSync(folder)
-    writeFileSync(join(folder, file), "")
+const inFolder = (
+  extension: string,
+  make: (folder: string) => Target,
+  rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>
+) =>
+  Effect.map(temporaryFolder, (parent): Stand => {
+    const folder = join(parent, "copy")
+    const target = make(folder)
+    const run = runIn(join(folder, "_practice_data_sync.db"))
+    const { tables: _, ...stand } = inSql(target, target, (resource) => rowsOf(folder, resource), run)
+    const occupy = Effect.sync(() => {
+      mkdirSync(folder)
+      writeFileSync(join(folder, `charges.${extension}`), "")
+    })
+    return { ...stand, occupy }
   })
 
-const ageFile = (file: string) => {
-  const { state, ...found } = JSON.parse(readFileSync(file, "utf8"))
-  for (const resource of state.resources) found.resources[resource].cursor = "old"
-  writeFileSync(file, JSON.stringify({ ...found, format: 1 }))
-}
+const ndjson = (compact: boolean) =>
+  inFolder(
+    "ndjson",
+    (folder) => NdjsonTarget.make(folder, compact),
+    (folder, resource) => Effect.sync(() => Readers.inFolder(folder, resource))
+  )
 
-const ndjson = Effect.map(temporaryFolder, (parent): Stand => {
-  const folder = join(parent, "copy")
-  return {
-    target: NdjsonTarget.make(folder, true),
-    rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
-    inStepAt: (resource) => Effect.sync(() => Readers.stateIn(folder).resources[resource].in_step_at),
-    occupy: occupy(folder, "charges.ndjson"),
-    drop: Effect.sync(() => rmSync(join(folder, "charges.ndjson"))),
-    age: Effect.sync(() => ageFile(join(folder, "_practice_data_sync.json")))
-  }
-})
-
-const parquet = Effect.map(temporaryFolder, (parent): Stand => {
-  const folder = join(parent, "copy")
-  const run = runIn(join(folder, "_practice_data_sync.db"))
-  const target = ParquetTarget.make(folder)
-  const rowsOf = (name: string) => Effect.promise(() => Readers.inParquet(folder, name))
-  const { age, tables: _, ...stand } = inSql(target, target, rowsOf, run)
-  return {
-    ...stand,
-    occupy: occupy(folder, "charges.parquet"),
-    age: Effect.andThen(age, run("update _practice_data_sync_files set cursor = 'old'"))
-  }
-})
+const parquet = inFolder("parquet", ParquetTarget.make, (folder, resource) =>
+  Effect.promise(() => Readers.inParquet(folder, resource))
+)
 
 /** The kinds of target. */
 export const stands: ReadonlyArray<{
@@ -139,6 +113,7 @@ export const stands: ReadonlyArray<{
 }> = [
   { kind: "Postgres", make: postgres },
   { kind: "SQLite", make: sqlite },
-  { kind: "NDJSON", make: ndjson },
+  { kind: "NDJSON", make: ndjson(false) },
+  { kind: "NDJSON, compact", make: ndjson(true) },
   { kind: "Parquet", make: parquet }
 ]

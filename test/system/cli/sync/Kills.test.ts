@@ -122,13 +122,11 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         const file = join(folder, "copy.db")
         const targets = [
           {
-            flags: [],
             target: warehouse.url,
             look: Effect.orElseSucceed(warehouse.sql.unsafe<Found[number]>(atRound("strpos")), (): Found => []),
             read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name)
           },
           {
-            flags: [],
             target: `sqlite:${file}`,
             look: Effect.orElseSucceed(
               Effect.try((): Found => Readers.query(file, atRound("instr"))),
@@ -137,7 +135,6 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
             read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
           },
           {
-            flags: ["--compact"],
             target: `ndjson:${join(folder, "copy")}`,
             look: Effect.sync((): Found => []),
             read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
@@ -175,7 +172,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         ).pipe(Effect.forkScoped)
         yield* Effect.forEach(
           targets,
-          ({ flags, target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1", ...flags]),
+          ({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]),
           { concurrency: "unbounded" }
         )
         isOver = true

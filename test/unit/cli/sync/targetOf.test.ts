@@ -38,7 +38,7 @@ it.effect.each([
 )
 
 it.effect.each([
-  ["copy.sqlite3", undefined, false, "write sqlite:copy.sqlite3"],
+  ["copy.sqlite3", undefined, false, "must be postgres://"],
   ["mysql://me:s3cret@db/x", undefined, false, "must be postgres://"],
   ["postgres://me:s3cret@:x/warehouse", undefined, false, "is not a URL"],
   ["sqlite:", undefined, false, "no path"],
