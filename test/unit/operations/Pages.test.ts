@@ -160,7 +160,9 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const text = yield* shows(`${path}?reason=total`, ["<strong>2</strong>", "dead deletions match"])
       // The tasks that die after the confirmation was shown are left alone.
       assert.match(text, /action="[^"]*reason=total[^"]*before=\d{4}-/)
-      assert.strictEqual((yield* ask(`${path}?since=soon`)).status, 422)
+      // Postgres reads neither of the last two.
+      for (const since of ["soon", "%2B010000-01-01T00:00Z", "0000-01-01T00:00Z"])
+        assert.strictEqual((yield* ask(`${path}?since=${since}`)).status, 422)
       assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
       const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=dead"])
