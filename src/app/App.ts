@@ -214,6 +214,7 @@ const single = (settings: Settings, references: Context.Context<never>) => {
     Layer.provide([served, recent])
   )
   const shared = Processes.isChild ? Processes.childListener : {}
+  // The operators' listener opens before the service listens, and closes after it.
   const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(Layer.provide([observer, watched]))
   const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
     Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])

@@ -66,7 +66,7 @@ figcaption { display: flex; flex-wrap: wrap; justify-content: space-between }
 .amber { color: var(--amber) }
 .red { color: var(--red) }
 .legend li::before { content: "■ " }
-.plot { position: relative; margin: .6rem 0 0 3.6rem }
+.plot { position: relative; margin: .6rem 0 .8rem 4.6rem }
 .plot svg { display: block; width: 100%; height: 9rem }
 .axis { position: absolute; right: calc(100% + .4rem); top: -.6rem; bottom: -.6rem; white-space: nowrap }
 .axis { text-align: right; display: flex; flex-direction: column; justify-content: space-between }

@@ -68,7 +68,7 @@ const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
   const needed = settings.roles.filter((role) => isServer && (isMain || role === "data-api"))
   return {
     ...(isServer && { "The server": DatabaseChecks.server(subject), "Its connections": DatabaseChecks.room(subject) }),
-    "Its migrations": MigrationsCheck.check(sql, needed),
+    "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
     "Its replication": DatabaseChecks.replication(subject)

@@ -55,11 +55,24 @@ const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   )
 })
 
-/** @param needed the roles of the processes that use the database */
-export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, needed: ReadonlyArray<Role>) {
+/** The part of a catalog that a login needs to look API keys up. */
+const ofKeys = (catalog: Catalog.Catalog): Catalog.Catalog => ({
+  ...catalog,
+  privileges: catalog.privileges.filter(({ object }) => /api_key|\.migrations$|^schema /.test(object))
+})
+
+/**
+ * @param needed the roles of the processes that use the database
+ * @param isOfKeys true if they only look API keys up there
+ */
+export const check = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  needed: ReadonlyArray<Role>,
+  isOfKeys = false
+) {
   const catalog = yield* Catalog.read(sql)
   const expected = yield* migratedIn(catalog.schema)
-  const roles = RolesCheck.check(sql, catalog, expected, needed)
+  const roles = RolesCheck.check(sql, catalog, isOfKeys ? ofKeys(expected) : expected, needed)
   // To a login that may not use the schema, its tables look as if they were missing.
   if (catalog.isClosed) return yield* roles
   // The check of the roles names the privilege that is lacking.

@@ -2,7 +2,7 @@
  * `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key; and
  * `/ops/deletions/replay`: replays the dead ones that have an organization, a reason or a time in common.
  */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect, Option } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import { longestReason, mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
@@ -62,8 +62,10 @@ const refused = (message: string) => new Problem({ status: 422, message })
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>
-  Effect.fromOption(DateTime.make(text), () => refused(`${text} is not a time such as 2026-11-23T09:30Z.`)).pipe(
-    Effect.map(DateTime.formatIso)
+  Effect.fromOption(
+    // Postgres reads no year 0, and none with a sign, as those beyond 9999 have.
+    Option.filter(Option.map(DateTime.make(text), DateTime.formatIso), (iso) => /^(?!0000)\d/.test(iso)),
+    () => refused(`${text} is not a time such as 2026-11-23T09:30Z.`)
   )
 
 /** The dead tasks that the parameters describe. */

@@ -43,9 +43,6 @@ const lastId = Number.parseInt(last, 10)
 
 // An object of the operator's own schema takes the place of the system's.
 const shadowed = "-c search_path=public,pg_catalog"
-const clockAhead = (by: string) =>
-  `create function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() + interval '${by}'`
-const dropClock = "drop function public.clock_timestamp"
 
 type Broken = readonly [
   fault: string,
@@ -88,16 +85,9 @@ const broken: ReadonlyArray<Broken> = [
   ],
   [
     "a clock that is behind",
-    clockAhead("-10 s"),
-    dropClock,
+    "create function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() - interval '10 s'",
+    "drop function public.clock_timestamp",
     [["warn", /^Its clock is (9\.9|10\.0|10\.1) s behind this machine's/]],
-    shadowed
-  ],
-  [
-    "a clock that is far ahead",
-    clockAhead("2 h"),
-    dropClock,
-    [["fail", /^Its clock is .+ s ahead of this machine's/]],
     shadowed
   ]
 ]
@@ -164,14 +154,19 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
           has(yield* of(url), "fail", "permission denied for database")
         })
       )
-      const ofKeys = yield* examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url })
-      const failed = ofKeys.filter(
-        (finding) => finding.area === "CREDENTIALS_DATABASE_URL" && finding.status === "fail"
+      const ofKeys = Effect.map(
+        examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }),
+        (findings) => findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
       )
+      const failed = (yield* ofKeys).filter(({ status }) => status === "fail")
       assert.deepStrictEqual(
         failed.map((finding) => finding.advice),
         [advice]
       )
+      const { sql } = yield* TestDatabase
+      yield* sql.unsafe(`grant select on api_keys to ${name}`)
+      yield* sql.unsafe(`grant execute on function touch_api_key to ${name}`)
+      isFine(yield* ofKeys)
     })
   )
 

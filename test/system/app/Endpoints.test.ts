@@ -1,23 +1,15 @@
 /**
- * Every endpoint of the started program: no organization sees a byte of another's; whatever is sent, it answers as
- * documented, and answers the next request. The rules of requests are tested in this process, in `unit/api` and `unit/http`.
+ * Every endpoint of the started program: whatever is sent, it answers as documented and with nothing of another
+ * organization, and answers the next request. The rules of requests are tested in this process, in `unit/api` and
+ * `unit/http`; what each filter finds in each organization, over Postgres, in `integration/records`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, Effect, Schema } from "effect"
 import { integer, oneOf } from "../../support/arbitraries.ts"
-import {
-  type Answer,
-  type Client,
-  type Headers,
-  headersOf,
-  json,
-  type Organization,
-  parse
-} from "../../support/Client.ts"
-import { type Endpoint, endpoints, everything, searchable } from "../../support/contract/Contract.ts"
+import { type Headers, headersOf, json, parse } from "../../support/Client.ts"
+import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { options, Service } from "../../support/Service.ts"
 import { tries } from "../../support/tries.ts"
-import type { Filter, Resource } from "../../support/contract/Resource.ts"
 
 const literal = (...values: ReadonlyArray<string>) => Arbitrary.schema(Schema.Literals(values))
 
@@ -113,64 +105,7 @@ const documented = [
   [200, /^\{"(body|data|id)":/]
 ] as const
 
-type Record = Readonly<{ [field: string]: unknown }>
-
-const decodePage = Schema.decodeUnknownEffect(
-  Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) })),
-  { onExcessProperty: "error" }
-)
-
-const search = (client: Client, resource: Resource, request: object, organization?: Organization) =>
-  Effect.gen(function* () {
-    const answer = yield* client.ask(`/${resource.name}/search`, request, organization)
-    assert.strictEqual(answer.status, 200, answer.text)
-    return (yield* decodePage(answer.text)).body
-  })
-
-const hasNothingOfOthers = ({ headers, text: body }: Answer) =>
-  assert.notInclude(`${json(headers)}${body}`.toLowerCase(), "harbor")
-
-/** Values of a filter that find records of one organization or of another. */
-const valuesOf = ({ compares, fields: [field] }: Filter, records: ReadonlyArray<Record>) => {
-  if (compares === "includes") return [true, false]
-  if (field === undefined) return ["pet_oakridge_0001", "pet_harbor_0001"]
-  return records.map((record) => (compares === "numberEquals" ? String(record[field]) : record[field]))
-}
-
 layer(Service.layerPostgres, options)("The program", (it) => {
-  it.effect.each(searchable)("shows an organization nothing of another in /$name, whatever it filters by", (resource) =>
-    Effect.gen(function* () {
-      const client = yield* Service
-      const [mine] = yield* search(client, resource, everything(resource), "oakridge")
-      const [theirs] = yield* search(client, resource, everything(resource), "harbor")
-      if (mine === undefined || theirs === undefined) return assert.fail("Both have records")
-      const path = `/${resource.name}/search`
-      hasNothingOfOthers(yield* client.ask(path, everything(resource)))
-      for (const [name, filter] of Object.entries(resource.filters)) {
-        for (const value of valuesOf(filter, [mine, theirs])) {
-          const answer = yield* client.ask(path, { ...everything(resource), limit: 100, [name]: value })
-          assert.strictEqual(answer.status, 200)
-          hasNothingOfOthers(answer)
-        }
-      }
-      const unknown = yield* client.ask(`/${resource.name}/get`, { id: "no-such-id" })
-      const foreign = yield* client.ask(`/${resource.name}/get`, { id: theirs["id"] })
-      assert.deepStrictEqual([foreign.status, foreign.text], [404, unknown.text])
-      assert.deepStrictEqual(Object.keys(foreign.headers), Object.keys(unknown.headers))
-    })
-  )
-
-  it.effect.each(endpoints)("tells an organization nothing of another that it names: $path", ({ path, required }) =>
-    Effect.gen(function* () {
-      const { ask } = yield* Service
-      const theirs = { id: "charge_harbor_0001", clinic: "clinic_harbor_01" }
-      const needed = Object.fromEntries(Object.entries(theirs).filter(([name]) => required.includes(name)))
-      for (const named of [{}, { no_such_field: "org_harbor" }, { organization: 5 }]) {
-        hasNothingOfOthers(yield* ask(path, { ...needed, organization: "org_harbor", ...named }))
-      }
-    })
-  )
-
   for (const { often, options: runs } of tries({ few: 40, many: 600, concurrency: 8, size: 20 }))
     it.effect.prop(
       `answers any request to any endpoint with a documented status and body, and then the next one${often}`,

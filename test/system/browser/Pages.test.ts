@@ -1,7 +1,7 @@
 /**
  * The pages as people find them, in a real Chromium: those of the service on the demo data, whole without another host, with
  * requests that can be sent from the documentation; and the operators' over made-up figures, on each screen, by keyboard,
- * without JavaScript, live, and while the service is gone.
+ * live, and while the service is gone.
  *
  * @module-tag browser
  */
@@ -232,28 +232,6 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
             problems.filter((one) => !one.includes("403")),
             []
           )
-        }).pipe(Effect.scoped),
-      long
-    )
-
-    it.effect(
-      "without JavaScript they are read, and a deletion is replayed",
-      () =>
-        Effect.gen(function* () {
-          const base = yield* full
-          const { page } = yield* openPage(`${base}/ops`, {
-            ...desktop,
-            options: { ...desktop.options, javaScriptEnabled: false }
-          })
-          yield* shows(page, "Latency p95")
-          assert.isFalse(yield* Effect.promise(() => page.locator("#live").isVisible()))
-          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 1)
-          yield* Effect.promise(() => page.goto(`${base}${replayPath}`))
-          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 0)
-          yield* Effect.promise(() => page.fill("#name", "alice"))
-          yield* Effect.promise(() => page.fill("#token", token))
-          yield* Effect.promise(() => page.getByRole("button", { name: "Replay this deletion" }).click())
-          yield* shows(page, `Deletion ${dead.idempotency_key}`)
         }).pipe(Effect.scoped),
       long
     )

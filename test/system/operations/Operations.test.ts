@@ -6,12 +6,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
 import { metrics } from "../../../src/observability/Metrics.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { cli } from "../../support/cli.ts"
-import { makeDead } from "../../support/deletions/taskFixture.ts"
 import { namesOf, samplesOf } from "../../support/metrics.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -54,10 +51,7 @@ const get = (url: string) =>
     Effect.map(response.text, (text) => ({ status: response.status, text }))
   )
 
-const services = Layer.mergeAll(
-  FetchHttpClient.layer,
-  Layer.provideMerge(Scheduler.layer(Duration.zero), Layer.fresh(TestDatabase.layerDatabases))
-)
+const services = Layer.merge(FetchHttpClient.layer, Layer.fresh(TestDatabase.layer))
 
 describe.concurrent("The operators' listener", () => {
   it.live("has metrics, health and the page, and none of them is on the public port", () =>
@@ -94,23 +88,6 @@ describe.concurrent("The operators' listener", () => {
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
-    }).pipe(Effect.provide(services))
-  )
-
-  it.live("shows all processes, replays a dead deletion, and writes it to the audit log", () =>
-    Effect.gen(function* () {
-      const id = yield* makeDead("org_a", "replayed on the page")
-      const { operators } = yield* started({ PROCESSES: "2", ROLES: "data-api,intake" })
-      const ready = Effect.map(get(`${operators}/health`), ({ text }) => text.match(/"ready":true/g)?.length)
-      yield* eventually("two processes that are ready", ready, (count) => count === 2)
-      const replay = HttpClientRequest.post(`${operators}/ops/task/replay?organization=org_a&id=${id}`)
-      const done = yield* HttpClient.execute(HttpClientRequest.basicAuth(replay, "alice", token))
-      assert.strictEqual(yield* done.text, `Replaying ${id}\n`)
-      assert.include((yield* get(`${operators}/ops/audit`)).text, "alice")
-      const { stdout } = yield* cli("audit", "list", "--json")
-      assert.include(stdout, '"actor":"alice"')
-      assert.include(stdout, '"result":"replayed"')
-      assert.notInclude(stdout, token)
     }).pipe(Effect.provide(services))
   )
 })

@@ -28,7 +28,6 @@ const unreachable = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 const invalid: ReadonlyArray<readonly [says: RegExp, environment: Process.Environment]> = [
   [/HOST/, { DATABASE_URL: unreachable, HOST: "203.0.113.7" }],
   [/DATABASE_URL/, { PROCESSES: "2" }],
-  [/DATA_DIR/, { DATA_DIR: "/dev/null/data" }],
   [/DATA_DIR/, { DATA_DIR: "/proc/data/of/it" }],
   [/127\.0\.0\.1:1/, { DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: "logfmt" }],
   [/^The configuration is wrong\. DELETION_DELAY: expected/, { DATABASE_URL: unreachable, DELETION_DELAY: "5" }]

@@ -142,7 +142,9 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("a dead task is replayed with the token, by the form or by HTTP Basic; another one is not", () =>
     Effect.gen(function* () {
       const path = ofTask("/ops/task/replay", dead)
-      assert.notInclude(yield* shows(path, ["Replay this deletion"]), "/ops/live.js")
+      // A page reloads without JavaScript too; a form that a person fills in does not.
+      yield* shows("/ops", ["/ops/live.js", '<noscript><meta http-equiv="refresh"'])
+      assert.notMatch(yield* shows(path, ["Replay this deletion"]), /live\.js|http-equiv/)
       const done = yield* ask(path, { form: { name: "alice", token } })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, ofTask("/ops/task", dead)])
       const { status, text } = yield* ask(ofTask("/ops/task/replay", another), byCurl)
@@ -160,7 +162,9 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const text = yield* shows(`${path}?reason=total`, ["<strong>2</strong>", "dead deletions match"])
       // The tasks that die after the confirmation was shown are left alone.
       assert.match(text, /action="[^"]*reason=total[^"]*before=\d{4}-/)
-      assert.strictEqual((yield* ask(`${path}?since=soon`)).status, 422)
+      // Postgres reads neither of the last two.
+      for (const since of ["soon", "%2B010000-01-01T00:00Z", "0000-01-01T00:00Z"])
+        assert.strictEqual((yield* ask(`${path}?since=${since}`)).status, 422)
       assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
       const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=dead"])
