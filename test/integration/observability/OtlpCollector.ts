@@ -51,24 +51,14 @@ const Span = Schema.Struct({
   links: Schema.Array(Schema.Struct(ids))
 })
 const Line = Schema.Struct({ ...ids, severityText: Schema.String, body: Schema.String, attributes })
-const Sum = Schema.Struct({
-  dataPoints: Schema.Array(Schema.Struct({ asDouble: Schema.optionalKey(Schema.Finite) })),
-  aggregationTemporality: Schema.Literal("AGGREGATION_TEMPORALITY_CUMULATIVE")
-})
-const Metric = Schema.Struct({
-  name: Schema.String,
-  unit: Schema.optionalKey(Schema.String),
-  sum: Schema.optionalKey(Sum)
-})
 
 const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
 const resource = Schema.Struct({ attributes })
 
-/** The records of an export of any kind, each list with its resource. */
+/** The spans or lines of an export, each list with its resource. */
 const Export = Schema.Struct({
   resourceSpans: Schema.optionalKey(listOf({ resource, scopeSpans: listOf({ spans: Schema.Array(Span) }) })),
-  resourceLogs: Schema.optionalKey(listOf({ resource, scopeLogs: listOf({ logRecords: Schema.Array(Line) }) })),
-  resourceMetrics: Schema.optionalKey(listOf({ scopeMetrics: listOf({ metrics: Schema.Array(Metric) }) }))
+  resourceLogs: Schema.optionalKey(listOf({ resource, scopeLogs: listOf({ logRecords: Schema.Array(Line) }) }))
 })
 // oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decode = Schema.decodeUnknownSync(Export)
@@ -114,15 +104,6 @@ const linesOf = ({ resourceLogs = [] }: typeof Export.Type) =>
       .map((line) => ({ ...line, level: line.severityText, text: line.body, resource: of.resource.attributes }))
   )
 
-const metricsOf = ({ resourceMetrics = [] }: typeof Export.Type) =>
-  resourceMetrics
-    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
-    .map(({ name, sum, unit }) => ({
-      name,
-      unit,
-      total: sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN
-    }))
-
 /** A response of the collector. */
 export type Behaviour = (response: ServerResponse) => void
 
@@ -138,7 +119,6 @@ const make = Effect.gen(function* () {
   const seen: Array<{ readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: Buffer }> = []
   const spans: Array<Span> = []
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
-  const metrics = new Map<string, ReturnType<typeof metricsOf>[number]>()
   const faults: Array<unknown> = []
   let behaviour: Behaviour = takes
   let requests = 0
@@ -150,11 +130,10 @@ const make = Effect.gen(function* () {
     const isJson = headers["content-type"] === "application/json"
     const message = isJson ? type.fromObject(parsed(body.toString())) : type.decode(body)
     seen.push({ path, headers, body })
-    const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: path !== "/v1/metrics" }
+    const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: true }
     const found = decode(plain(type.toObject(message, options)))
     spans.push(...spansOf(found))
     lines.push(...linesOf(found))
-    for (const metric of metricsOf(found)) metrics.set(metric.name, metric)
   }
 
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
@@ -185,8 +164,6 @@ const make = Effect.gen(function* () {
     seen: Effect.sync(() => [...seen]),
     spans: Effect.sync(() => [...spans]),
     lines: Effect.sync(() => [...lines]),
-    /** The metrics of the last export, with the total of each counter. */
-    metrics: Effect.sync(() => new Map(metrics)),
     /** The reasons of what it could not read. */
     faults: Effect.sync(() => [...faults]),
     /** The number of requests, taken or not. */
