@@ -1,8 +1,8 @@
 /**
  * A double of an OpenTelemetry collector. It reads exports with the official definitions of the protocol, as the
- * OpenTelemetry project compiles them, and responds as a test says.
+ * OpenTelemetry project compiles them.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage } from "node:http"
 import { createRequire } from "node:module"
 import { gunzipSync } from "node:zlib"
 import { Context, Effect, Layer, Predicate, Schema } from "effect"
@@ -104,11 +104,6 @@ const linesOf = ({ resourceLogs = [] }: typeof Export.Type) =>
       .map((line) => ({ ...line, level: line.severityText, text: line.body, resource: of.resource.attributes }))
   )
 
-/** A response of the collector. */
-export type Behaviour = (response: ServerResponse) => void
-
-export const takes: Behaviour = (response) => response.writeHead(200, { "content-type": "application/json" }).end("{}")
-
 // In JSON, ids are hexadecimal, unlike other bytes.
 const parsed = (text: string): unknown =>
   JSON.parse(text, (name, value: unknown) =>
@@ -120,8 +115,6 @@ const make = Effect.gen(function* () {
   const spans: Array<Span> = []
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
   const faults: Array<unknown> = []
-  let behaviour: Behaviour = takes
-  let requests = 0
 
   const take = ({ headers, url: path = "/" }: IncomingMessage, given: Buffer) => {
     const body = headers["content-encoding"] === "gzip" ? gunzipSync(given) : given
@@ -137,37 +130,28 @@ const make = Effect.gen(function* () {
   }
 
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    requests += 1
     const pieces: Array<Buffer> = []
     request.on("data", (piece: Buffer) => pieces.push(piece))
     request.on("end", () => {
       try {
-        if (behaviour === takes) take(request, Buffer.concat(pieces))
-        behaviour(response)
+        take(request, Buffer.concat(pieces))
+        response.writeHead(200, { "content-type": "application/json" }).end("{}")
       } catch (fault) {
         faults.push(fault)
         response.writeHead(400).end()
       }
     })
   })
-  const { port, sockets } = yield* Listening.on(server)
+  const { port } = yield* Listening.on(server)
 
   return {
     url: `http://127.0.0.1:${port}`,
-    /** Responds so from now on. Requests without a response so far have none when it takes exports again. */
-    answer: (next: Behaviour) =>
-      Effect.sync(() => {
-        behaviour = next
-        if (next === takes) for (const socket of sockets) socket.destroy()
-      }),
     /** The requests that it took. */
     seen: Effect.sync(() => [...seen]),
     spans: Effect.sync(() => [...spans]),
     lines: Effect.sync(() => [...lines]),
     /** The reasons of what it could not read. */
-    faults: Effect.sync(() => [...faults]),
-    /** The number of requests, taken or not. */
-    requests: Effect.sync(() => requests)
+    faults: Effect.sync(() => [...faults])
   }
 })
 

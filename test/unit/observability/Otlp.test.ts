@@ -1,11 +1,12 @@
-/** A stop with a collector that hangs, and the units of metrics. */
+/** A stop with a collector that hangs, redirects, and the units of metrics. */
 import { assert, it, test } from "@effect/vitest"
 import { Effect, Exit, Layer, References, Scope } from "effect"
-import { HttpClient } from "effect/http"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { unitOf } from "../../../src/observability/Metrics.ts"
 import * as Otlp from "../../../src/observability/Otlp.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
+import { withRegistry } from "../../support/metrics.ts"
 import { settingsOf } from "../../integration/observability/traced.ts"
 
 it.effect("A stop waits for two seconds for the collector, for all signals together", () =>
@@ -41,6 +42,19 @@ it.effect("A stop waits for two seconds for the collector, for all signals toget
     assert.isUndefined(early)
     assert.isDefined(inTime)
   })
+)
+
+it.effect("An export follows no redirect, which would take its headers to another host", () =>
+  Effect.gen(function* () {
+    const redirects: Array<string | undefined> = []
+    const fetch: typeof globalThis.fetch = (_, init) => {
+      redirects.push(init?.redirect)
+      return Promise.resolve(new Response("{}"))
+    }
+    const settings = yield* settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" })
+    yield* Effect.scoped(Layer.build(Otlp.layer(settings))).pipe(Effect.provideService(FetchHttpClient.Fetch, fetch))
+    assert.deepStrictEqual(redirects, ["manual"])
+  }).pipe(withRegistry)
 )
 
 test("A metric has the unit of its name", () => {
