@@ -215,8 +215,10 @@ const response = <E extends { readonly detail: Detail; readonly retryAfter?: num
 ): Schema.Codec<E, unknown> => {
   const isRetried = status === 429 || status === 503
   const always = { ...marked, ...fixed }
+  // A client takes other values of headers, which a later release may send.
   const headers: Readonly<Record<string, Schema.Codec<string> | Schema.Codec<number>>> = {
-    ...Record.map(always, (value) => Schema.Literal(value)),
+    ...Record.map(marked, (value) => Schema.Literal(value)),
+    ...Record.map(fixed, () => Schema.String),
     ...(isRetried && { "retry-after": Schema.Int })
   }
   return Schema.toType(errors).pipe(

@@ -24,7 +24,7 @@ export const sample = (context: Context.Context<never>, { headers }: HttpServerR
   if (caller === undefined) return { withKey: withoutKey, withoutKey }
   // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
   const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
-  return { withKey: Tracing.start(traces, { ...options, parent: caller }, isSampled), withoutKey }
+  return { withKey: isSampled ? Tracing.start(traces, { ...options, parent: caller }, true) : undefined, withoutKey }
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */

@@ -94,18 +94,23 @@ export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
   Tracer.make({
     span: (options) => {
       const span = tracer.span(options)
-      const [attribute, end] = [span.attribute.bind(span), span.end.bind(span)]
-      const own: Pick<Tracer.Span, "attribute" | "event" | "end"> = {
+      const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
+      return {
+        _tag: "Span",
+        ...{ annotations, attributes, kind, links, name, parent, sampled, spanId, traceId },
+        get status() {
+          return span.status
+        },
         attribute: (key, value) => {
           // A statement without the indentation of our source.
           const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-          attribute(key, text === undefined ? value : safe(text, longest))
+          span.attribute(key, text === undefined ? value : safe(text, longest))
         },
         // Such as a log line, whose message may quote anything.
         event: () => {},
-        end: (time, exit) => end(time, described(span, exit))
+        addLinks: (more) => span.addLinks(more),
+        end: (time, exit) => span.end(time, described(span, exit))
       }
-      return Object.assign(span, own)
     }
   })
 
@@ -161,24 +166,21 @@ export const spanned =
     )
 
 interface Root extends Omit<Options, "startTime" | "parent"> {
-  /** By default now. */
-  readonly startTime?: bigint
   readonly attributes?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Runs an effect in a trace of its own, linked to the current span. It is sampled if one of its links is, and otherwise
- * as the sampler says.
+ * Runs an effect in a trace of its own. A parent-based sampler takes it if one of its links is sampled. Otherwise the
+ * sampler decides by the new id.
  */
 export const root =
-  ({ attributes = {}, links = [], ...options }: Root) =>
+  ({ attributes = {}, ...options }: Root) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
       const traces = fiber.getRef(Traces)
       if (traces === undefined) return effect
-      const all = [...links, ...(fiber.cache.span === undefined ? [] : [fiber.cache.span])]
-      const isLinked = all.some(({ sampled }) => sampled)
-      const span = start(traces, { startTime: now(fiber.context), ...options, links: all }, isLinked || undefined)
+      const isTaken = traces.sampler.isParentBased && options.links?.some(({ sampled }) => sampled) === true
+      const span = start(traces, { ...options, startTime: now(fiber.context) }, isTaken || undefined)
       if (span === undefined) return effect
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
       return Effect.onExit(within(span, effect), (exit) => Effect.sync(() => span.end(now(fiber.context), exit)))

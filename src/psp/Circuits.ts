@@ -32,14 +32,14 @@ export interface Owner {
 
 /** A circuit with failures. One without is not kept. */
 interface Circuit {
-  /** The organizations of the last failures in a row. */
-  readonly suspects: ReadonlyArray<string>
+  /** The owners of the last failures in a row. */
+  readonly suspects: ReadonlyArray<Owner>
   /** Undefined while the circuit is closed. */
   readonly opening: { nextAt: number } | undefined
 }
 
-/** The result of a call for its circuit. `mayFail`: its account may be to blame. */
-type Result = "works" | "fails" | "mayFail"
+/** The result of a call for its circuit. `mayFail`: its account may be to blame. `mayFailOnce`: an account counts once. */
+type Result = "works" | "fails" | "mayFail" | "mayFailOnce"
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
 export const makeBreaker = () => {
@@ -51,20 +51,22 @@ export const makeBreaker = () => {
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
     untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     /**
-     * Admits a call for an organization, which `untilNext` has to allow. The result settles it, and tells how that changed
-     * the circuit. It counts only while the circuit is as it was when the call was admitted.
+     * Admits a call of an owner, which `untilNext` has to allow. The result settles it, and tells how that changed the
+     * circuit. It counts only while the circuit is as it was when the call was admitted.
      */
-    admit: (key: string, organization: string, now: number) => {
+    admit: (key: string, owner: Owner, now: number) => {
       const opening = openingOf(key)
       if (opening !== undefined) opening.nextAt = now + probeInterval
       return (result: Result | undefined, ended: number): "opened" | "closed" | undefined => {
         if (result === undefined || openingOf(key) !== opening) return undefined
         const before = circuits.get(key)?.suspects ?? []
-        const ofOrganization = before.filter((suspect) => suspect === organization)
-        if (result === "mayFail" && ofOrganization.length >= mostOfOrganization) return undefined
+        const ofOrganization = before.filter(({ organization }) => organization === owner.organization)
+        const isSuspected = before.some(({ account }) => account === owner.account)
+        if (result === "mayFailOnce" && isSuspected) return undefined
+        if (result.startsWith("may") && ofOrganization.length >= mostOfOrganization) return undefined
         circuits.delete(key)
         if (result === "works") return opening && "closed"
-        const suspects = [...before, organization].slice(-failures)
+        const suspects = [...before, owner].slice(-failures)
         const isOpen = opening !== undefined || suspects.length === failures
         circuits.set(key, { suspects, opening: isOpen ? { nextAt: ended + openDuration } : undefined })
         const [oldest] = circuits.keys()
@@ -92,6 +94,7 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   PspNotConfigured: works,
   request: { outcome: "refused", ...works },
   account: { outcome: "account_failed", psp: "works", account: "fails" },
+  unauthorized: { outcome: "account_failed", psp: "mayFailOnce", account: "fails" },
   unclear: { outcome: "unavailable", psp: "mayFail", account: "fails" },
   psp: { outcome: "unavailable", psp: "fails" }
 }
@@ -144,8 +147,8 @@ export const make = Effect.map(Series.current, (series) => {
 
   /** Admits a call of an owner. The effect settles it. */
   const admit = (owner: Owner, started: number) => {
-    const settlePsp = psp.admit(all, owner.organization, started)
-    const settleAccount = accounts.admit(owner.account, owner.organization, started)
+    const settlePsp = psp.admit(all, owner, started)
+    const settleAccount = accounts.admit(owner.account, owner, started)
     return Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
       const ended = yield* now
       const { outcome, ...verdict } = verdictOf(exit, ended - started)

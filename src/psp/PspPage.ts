@@ -29,11 +29,11 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{
 
 /**
  * A call failed. `psp`: for every account, as the PSP cannot be reached or refuses our own key. `unclear`: for this account
- * and perhaps for others, by an error of the PSP or an invalid response. `account`: for this account alone. `request`: the
- * PSP refuses the request.
+ * and perhaps for others, by an error of the PSP or an invalid response. `unauthorized`: the same, by a refusal of our key.
+ * `account`: for this account alone. `request`: the PSP refuses the request.
  */
 export class PspFailed extends Data.TaggedError("PspFailed")<{
-  readonly blame: "psp" | "unclear" | "account" | "request"
+  readonly blame: "psp" | "unclear" | "unauthorized" | "account" | "request"
   /** For the log. It has no text of the PSP. */
   readonly reason: string
   /** The PSP's id of the request. */

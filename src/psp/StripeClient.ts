@@ -80,7 +80,7 @@ const pspErrorOf = (error: Stripe.errors.StripeError): Psp.PspError => {
   if (tooLarge || status === 400) return failed("request")
   if (status === 401) {
     const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
-    return failed(isKeyRefused ? "psp" : "account")
+    return failed(isKeyRefused ? "psp" : "unauthorized")
   }
   if (status > 401 && status < 500) return failed("account")
   return failed(type === "StripeConnectionError" ? "psp" : "unclear")

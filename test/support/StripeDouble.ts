@@ -35,8 +35,7 @@ const make = (rules: Rules) =>
       response.setHeader("request-id", `req_${++count}`)
       const fault = faults.shift()
       if (fault !== undefined) return fault(response)
-      const { method = "GET", url = "/", headers } = request
-      const { status, body } = answerTo(rules, { method, url, headers })
+      const { status, body } = answerTo(rules, request)
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
     }
 

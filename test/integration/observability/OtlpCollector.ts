@@ -1,8 +1,8 @@
 /**
  * A double of an OpenTelemetry collector. It reads exports with the official definitions of the protocol, as the
- * OpenTelemetry project compiles them, and responds as a test says.
+ * OpenTelemetry project compiles them.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage } from "node:http"
 import { createRequire } from "node:module"
 import { gunzipSync } from "node:zlib"
 import { Context, Effect, Layer, Predicate, Schema } from "effect"
@@ -51,24 +51,14 @@ const Span = Schema.Struct({
   links: Schema.Array(Schema.Struct(ids))
 })
 const Line = Schema.Struct({ ...ids, severityText: Schema.String, body: Schema.String, attributes })
-const Sum = Schema.Struct({
-  dataPoints: Schema.Array(Schema.Struct({ asDouble: Schema.optionalKey(Schema.Finite) })),
-  aggregationTemporality: Schema.Literal("AGGREGATION_TEMPORALITY_CUMULATIVE")
-})
-const Metric = Schema.Struct({
-  name: Schema.String,
-  unit: Schema.optionalKey(Schema.String),
-  sum: Schema.optionalKey(Sum)
-})
 
 const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
 const resource = Schema.Struct({ attributes })
 
-/** The records of an export of any kind, each list with its resource. */
+/** The spans or lines of an export, each list with its resource. */
 const Export = Schema.Struct({
   resourceSpans: Schema.optionalKey(listOf({ resource, scopeSpans: listOf({ spans: Schema.Array(Span) }) })),
-  resourceLogs: Schema.optionalKey(listOf({ resource, scopeLogs: listOf({ logRecords: Schema.Array(Line) }) })),
-  resourceMetrics: Schema.optionalKey(listOf({ scopeMetrics: listOf({ metrics: Schema.Array(Metric) }) }))
+  resourceLogs: Schema.optionalKey(listOf({ resource, scopeLogs: listOf({ logRecords: Schema.Array(Line) }) }))
 })
 // oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decode = Schema.decodeUnknownSync(Export)
@@ -114,20 +104,6 @@ const linesOf = ({ resourceLogs = [] }: typeof Export.Type) =>
       .map((line) => ({ ...line, level: line.severityText, text: line.body, resource: of.resource.attributes }))
   )
 
-const metricsOf = ({ resourceMetrics = [] }: typeof Export.Type) =>
-  resourceMetrics
-    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
-    .map(({ name, sum, unit }) => ({
-      name,
-      unit,
-      total: sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN
-    }))
-
-/** A response of the collector. */
-export type Behaviour = (response: ServerResponse) => void
-
-export const takes: Behaviour = (response) => response.writeHead(200, { "content-type": "application/json" }).end("{}")
-
 // In JSON, ids are hexadecimal, unlike other bytes.
 const parsed = (text: string): unknown =>
   JSON.parse(text, (name, value: unknown) =>
@@ -138,10 +114,7 @@ const make = Effect.gen(function* () {
   const seen: Array<{ readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: Buffer }> = []
   const spans: Array<Span> = []
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
-  const metrics = new Map<string, ReturnType<typeof metricsOf>[number]>()
   const faults: Array<unknown> = []
-  let behaviour: Behaviour = takes
-  let requests = 0
 
   const take = ({ headers, url: path = "/" }: IncomingMessage, given: Buffer) => {
     const body = headers["content-encoding"] === "gzip" ? gunzipSync(given) : given
@@ -150,47 +123,35 @@ const make = Effect.gen(function* () {
     const isJson = headers["content-type"] === "application/json"
     const message = isJson ? type.fromObject(parsed(body.toString())) : type.decode(body)
     seen.push({ path, headers, body })
-    const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: path !== "/v1/metrics" }
+    const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: true }
     const found = decode(plain(type.toObject(message, options)))
     spans.push(...spansOf(found))
     lines.push(...linesOf(found))
-    for (const metric of metricsOf(found)) metrics.set(metric.name, metric)
   }
 
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    requests += 1
     const pieces: Array<Buffer> = []
     request.on("data", (piece: Buffer) => pieces.push(piece))
     request.on("end", () => {
       try {
-        if (behaviour === takes) take(request, Buffer.concat(pieces))
-        behaviour(response)
+        take(request, Buffer.concat(pieces))
+        response.writeHead(200, { "content-type": "application/json" }).end("{}")
       } catch (fault) {
         faults.push(fault)
         response.writeHead(400).end()
       }
     })
   })
-  const { port, sockets } = yield* Listening.on(server)
+  const { port } = yield* Listening.on(server)
 
   return {
     url: `http://127.0.0.1:${port}`,
-    /** Responds so from now on. Requests without a response so far have none when it takes exports again. */
-    answer: (next: Behaviour) =>
-      Effect.sync(() => {
-        behaviour = next
-        if (next === takes) for (const socket of sockets) socket.destroy()
-      }),
     /** The requests that it took. */
     seen: Effect.sync(() => [...seen]),
     spans: Effect.sync(() => [...spans]),
     lines: Effect.sync(() => [...lines]),
-    /** The metrics of the last export, with the total of each counter. */
-    metrics: Effect.sync(() => new Map(metrics)),
     /** The reasons of what it could not read. */
-    faults: Effect.sync(() => [...faults]),
-    /** The number of requests, taken or not. */
-    requests: Effect.sync(() => requests)
+    faults: Effect.sync(() => [...faults])
   }
 })
 

@@ -57,7 +57,7 @@ const suites = [
 for (const [name, client] of suites) {
   layer(client, { excludeTestServices: true })(name, (it) => {
     // Each second has eight of them.
-    it.effect.each([7, 100])("walks through a thousand objects in pages of %d, each once, in order", (limit) =>
+    it.effect.each([7, 8, 100])("walks through a thousand objects in pages of %d, each once, in order", (limit) =>
       Effect.gen(function* () {
         const { ids, ...bounds } = thousand
         assert.strictEqual(ids.length, 1000)
@@ -74,6 +74,16 @@ for (const [name, client] of suites) {
         const expected = owners.map((account) => made(kind, account).slice(-100).toReversed())
         // Unknown fields, odd names and values, and their order are passed on.
         assert.strictEqual(yield* compact(pages.map(({ data }) => data)), yield* compact(expected))
+      })
+    )
+
+    it.effect("takes each bound of time to be inclusive, also alone", () =>
+      Effect.gen(function* () {
+        const { createdGte, createdLte, ids } = thousand
+        const until = yield* list("balance-transactions", oak, { limit: 1, createdLte })
+        assert.deepStrictEqual(idsOf(until.data), ids.slice(0, 1))
+        const since = yield* walk("balance-transactions", oak, { limit: 100, createdGte })
+        assert.strictEqual(since.at(-1), ids.at(-1))
       })
     )
 

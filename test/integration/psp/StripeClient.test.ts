@@ -42,12 +42,12 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
   ["a list with the status of an error", answer(500, page), "unclear"],
   ["no content", answer(204, ""), "unclear"],
   ...strangeBodies.map((body) => [`the body ${body}`, answer(200, body), "unclear"] as const),
-  ...["api_key_expired", "platform_api_key_expired"].map(
+  ...["api_key_expired", "platform_api_key_expired", "secret_key_required"].map(
     (code) => [`the key: ${code}`, error(401, { type, code }), "psp"] as const
   ),
   ["an unknown key", Faults.unknownKey, "psp"],
-  ["401 without a code", error(401, { type }), "account"],
-  ["401 with a code not of the key", error(401, { type, code: "account_closed" }), "account"],
+  ["401 without a code", error(401, { type }), "unauthorized"],
+  ["401 with a code not of the key", error(401, { type, code: "account_closed" }), "unauthorized"],
   ["a parameter", error(400, { type, param: "created[gte]" }), "request"],
   ["402", error(402, { type: "card_error", code: "card_declined" }), "account"],
   ...[403, 404, 499].map(

@@ -2,7 +2,7 @@
  * What Stripe answers to the six list requests, by its own rules: which key it takes, whose objects it shows, and how it
  * pages. Nothing here comes from the fake that the service has.
  */
-import type { IncomingHttpHeaders } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { PspKind } from "../../../src/api/Psp.ts"
 import type { Accounts, PspObject } from "../../../src/psp/PspClient.ts"
 
@@ -13,19 +13,6 @@ export interface Rules {
   readonly accounts: Accounts
   /** The account of the key itself: what is shown where a request names none. */
   readonly platform: string
-}
-
-/** A request, as far as it decides the answer. */
-export interface Asked {
-  readonly method: string
-  readonly url: string
-  readonly headers: IncomingHttpHeaders
-}
-
-/** A status and a body of JSON. */
-export interface Answer {
-  readonly status: number
-  readonly body: unknown
 }
 
 /** Where each kind of object is. */
@@ -41,57 +28,45 @@ export const paths = {
 /** The kinds of object. */
 export const kinds = Object.keys(paths).filter((kind): kind is PspKind => kind in paths)
 
-interface Refusal {
-  readonly message: string
-  readonly code?: string
-  readonly param?: string
-}
-
-const refuse = (status: number, refusal: Refusal): Answer => ({
+const refuse = (status: number, message: string, more: { readonly code?: string; readonly param?: string } = {}) => ({
   status,
-  body: { error: { type: "invalid_request_error", ...refusal } }
+  body: { error: { type: "invalid_request_error", message, ...more } }
 })
 
 const masked = (key: string) => `${key.slice(0, 8)}${"*".repeat(12)}${key.slice(-4)}`
 
-const pageOf = (made: ReadonlyArray<PspObject>, path: string, query: URLSearchParams): Answer => {
+const pageOf = (made: ReadonlyArray<PspObject>, path: string, query: URLSearchParams) => {
   const after = query.get("starting_after")
-  if (after === "") {
-    return refuse(400, { code: "parameter_invalid_empty", param: "starting_after", message: "An empty string" })
-  }
-  const [limit, gte, lte] = [
-    Number(query.get("limit") ?? 10),
-    Number(query.get("created[gte]") ?? 0),
-    Number(query.get("created[lte]") ?? Infinity)
-  ]
+  const param = "starting_after"
+  if (after === "") return refuse(400, "An empty string", { code: "parameter_invalid_empty", param })
+  const numberOf = (name: string, byDefault: number) => Number(query.get(name) ?? byDefault)
+  const [limit, gte, lte] = [numberOf("limit", 10), numberOf("created[gte]", 0), numberOf("created[lte]", Infinity)]
   // The sort is stable: of one second, the object that was made last is first.
   const all = made.toReversed().toSorted((a, b) => b.created - a.created)
   const cursor = after === null ? -1 : all.findIndex(({ id }) => id === after)
   if (after !== null && cursor === -1) {
-    return refuse(400, { code: "resource_missing", param: "starting_after", message: `No such object: '${after}'` })
+    return refuse(400, `No such object: '${after}'`, { code: "resource_missing", param })
   }
   const rest = all.filter(({ created }, at) => at > cursor && created >= gte && created <= lte)
-  return {
-    status: 200,
-    body: { object: "list", data: rest.slice(0, limit), has_more: rest.length > limit, url: path }
-  }
+  const body = { object: "list", data: rest.slice(0, limit), has_more: rest.length > limit, url: path }
+  return { status: 200, body }
 }
 
-/** What Stripe answers. */
-export const answerTo = ({ key, accounts, platform }: Rules, { method, url, headers }: Asked): Answer => {
+/** The status and the body that Stripe answers. */
+export const answerTo = ({ key, accounts, platform }: Rules, { headers, method, url = "/" }: IncomingMessage) => {
   const { pathname, searchParams } = new URL(url, "http://stripe.invalid")
   if (headers.authorization !== `Bearer ${key}`) {
-    return refuse(401, { message: `Invalid API Key provided: ${masked(headers.authorization ?? "")}` })
+    return refuse(401, `Invalid API Key provided: ${masked(headers.authorization ?? "")}`)
   }
   const kind = kinds.find((known) => paths[known] === pathname)
   if (method !== "GET" || kind === undefined) {
-    return refuse(404, { message: `Unrecognized request URL (${method}: ${pathname}).` })
+    return refuse(404, `Unrecognized request URL (${method}: ${pathname}).`)
   }
   const account = String(headers["stripe-account"] ?? platform)
   const collections = new Map(Object.entries(accounts)).get(account)
   if (collections === undefined) {
     const message = `The provided key '${masked(key)}' does not have access to account '${account}' (or that account does not exist). Application access may have been revoked.`
-    return refuse(403, { code: "account_invalid", message })
+    return refuse(403, message, { code: "account_invalid" })
   }
   return pageOf(collections[kind] ?? [], pathname, searchParams)
 }

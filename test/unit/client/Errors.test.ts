@@ -6,7 +6,7 @@ import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { RecordNotFound } from "../../../src/api/Errors.ts"
+import { RecordNotFound, Unauthorized } from "../../../src/api/Errors.ts"
 import { Refused } from "../../../src/cli/Usage.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
@@ -217,6 +217,13 @@ const typed = (fetch: Client.Fetch, id: string, path = "/api/v3") =>
     Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
     Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
   )
+
+test.effect("the client for Effect knows an error whose headers a later release has changed", () =>
+  Effect.gen(function* () {
+    const { fetch } = steps(refused(401, "Another text", { "www-authenticate": 'Bearer realm="a"' }))
+    assert.instanceOf(yield* typed(fetch, "a"), Unauthorized)
+  })
+)
 
 describe("a response of another server", () => {
   test.each(Object.entries<Step>(others))("is an UnexpectedResponseError with the whole URL: %s", async (_, step) => {

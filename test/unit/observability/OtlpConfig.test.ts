@@ -52,7 +52,8 @@ describe("the variables of OpenTelemetry", () => {
         assert.deepStrictEqual(Redacted.value(headers), {})
         assert.deepStrictEqual([compression, protocol, timeout], ["none", "http/protobuf", 10_000])
       }
-      assert.deepStrictEqual([settings.sampler, settings.ratio], ["parentbased_always_on", 1])
+      const { ratio, sampler, temporality } = settings
+      assert.deepStrictEqual([sampler, ratio, temporality], ["parentbased_always_on", 1, "cumulative"])
     })
   )
 

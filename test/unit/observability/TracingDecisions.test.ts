@@ -81,30 +81,30 @@ it.effect("an exported text is one line, bounded, and without secrets, and an ev
   })
 )
 
-it.effect("a run within a trace is a trace of its own, linked to it, and sampled as it is", () =>
-  Effect.gen(function* () {
-    const { spans, tracer } = keeping()
-    const decisions = [true, false]
-    const sampler = { isParentBased: false, takes: () => decisions.shift() ?? false }
-    const round = Effect.withSpan(Effect.void, "statement").pipe(
-      Tracing.root({ name: "run", kind: "internal" }),
-      Tracing.root({ name: "round", kind: "internal" })
-    )
-    yield* Effect.andThen(round, round).pipe(
-      Effect.provideService(Tracing.Traces, { tracer, sampler }),
-      Effect.provideService(Tracer.Tracer, tracer),
-      Effect.provideService(References.TracerEnabled, false)
-    )
-    const ended = spans.filter(({ status }) => status._tag === "Ended")
-    assert.deepStrictEqual(
-      ended.map(({ links, name }) => [name, links.map(({ span }) => span.spanId)]),
-      [
-        ["round", []],
-        ["run", [ended[0]?.spanId]],
-        ["statement", []]
-      ]
-    )
-    assert.notStrictEqual(ended[1]?.traceId, ended[0]?.traceId)
-    assert.strictEqual(ended[2]?.traceId, ended[1]?.traceId)
-  })
+it.effect.each([
+  ["always_on", true],
+  ["always_off", false],
+  ["traceidratio", false],
+  ["parentbased_always_off", true]
+] as const)(
+  "a run after a sampled delivery is a trace of its own, linked to it, where %s takes it: %s",
+  ([name, isTaken]) =>
+    Effect.gen(function* () {
+      const { spans, tracer } = keeping()
+      const delivery = Tracer.externalSpan({ traceId, spanId, sampled: true })
+      yield* Effect.withSpan(Effect.void, "statement").pipe(
+        Tracing.root({ name: "run", kind: "internal", links: [delivery] }),
+        Effect.provideService(Tracing.Traces, { tracer, sampler: Tracing.makeSampler(name, 0) }),
+        Effect.provideService(Tracer.Tracer, tracer),
+        Effect.provideService(References.TracerEnabled, false)
+      )
+      const [run, statement] = spans
+      assert.deepStrictEqual(
+        [run?.status._tag, statement?.name],
+        isTaken ? ["Ended", "statement"] : ["Started", undefined]
+      )
+      assert.deepStrictEqual([run?.parent._tag, run?.links[0]?.span], ["None", delivery])
+      assert.notStrictEqual(run?.traceId, traceId)
+      if (isTaken) assert.strictEqual(statement?.traceId, run?.traceId)
+    })
 )

@@ -6,9 +6,11 @@ import * as Circuits from "../../../src/psp/Circuits.ts"
 import * as Psp from "../../../src/psp/PspPage.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
+const owner = { organization: "org", account: "a" }
+
 /** Five failures in a row. */
 const open = (breaker: ReturnType<typeof Circuits.makeBreaker>, key: string, time: number) =>
-  Array.makeBy(5, () => breaker.admit(key, "org", time)("fails", time))
+  Array.makeBy(5, () => breaker.admit(key, owner, time)("fails", time))
 
 describe("a circuit", () => {
   it("is forgotten past ten thousand: the one that failed longest ago", () => {
@@ -24,18 +26,18 @@ describe("a circuit", () => {
     assert.deepStrictEqual(open(breaker, "a", 0), [undefined, undefined, undefined, undefined, "opened"])
     const until = (...times: ReadonlyArray<number>) => times.map((time) => breaker.untilNext("a", time))
     assert.deepStrictEqual(until(0, 1500, 4999, 5000), [5000, 3500, 1, 0])
-    breaker.admit("a", "org", 5000)
+    breaker.admit("a", owner, 5000)
     assert.deepStrictEqual(until(5400, 5999, 6000), [600, 1, 0])
     assert.strictEqual(breaker.untilNext("b", 0), 0)
   })
 
   it("ignores results of calls that were admitted before it opened or closed", () => {
     const breaker = Circuits.makeBreaker()
-    const calls = Array.makeBy(7, () => breaker.admit("a", "org", 0))
+    const calls = Array.makeBy(7, () => breaker.admit("a", owner, 0))
     const results = calls.map((settle, index) => settle(index === 6 ? "works" : "fails", 4000))
     assert.deepStrictEqual(results, [undefined, undefined, undefined, undefined, "opened", undefined, undefined])
     assert.strictEqual(breaker.untilNext("a", 4000), 5000)
-    const [hung, next] = [breaker.admit("a", "org", 9000), breaker.admit("a", "org", 10_000)]
+    const [hung, next] = [breaker.admit("a", owner, 9000), breaker.admit("a", owner, 10_000)]
     assert.strictEqual(next("works", 10_000), "closed")
     assert.isUndefined(hung("fails", 17_000))
     assert.isFalse(breaker.isOpen("a"))
@@ -44,11 +46,11 @@ describe("a circuit", () => {
   it("is closed by the first probe that succeeds, however late, and kept open by the first that fails", () => {
     const breaker = Circuits.makeBreaker()
     open(breaker, "a", 0)
-    const [first, second] = [breaker.admit("a", "org", 5000), breaker.admit("a", "org", 6000)]
+    const [first, second] = [breaker.admit("a", owner, 5000), breaker.admit("a", owner, 6000)]
     assert.strictEqual(first("works", 12_000), "closed")
     open(breaker, "a", 13_000)
     assert.isUndefined(second("works", 13_500))
-    const [third, fourth] = [breaker.admit("a", "org", 18_000), breaker.admit("a", "org", 19_000)]
+    const [third, fourth] = [breaker.admit("a", owner, 18_000), breaker.admit("a", owner, 19_000)]
     assert.isUndefined(third("fails", 18_100))
     assert.strictEqual(breaker.untilNext("a", 18_100), 5000)
     assert.isUndefined(fourth("works", 19_500))
@@ -62,6 +64,7 @@ const fails = (blame: Psp.PspFailed["blame"]) => Effect.fail(new Psp.PspFailed({
 const results = {
   works: Effect.void,
   account: fails("account"),
+  unauthorized: fails("unauthorized"),
   unclear: fails("unclear"),
   psp: fails("psp"),
   request: fails("request"),
@@ -105,7 +108,7 @@ const stand = Effect.gen(function* () {
 const fiveOf = (who: string) => Array.makeBy(5, () => who).join(" ")
 
 describe("the circuit of an account", () => {
-  it.effect.each(["account", "unclear", "leavesLate"] as const)(
+  it.effect.each(["account", "unauthorized", "unclear", "leavesLate"] as const)(
     "is opened by five calls in a row that end so, and no other is: %s",
     (result) =>
       Effect.gen(function* () {
@@ -140,6 +143,8 @@ describe("the circuit of the processor", () => {
     ["one in between that the processor refuses", "psp", "1a 1a 1a 1a 1b:request 1a 1a 1a 1a", true],
     ["unclear ones, four of one organization", "unclear", "1a 1a 1b 1c 1d 1e 1f 2b", true],
     ["unclear ones, three of one organization", "unclear", "1a 1a 1b 1c 2b 2b", false],
+    ["our key refused twice for one account", "unauthorized", "1a 2a 3b 3b 3c 4d", true],
+    ["our key refused for five accounts of two organizations", "unauthorized", "1a 1b 1a 1b 1c 1d 2e 2f", false],
     ["accounts that fail", "account", "1a 2b 3c 4d 5e 6f 7g", true],
     ["accounts that hang", "leavesLate", "1a 2b 3c 4d 5e 6f 7g", true]
   ] as const)("is opened by five failures in a row that accounts alone cannot explain: %s", ([, result, calls, isUp]) =>
@@ -173,6 +178,7 @@ const outcomeOf: Partial<Record<Result, string>> = {
   leavesEarly: "interrupted",
   request: "refused",
   account: "account_failed",
+  unauthorized: "account_failed",
   disconnected: "account_disconnected",
   cursor: "cursor_unknown"
 }

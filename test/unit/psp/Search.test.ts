@@ -103,6 +103,7 @@ const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
     { created_gte: 0, created_lte: 0 },
     { limit: 100, createdGte: 0, createdLte: 0 }
   ],
+  [{ created_gte: 5 }, { limit: 100, createdGte: 5 }],
   [{ created_lte: Number.MAX_SAFE_INTEGER }, { limit: 100, createdLte: Number.MAX_SAFE_INTEGER }],
   [
     { starting_after: after, limit: 1 },
