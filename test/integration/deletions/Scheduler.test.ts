@@ -6,7 +6,6 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
-
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
