@@ -107,9 +107,11 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     })
   const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
-  // Read once by the client, for its spans: after a failover, the first server of the route would be a wrong one.
+  // The spans of a client have the host that it was made with, so it gets them all: a failover would make one wrong. Its
+  // connections need none, since the route opens their sockets and names the server for TLS. The route changes this object.
+  const config = configOf(connections, false)
   const host = route.url.hosts.map((each) => each.host).join(",")
-  const client = yield* PgClient.make(Object.assign(configOf(connections, false), { host }))
+  const client = yield* PgClient.make(Object.assign(config, { host }))
   const one = configOf(1, true)
   const attributes = () => ({
     ...one.spanAttributes,

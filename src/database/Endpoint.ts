@@ -32,14 +32,16 @@ export interface Common {
 export const passwordIn = (text: string, login: ReadonlyArray<string>): string | undefined =>
   text
     .split(/\r?\n/)
-    .map((line) => line.split(/(?<!\\):/).map((part) => part.replaceAll(/\\(.)/g, "$1")))
+    // At colons after an even number of backslashes, each of which hides the next character.
+    .map((line) => line.split(/(?<=(?<!\\)(?:\\\\)*):/).map((part) => part.replaceAll(/\\(.)/g, "$1")))
     .find((fields) => login.every((name, at) => fields[at] === "*" || fields[at] === name))?.[4]
 
-/** The password of a login in a file. As for libpq, a file that others may read counts as missing. */
+/** The password of a login in a file. As for libpq, one that others may read, or that is a pipe, counts as missing. */
 const lookUpPassword = (file: string, login: ReadonlyArray<string>) =>
   Effect.try(() => {
-    const isPrivate = process.platform === "win32" || (statSync(file).mode & 0o077) === 0
-    return (isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
+    const found = statSync(file)
+    const isPrivate = process.platform === "win32" || (found.mode & 0o077) === 0
+    return (found.isFile() && isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
   }).pipe(
     Effect.orElseSucceed(() => ""),
     Effect.map((password) => Redacted.make(password))

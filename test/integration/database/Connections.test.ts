@@ -2,10 +2,10 @@
 import { connect as connectTo, createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
 import * as SessionSettings from "../../../src/database/SessionSettings.ts"
-import { TestClock } from "effect/testing"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -40,14 +40,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       const [first] = yield* answers(sql, 1)
       const shared = found.filter(({ pid }) => pid === first?.[0]?.pid)
       assert.isAtLeast(shared.length, 8)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("that take long are run on a connection of their own", () =>
-    Effect.gen(function* () {
-      const sql = yield* open
-      const found = yield* sql.runShort(request, ["select pg_sleep(1)", []], () => Effect.succeed([{ isAlone: true }]))
-      assert.deepStrictEqual(found, [{ isAlone: true }])
     }).pipe(Effect.scoped)
   )
 

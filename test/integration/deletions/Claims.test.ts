@@ -272,16 +272,6 @@ const turns: Readonly<Record<string, Check>> = {
     const ours = claims.map((claim) => idsOf(claim.filter(({ organization }) => organization === "org_a")))
     assert.deepStrictEqual(ours.flat(), tasks)
   }),
-  "each is reached by the fourth claim of a task, beside a backlog and 1,000 others with nothing due": Effect.gen(
-    function* () {
-      yield* backlog(40, "org_a")
-      const { taskId } = yield* scheduled(delivery("1", undefined, "org_b"))
-      yield* TestClock.adjust(delay)
-      yield* Effect.forEach(Array.range(1, 1000), (index) => scheduled(delivery("1", undefined, `idle_${index}`)))
-      const claims = yield* Effect.replicateEffect(claimSome({ due: 1 }), 4)
-      assert.include(idsOf(claims.flat()), taskId)
-    }
-  ),
   "a worker may claim those of organizations that it has no task of": Effect.gen(function* () {
     yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
     yield* TestClock.adjust(delay)

@@ -6,7 +6,6 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
-
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
@@ -19,7 +18,6 @@ import {
   delay,
   delivery,
   emptied,
-  idsOf,
   inItsOwnTime,
   layerPostgres,
   lease,
@@ -81,17 +79,7 @@ suite("a scheduler", {
         assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
       }
     })
-  ]),
-  "has another task for the same key of another organization": Effect.gen(function* () {
-    const owners = ["org_a", "org_b", "org_A", "org_a "]
-    const tasks = yield* Effect.forEach(owners, (owner) => scheduled(delivery(key, undefined, owner)))
-    assert.strictEqual(new Set(idsOf(tasks)).size, 4)
-    yield* TestClock.adjust(delay)
-    assert.sameMembers(
-      (yield* claimAll()).map((claim) => claim.organization),
-      owners
-    )
-  })
+  ])
 })
 
 const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }

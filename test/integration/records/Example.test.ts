@@ -1,18 +1,14 @@
-/** The examples of src/api/records/README.md: a resource, a filter and an error that the API lacks. */
+/** The examples of src/api/records/README.md: a resource, an index for a filter, and an error that the API lacks. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Arbitrary, Array, Effect, Layer, Redacted, Schema } from "effect"
+import { Arbitrary, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiTest } from "effect/http-api"
 import { Authorization } from "../../../src/api/Authorization.ts"
 import * as Client from "../../../src/api/Authorization.ts"
 import { JsonBody } from "../../../src/api/JsonBody.ts"
-import * as Filter from "../../../src/api/records/Filter.ts"
-import { pets } from "../../../src/api/records/Pets.ts"
-import * as Resource from "../../../src/api/records/Resource.ts"
 import { all, migrate } from "../../../src/database/Migrations.ts"
-import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
 import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
@@ -24,8 +20,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import vaccinationsTable from "./example/00019_vaccinations.ts"
 import petsBreed from "./example/00019_pets_breed.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
-import { asKnown, dataset, fill, storesOf } from "./stores.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { fill } from "./stores.ts"
 
 class ExampleApi extends HttpApi.make("example")
   .add(vaccinations.group)
@@ -83,21 +78,6 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
           first.body,
           body.filter(({ isBooster }) => !isBooster)
         )
-      })
-    )
-
-    it.effect("a new filter finds the same in both stores", () =>
-      Effect.gen(function* () {
-        const withBreed = Resource.make({ ...pets, filters: { ...pets.filters, breed: Filter.equals("breed") } })
-        const [demo] = organizations
-        const { memory, postgres } = yield* storesOf(dataset(withBreed, recordsOf(demo).pets))
-        for (const repository of [memory, postgres]) {
-          const page = yield* asKnown(`org_${demo.slug}`)(
-            repository.search({ breed: "Beagle" }, { limit: 100, offset: 0 })
-          )
-          const breeds = Pages.toText(page).match(/"breed":"[^"]*"/g) ?? []
-          assert.deepStrictEqual(Array.dedupe(breeds), ['"breed":"Beagle"'])
-        }
       })
     )
   }

@@ -7,7 +7,6 @@ import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
-
 import {
   type Claim,
   type ClaimLimits,

@@ -4,7 +4,7 @@
  *
  * @module-tag long
  */
-import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, rmSync, statSync } from "node:fs"
 import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
@@ -13,7 +13,6 @@ import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
 import { temporaryFolder } from "../../support/Process.ts"
-import * as Program from "../../support/Program.ts"
 import { inTime } from "../../support/inTime.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
@@ -30,18 +29,6 @@ test.live("The data folder is its owner's alone, and the cluster in it also wher
     yield* Effect.sync(() => chmodSync(join(folder, "postgres"), 0o755))
     yield* opened(folder)
     assert.strictEqual(modeOf(folder, "postgres"), 0o700)
-  }).pipe(Effect.scoped)
-)
-
-test.live("A cluster whose control file is lost is named with a remedy, and left as it is", () =>
-  Effect.gen(function* () {
-    const folder = join(yield* Program.usedFolder, ".data")
-    const file = join(folder, "postgres", "global", "pg_control")
-    writeFileSync(file, "")
-    const { message } = yield* Effect.flip(opened(folder))
-    assert.match(message, /damaged.*Replace the folder by a backup, or delete it/)
-    assert.include(message, folder)
-    assert.strictEqual(readFileSync(file, "utf8"), "")
   }).pipe(Effect.scoped)
 )
 

@@ -80,16 +80,6 @@ layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded
     150_000
   )
 
-  it.effect("answers the same after a kill -9 in the middle of requests", () =>
-    Effect.gen(function* () {
-      const folder = yield* Program.usedFolder
-      const program = yield* Program.start({}, { folder })
-      const death = Effect.andThen(program.client.ask("/charges/search"), Program.kill(program))
-      yield* Effect.raceFirst(Effect.ignore(Effect.forever(answersOf(program))), death)
-      assert.deepStrictEqual(yield* answersFrom({}, folder), yield* Demo)
-    })
-  )
-
   it.effect("refuses a folder that another process uses, naming it, and leaves the other alone", () =>
     Effect.gen(function* () {
       const DATA_DIR = join(yield* Program.usedFolder, ".data")

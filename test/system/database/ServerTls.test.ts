@@ -120,6 +120,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "verifies the authority of the certificate, and the name of the host": [
     [`${server}?sslmode=verify-full&${known}`, encrypted],
+    [`postgres:postgres@127.0.0.1:PORT,localhost:PORT/postgres?sslmode=verify-full&${known}`, encrypted],
     [`${unnamed}?sslmode=verify-ca&${known}`, encrypted],
     [`${unnamed}?sslmode=require&${known}`, encrypted],
     [`${unnamed}?sslmode=verify-full&${known}`, /does not match certificate's altnames/],

@@ -1,10 +1,10 @@
 /** The URL of a Postgres is read as libpq reads it; sessions have the timeouts that operators and clients are promised. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Option, Redacted, Result } from "effect"
+import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { type ConnectionUrl, format, parse } from "../../../src/database/ConnectionUrl.ts"
 import { sessionSettings } from "../../../src/database/Database.ts"
 import { poolsOf } from "../../../src/database/Databases.ts"
-import { passwordIn } from "../../../src/database/Endpoint.ts"
+import { configsOf, passwordIn } from "../../../src/database/Endpoint.ts"
 
 const read = (text: string, defaults?: Readonly<Record<string, string>>) => {
   const { connectTimeout, hosts, password, ...url } = Result.getOrThrow(parse(text, defaults))
@@ -78,9 +78,24 @@ describe("the password in a file", () => {
     ["is that of the first line that fits", lines, login, "first"],
     ["may be for any login", lines, ["h", "5432", "d", "v"], "second"],
     ["is in the fifth place", "h:5432:d:u\n", login, undefined],
-    ["has backslashes before colons", String.raw`h:5432:d\:x:u:p\:w:x`, ["h", "5432", "d:x", "u"], "p:w"]
+    ["has backslashes before colons", String.raw`h:5432:d\:x:u:p\:w:x`, ["h", "5432", "d:x", "u"], "p:w"],
+    ["has backslashes before backslashes", String.raw`h:5432:d\\:u\\v:p\\`, ["h", "5432", "d\\", "u\\v"], "p\\"]
   ] as const)("%s", (_, text, of, password) => assert.strictEqual(passwordIn(text, of), password))
 })
+
+it.effect("the certificate of each of several servers is verified for its own name", () =>
+  Effect.gen(function* () {
+    const common = { applicationName: "test", connectTimeout: "1 second", startupParameters: {} } as const
+    const { of } = yield* configsOf(Redacted.make("postgres://a,b,10.0.0.1/d?sslmode=verify-full"), common)
+    const tls = { verification: "host", options: {} } as const
+    const names = ["a", "b", "10.0.0.1"].map((host) => of({ host, port: 5432, tls, asksSettings: true }).ssl)
+    assert.deepStrictEqual(names, [
+      { host: "a", servername: "a" },
+      { host: "b", servername: "b" },
+      { host: "10.0.0.1", servername: undefined }
+    ])
+  })
+)
 
 const url = Redacted.make("postgres://localhost")
 const none = Option.none()
