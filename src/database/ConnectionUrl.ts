@@ -69,7 +69,7 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       user: decodeURIComponent(user),
       password: decodeURIComponent(password),
       dbname: decodeURIComponent(dbname),
-      ...Object.fromEntries(new URLSearchParams(query))
+      ...Object.fromEntries(new URLSearchParams(query.replaceAll("+", "%2B")))
     }
     const given = new Map(Object.entries({ ...defaults, ...Record.filter(named, (value) => value !== "") }))
     const take = (name: string) => {
@@ -102,7 +102,7 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       connectTimeout: Number(seconds) === 0 ? undefined : Duration.seconds(Number(seconds)),
       applicationName: take("application_name"),
       /** Options for the server's command line, such as `-c search_path=app`. */
-      options: take("options"),
+      options: take("options")?.replaceAll("+", " "),
       passwordFile: take("passfile"),
       /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
       sharesSessions: (yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))) === "true",

@@ -111,9 +111,13 @@ const template = once("cluster", (folder) =>
   }).pipe(Effect.scoped)
 )
 
-/** Starts a cluster that is migrated. */
-export const make = Effect.fnUntraced(function* (options: Options = {}) {
-  if (options.binaries !== undefined || Tools.given !== undefined) {
+/**
+ * Starts a cluster that is migrated.
+ *
+ * @param options `isNew` is for a cluster with an identifier of its own; others share one
+ */
+export const make = Effect.fnUntraced(function* ({ isNew = false, ...options }: Options & { isNew?: boolean } = {}) {
+  if (isNew || options.binaries !== undefined || Tools.given !== undefined) {
     const cluster = yield* empty(options)
     yield* migrate(cluster.sql)
     return cluster
@@ -148,7 +152,7 @@ export const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
 })
 
 /** How a cluster is connected to, as libpq reads it. */
-const connectionTo = ({ url }: Cluster) => {
+export const connectionTo = ({ url }: Cluster) => {
   const { hostname, password, port, username } = new URL(url)
   return `host=${hostname} port=${port} user=${username} password=${password}`
 }

@@ -31,7 +31,7 @@ describe("the URL of a Postgres", () => {
     ["postgres://u@h/d?user=v&dbname=e", { user: "v", database: "e" }],
     ["postgres://h?connect_timeout=3&application_name=a", { connectTimeout: 3, applicationName: "a" }],
     ["postgres://h?connect_timeout=0&ssl=true", { connectTimeout: undefined, sslMode: "require" }],
-    ["postgres://h?options=-c+x%3Dy&application_name=a+b", { options: "-c x=y", applicationName: "a b" }],
+    ["postgres://h?options=-c+x%3Dy&application_name=a+b", { options: "-c x=y", applicationName: "a+b" }],
     ["postgres://h?sslrootcert=system", { sslMode: "verify-full" }],
     ["postgres://h?ssl=true&sslmode=verify-ca", { sslMode: "verify-ca" }],
     ["postgres://h?schema=public&channel_binding=require", { ignored: ["schema", "channel_binding"] }],
