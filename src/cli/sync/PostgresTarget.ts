@@ -140,7 +140,7 @@ export const make = (options: Options): Target.Target => {
           ),
         append: (table, columns, rows) => {
           const statement = `copy ${quote(table)} (${SqlCopy.namesOf(columns)}) from stdin`
-          const lines = rows.map((row) => columns.map(({ name, type }) => fieldOf(row[name], type)).join("\t"))
+          const lines = rows.map((row) => columns.map((column) => fieldOf(row[column.name], column.type)).join("\t"))
           return copyIn(client, statement, Buffer.from(`${lines.join("\n")}\n`), toFailure)
         },
         adopt: (staged, table, now) =>

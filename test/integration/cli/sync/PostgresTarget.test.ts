@@ -1,5 +1,5 @@
 /** A Postgres target that goes away in the middle of a transaction. */
-import { assert, it, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
@@ -7,7 +7,7 @@ import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 
-it.each([
+test.each([
   ["EPIPE", "Unavailable"],
   ["ECONNRESET", "Unavailable"],
   ["57P01", "Unavailable"],
