@@ -97,6 +97,7 @@ const createKey = Command.make(
     const made = { id, organization_id: organization, name, key: Redacted.value(key) }
     yield* json ? Output.record(made) : Output.print(made.key)
     yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
+    yield* Operators.noteIfUnknown(organization)
   })
 ).pipe(
   documented("Create an API key for an organization. Standard output has the key alone.", [
@@ -129,6 +130,7 @@ const addSecret = Command.make(
     yield* Output.note(
       `Created ${id}. The secret is shown once. From now on deliveries of ${organization} must be signed.`
     )
+    yield* Operators.noteIfUnknown(organization)
   })
 ).pipe(
   documented(

@@ -7,6 +7,7 @@ import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
+import { note } from "../process/Printed.ts"
 import { Refused } from "./Usage.ts"
 
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
@@ -54,3 +55,13 @@ export const organization = Flag.String("organization").pipe(
 /** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
   Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
+
+/** Notes that an organization has no row, as a misspelled one has none. */
+export const noteIfUnknown = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* TaskDatabase
+  // It decides nothing, so that a database that does not respond is no failure.
+  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
+  if (Option.exists(found, (rows) => rows.length === 0)) {
+    yield* note(`There is no organization ${id} yet. If its id is right, run: organizations create ${id} --name NAME`)
+  }
+})

@@ -1,7 +1,7 @@
 /** Walks page after page: all records of a search, all objects of a live read, and changes. */
 import { PracticeDataError } from "./Errors.ts"
 import type { AllChangesOptions, AllOptions, RequestOptions } from "./Options.ts"
-import { pause } from "./Request.ts"
+import { pause, type Sent } from "./Request.ts"
 import { type Answer, type Read, readBody, readLive } from "./Response.ts"
 
 /** An operation of a resource. `search` comes with `all`. */
@@ -27,8 +27,14 @@ export interface AnyRecord {
   readonly [field: string]: unknown
 }
 
-/** Sends a request to a path of the data API. The service may hold its response for the last number of milliseconds. */
-export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Answer<A>
+/** Sends a request to a path of the data API. */
+export type Post = <A>(
+  path: string,
+  body: object,
+  read: Read<A>,
+  options?: RequestOptions,
+  more?: Pick<Sent<A>, "held" | "onHeaders">
+) => Answer<A>
 
 const largestPage = 1000
 const largestLivePage = 100
@@ -132,29 +138,34 @@ export async function* changes<Page extends FeedPage>(
   const wait = follow ? Math.max(1, options.wait ?? longestWait) : (options.wait ?? 0)
   const left = new AbortController()
   const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
+  /** Asks for a page. The cursor of the next one comes before it. */
   const ask = (cursor: string | null | undefined) => {
-    const page = post(path, { cursor, limit, wait, resources }, read, asking, wait * 1000)
-    // A failure is thrown where the page is awaited, unless the loop is left before.
-    page.catch(() => {})
-    return page
+    let announce: ((next: string | null) => void) | undefined
+    const next = new Promise<string | null>((resolve) => (announce = resolve))
+    const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
+    const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
+    const end = () => announce?.(null)
+    void page.then(end, end)
+    return { cursor, next, page }
   }
   try {
-    let cursor = from
-    for (let asked = ask(cursor); ;) {
+    for (let asked = ask(from); ;) {
       const began = Date.now()
-      const page = await asked
+      const { cursor } = asked
+      // The service reads it while this one arrives, is parsed and used.
+      const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
+      const page = await asked.page
       const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
       if (page.cursor === cursor && (page.has_more || !isEmpty)) {
         throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
       }
-      cursor = page.cursor
-      // The service reads the next page while this one is used.
-      if (page.has_more) asked = ask(cursor)
       yield page
-      if (page.has_more) continue
-      if (!follow) return
-      if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
-      asked = ask(cursor)
+      if (!page.has_more) {
+        if (!follow) return
+        if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+      }
+      const following = await ahead
+      asked = following?.cursor === page.cursor ? following : ask(page.cursor)
     }
   } finally {
     left.abort()

@@ -23,8 +23,8 @@ const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
   const settings = settingsOf(options)
   const authorization = `Bearer ${checked(apiKey)}`
   const headers = () => Promise.resolve({ authorization })
-  return (path, body, read, requestOptions, held) =>
-    send(settings, { path: `/api/v3${path}`, body, headers, read, held }, requestOptions)
+  return (path, body, read, requestOptions, more) =>
+    send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
 }
 
 /**

@@ -51,7 +51,7 @@ const reasonOf = (error: unknown): string => {
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
 const exchange = async (
   { fetch, origin, ...settings }: Settings,
-  { held = 0, idempotencyKey, path }: Pick<Sent<unknown>, "held" | "idempotencyKey" | "path">,
+  { held = 0, idempotencyKey, onHeaders, path }: Pick<Sent<unknown>, "held" | "idempotencyKey" | "onHeaders" | "path">,
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<Reply> => {
@@ -64,6 +64,7 @@ const exchange = async (
     const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
     const { headers, status } = response
     const requestId = headers.get("x-request-id") ?? undefined
+    if (response.ok) onHeaders?.(headers)
     return { url, status, headers, requestId, data: await textOf(response, controller.signal) }
   }
   const abort = () => controller.abort(signal?.reason)
@@ -116,7 +117,9 @@ export interface Sent<A> extends Subject {
   readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
   readonly read: Read<A>
   /** The milliseconds for which the service may hold the response back, beyond the timeout. */
-  readonly held?: number | undefined
+  readonly held?: number
+  /** Called with the headers of a success, before its body has come. */
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {

@@ -67,6 +67,10 @@ export const takeFolder = Effect.fnUntraced(function* (name: string, folder: str
     return fs.readdirSync(folder)
   })
   const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
+  if (other !== undefined && !found.includes(own) && found.includes(`${ownPrefix}.json`)) {
+    const message = `The copy in ${name} has no ${own}: an earlier version of practice-data made it. Empty the folder, or choose another target; all records are then copied again.`
+    return yield* new Refused({ message })
+  }
   if (other !== undefined && !found.includes(own)) return yield* Target.notOurs(`file ${other} in ${folder}`)
 })
 

@@ -40,6 +40,9 @@ const isTemporary = (cause: unknown) => {
 
 export const make = (given: string, client: Client.PracticeData): Source => {
   const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
+  // Compression costs more than a connection within this machine. Without TLS, `fetch` by itself takes no better one than gzip.
+  const isLocal = /^http:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/.test(url)
+  const headers = { "accept-encoding": isLocal ? "identity" : "br, gzip" }
 
   const failureOf = (cause: unknown): Failed =>
     isTemporary(cause)
@@ -77,7 +80,7 @@ export const make = (given: string, client: Client.PracticeData): Source => {
     const before = hasOwn ? position.own : undefined
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
-    const options = { resources: others, limit: 1000, signal }
+    const options = { resources: others, limit: 1000, signal, headers }
     const pages: Stream.Stream<Page, Failed | CursorExpired> =
       others.length > 0
         ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)

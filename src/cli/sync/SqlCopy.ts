@@ -19,8 +19,8 @@ export interface Dialect {
   readonly typeOf: (type: ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
-  /** The statement that begins a transaction. */
-  readonly begin: string
+  /** The statement that begins a transaction. A crash of the database may undo one that only stages changes, as a whole. */
+  readonly begin: (isStaging: boolean) => string
   /** The beginning of the statement that empties a table. */
   readonly empty: string
   readonly run: (
@@ -29,8 +29,17 @@ export interface Dialect {
   ) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  /** The query of the columns of a table from `$1`, a JSON array of rows with the API's values. */
-  readonly rowsOf: (table: string, columns: ReadonlyArray<Column>) => string
+  /** Appends rows of the API's values to a table. */
+  readonly append: (
+    table: string,
+    columns: ReadonlyArray<Column>,
+    rows: ReadonlyArray<Row>
+  ) => Effect.Effect<unknown, Failed>
+  /**
+   * Makes a table of the copy of one that has a staged record for each id, and no removal, without writing the rows again.
+   * Returns false if it has others.
+   */
+  readonly adopt?: (staged: string, table: string, now: string) => Effect.Effect<boolean, Failed>
   /** Marks rows as removed in place of deleting them. */
   readonly softDelete: boolean
 }
@@ -69,17 +78,15 @@ const stagedRow = (change: Target.Change): Row => {
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
 }
 
-const stagedRows = (changes: ReadonlyArray<Target.Change>) => JSON.stringify(changes.map(stagedRow))
-
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
   const { columnsOf, name: databaseName, quote, run, softDelete } = dialect
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
-  const transaction = <A>(work: Effect.Effect<A, Failed>) =>
+  const transaction = <A>(work: Effect.Effect<A, Failed>, isStaging = false) =>
     Effect.acquireUseRelease(
-      run(dialect.begin),
+      run(dialect.begin(isStaging)),
       () => work,
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
@@ -199,7 +206,12 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
-    if (unmade.has(table.resource)) yield* ensureTable(table)
+    if (unmade.has(table.resource)) {
+      if (dialect.adopt !== undefined && (yield* dialect.adopt(stagedTable(table), table.name, now))) {
+        return yield* ensureStaged(table)
+      }
+      yield* ensureTable(table)
+    }
     const [row] = yield* run(`select coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`)
     const reset = Number(row?.["reset"])
     const latest = `${staged} where _position in
@@ -222,7 +234,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
        on conflict (id) do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(", ")}`,
       [now]
     )
-    yield* run(`${dialect.empty} ${staged}`)
+    return yield* run(`${dialect.empty} ${staged}`)
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
@@ -233,9 +245,12 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const next = yield* advance(progress, isLast ? state : { ...committed, staged: state })
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
-      const [name, columns] = [stagedTable(table), [...table.columns, isRemoved]]
-      const rows = stagedRows(changes.get(table.resource) ?? [])
-      yield* run(`insert into ${quote(name)} (${namesOf(columns)}) ${dialect.rowsOf(name, columns)}`, [rows])
+      const given = changes.get(table.resource) ?? []
+      // A reset of a table that is not made yet takes effect at once, so that its staged records can be adopted.
+      const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
+      if (from > 0) yield* run(`delete from ${quote(stagedTable(table))}`)
+      const rows = given.slice(from).map(stagedRow)
+      if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
     }
     if (!isLast) return next
     const now = yield* DateTime.now
@@ -251,7 +266,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const copy: Target.Copy = {
     state: orGone(Effect.map(present, () => progress.staged ?? progress)),
     apply: (page, wanted) =>
-      Effect.map(orGone(transaction(apply(page, wanted))), (next) => {
+      Effect.map(orGone(transaction(apply(page, wanted), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
         progress = next
       }),

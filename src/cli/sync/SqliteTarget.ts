@@ -23,22 +23,27 @@ export const make = (file: string, name: string, softDelete = false): Target.Tar
     // Readers of the copy do not wait for a write, nor writes for readers.
     yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
     const inode = inodeOf()
+    // Node 22 takes no numbers of parameters.
+    const query: SqlCopy.Dialect["run"] = (statement, params = []) =>
+      run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params))
     return yield* SqlCopy.open(
       {
         name,
         quote: SqlCopy.quoteName,
         typeOf,
         position: "integer primary key",
-        begin: "begin immediate",
+        begin: () => "begin immediate",
         empty: "delete from",
-        // Node 22 takes no numbers of parameters.
-        run: (statement, params = []) => run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params)),
+        run: query,
         // A file that was removed can still be written, and nobody would see it.
         columnsOf: (table) =>
           run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
-        // Lists and objects are kept as JSON, booleans as 0 and 1.
-        rowsOf: (_, columns) =>
-          `select ${columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`).join(", ")} from json_each($1)`,
+        append: (table, columns, rows) => {
+          const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
+          // Lists and objects are kept as JSON, booleans as 0 and 1.
+          const values = columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`)
+          return query(`insert into ${into} select ${values.join(", ")} from json_each($1)`, [JSON.stringify(rows)])
+        },
         softDelete
       },
       opening

@@ -170,6 +170,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const [group = ""] = create
         const made = yield* makes(...create, "--organization", "org_made")
         assert.include(made.words, words)
+        assert.include(made.words, "There is no organization org_made yet.")
         const listed = yield* succeeds(group, "list", "--organization", "org_made")
         assert.match(listed, new RegExp(`^id .+\n${row(made.id, made.secret)}\n$`))
         assert.notInclude(listed, made.secret)
@@ -177,7 +178,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const again = yield* refuses(group, "revoke", made.id)
         assert.strictEqual(again, `There is no ${kind} ${made.id} that could be revoked.`)
 
-        const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
+        yield* cli("organizations", "create", "org_json", "--name", "Known")
+        const { stderr, stdout } = yield* cli(...create, "--organization", "org_json", "--json")
+        assert.notInclude(stderr, "no organization")
         const object = yield* parse(stdout)
         assert.strictEqual(object["organization_id"], "org_json")
         assert.isString(object[kind])

@@ -227,8 +227,26 @@ describe("changes", () => {
     for (const [index, { body }] of sent.entries()) assert.strictEqual(body, `{"cursor":"${index}","limit":5,"wait":0}`)
   })
 
-  it("ask for the next page while this one is used, for one page ahead, and for none once they are left", async () => {
-    const { fetch, sent } = steps(page("1", true, ["a"]), page("2", true, ["b"]), silent)
+  it("ask for the next page as soon as this one is announced, for one page ahead, and for none once they are left", async () => {
+    const announced = (cursor: string) => page(cursor, true, [cursor], { "x-changes-next": cursor })
+    const asked = Promise.withResolvers<undefined>()
+    const slow: Step = async (request) => {
+      const response = await announced("1")(request)
+      const whole = await response.text()
+      const body = new ReadableStream<Uint8Array>({
+        pull: async (controller) => {
+          await asked.promise
+          controller.enqueue(new TextEncoder().encode(whole))
+          controller.close()
+        }
+      })
+      return new Response(body, { headers: response.headers })
+    }
+    const second: Step = (request) => {
+      asked.resolve(undefined)
+      return announced("2")(request)
+    }
+    const { fetch, sent } = steps(slow, second, silent)
     for await (const { cursor } of patient(fetch).charges.changes("0")) {
       await vi.advanceTimersByTimeAsync(10)
       assert.lengthOf(sent, Number(cursor) + 1)
@@ -241,6 +259,22 @@ describe("changes", () => {
         ['{"cursor":"1","wait":0}', false],
         ['{"cursor":"2","wait":0}', true]
       ]
+    )
+  })
+
+  it("go on from the page that came, where another one was announced before a retry", async () => {
+    const cutOff: Step = async (request) =>
+      new Response((await cut(request)).body, { headers: { "x-changes-next": "1" } })
+    const { fetch, sent } = steps(cutOff, page("2", false, ["b"]), page("5", true, ["a"]), page("6", false, ["f"]))
+    const collected = collect(patient(fetch).charges.changes("0"))
+    await vi.runAllTimersAsync()
+    assert.deepStrictEqual(
+      (await collected).map(({ cursor }) => cursor),
+      ["5", "6"]
+    )
+    assert.deepStrictEqual(
+      sent.map(({ body }) => body),
+      ["0", "1", "0", "5"].map((cursor) => `{"cursor":"${cursor}","wait":0}`)
     )
   })
 

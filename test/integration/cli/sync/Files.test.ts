@@ -68,6 +68,17 @@ it.effect.each(["ndjson", "parquet", "sqlite"])("%s: a place below which nothing
   })
 )
 
+it.effect("a folder of an earlier version is refused with what to do, and stays as it is", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const files = ["_practice_data_sync.json", "charges.ndjson"]
+    for (const file of files) writeFileSync(join(folder, file), "")
+    const { message } = yield* Effect.flip(open(`ndjson:${folder}`))
+    assert.match(message, /an earlier version of practice-data made it. Empty the folder, or choose another target/)
+    assert.deepStrictEqual(readdirSync(folder), files)
+  }).pipe(Effect.scoped)
+)
+
 const textsOf = (changes: ReadonlyArray<string>) => changes.map((line) => JSON.parse(line).record?.status ?? line)
 
 it.effect("a file of NDJSON gets a line for each change, and with --compact has one for each record", () =>

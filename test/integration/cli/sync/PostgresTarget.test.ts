@@ -1,11 +1,20 @@
 /** A Postgres target that goes away in the middle of a transaction. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
+
+test.each([
+  ["EPIPE", "Unavailable"],
+  ["ECONNRESET", "Unavailable"],
+  ["57P01", "Unavailable"],
+  ["42501", "Refused"]
+])("the failure %s is %s", (code, tag) => {
+  assert.strictEqual(PostgresTarget.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
+})
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
   it.effect.each([

@@ -91,7 +91,8 @@ for (const { kind, make } of stands) {
     it.effect("shows a round of many pages at its end, and resumes one that was cut off", () =>
       Effect.gen(function* () {
         const { ids, run, statuses } = yield* stand
-        yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), refund("r")]))
+        yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), gone("never"), refund("r")]))
+        assert.deepStrictEqual(yield* statuses, { a: "1", b: "1" })
         const before = { statuses: yield* statuses, ids: yield* ids }
         const seen: Array<unknown> = []
         const look = Effect.map(Effect.all({ statuses, ids }), (found) => void seen.push(found))
