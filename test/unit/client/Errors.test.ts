@@ -235,6 +235,8 @@ describe("a response of another server", () => {
     assert.strictEqual(sent[0]?.redirect, "manual")
     for (const failure of await failuresOf(redirect))
       assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
+    const hidden = await failureOf(clientOf(steps(() => Response.error()).fetch).organization.get())
+    assert.match(String(hidden), /UnexpectedResponseError: 0 .*a redirect to another address, which is not followed/)
   })
 
   test.each([

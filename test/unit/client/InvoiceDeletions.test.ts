@@ -99,6 +99,8 @@ test("an invalid key, organization or secret is refused before anything is sent"
   }
   for (const organization of ["", "o".repeat(129), "org ", "é"])
     assert.throws(() => senderOf({ organization }), /organization must have 1 to 128/)
+  // @ts-expect-error -- without an organization, as JavaScript may leave it out
+  assert.throws(() => new InvoiceDeletions({ baseUrl }), /organization must have 1 to 128/)
   for (const wrong of ["", "whsec_", "whsec_a", "no base64 §"])
     assert.throws(() => senderOf({ secret: wrong }), /secret must be whsec_/)
   assert.lengthOf(sent, 0)
