@@ -32,8 +32,7 @@ const spellings = ["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3
 const queries = [
   ["?status=paid&limit=1&__proto__=1", ["status", "limit", "__proto__"]],
   ["?limit", ["limit"]],
-  ["?=1", [""]],
-  ["?%zz=%", ["%zz"]]
+  ["?=1&%zz=%", ["", "%zz"]]
 ] as const
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -189,10 +188,8 @@ const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, jso
 const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | null]> = [
   ["GZIP", "gzip"],
   ["gzip, deflate, br, zstd", "zstd"],
-  ["gzip, deflate, br", "br"],
   ["gzip;q=1.0, zstd;q=0.5", "gzip"],
   ["zstd;q=0, *", "br"],
-  ["", null],
   ["deflate", null],
   ["identity, gzip;q=0.5", null]
 ]
