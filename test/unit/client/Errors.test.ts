@@ -6,7 +6,6 @@ import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { RecordNotFound } from "../../../src/api/Errors.ts"
 import { Refused } from "../../../src/cli/Usage.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
@@ -27,6 +26,16 @@ import {
 } from "./support.ts"
 
 const { InvoiceDeletions, PracticeData } = Client
+
+/** The failure of Effect's client. */
+const typed = (fetch: Client.Fetch, path: string) =>
+  Effect.gen(function* () {
+    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
+    return yield* Effect.flip(client.charges.get({ payload: { id: "nobody" } }))
+  }).pipe(
+    Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
+    Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
+  )
 
 layer(InProcess.layer(), { excludeTestServices: true })("an error of the service", (it) => {
   it.effect("has a class by its status, and the service's words", () =>
@@ -56,6 +65,16 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
     })
   )
 
+  it.effect("is no missing record if the path is unknown, for the typed client neither", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* inProcess
+      const charges = clientOf(fetch, { baseUrl: `${baseUrl}/practice` }).charges
+      assert.instanceOf(yield* Effect.promise(() => failureOf(charges.get("nobody"))), Client.UnexpectedResponseError)
+      assert.strictEqual((yield* typed(fetch, "/practice/api/v3"))._tag, "HttpClientError")
+      assert.strictEqual((yield* typed(fetch, "/api/v3"))._tag, "RecordNotFound")
+    })
+  )
+
   it.effect("has all faults of a request as data, and three of them in its message", () =>
     over(async ({ fetch }) => {
       // @ts-expect-error -- filters that charges do not have
@@ -74,8 +93,6 @@ test.each([
   [413, Client.PracticeDataError],
   [429, Client.RateLimitError],
   [500, Client.ServerError],
-  [501, Client.ServerError],
-  [502, Client.ServerError],
   [503, Client.ServiceUnavailableError]
 ] as const)("a %i has its class, its detail and its Retry-After", async (status, Class) => {
   const { fetch } = steps(refused(status, "Busy", { "retry-after": "3" }))
@@ -91,8 +108,6 @@ describe("an invalid option", () => {
     [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
     [{ ...options, apiKey: "" }, /apiKey is missing/],
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
-    [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
-    [{ ...options, timeout: 0 }, /timeout must be/],
     [{ ...options, timeout: Number.NaN }, /timeout must be/],
     [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
     [{ ...options, maxRetries: -1 }, /maxRetries must be/],
@@ -180,7 +195,6 @@ const html =
 const others = {
   "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
   "a login page": html(401),
-  "a 410 of another server": json({ detail: "Gone" }, { status: 410 }),
   "a 422 of another server": json(
     { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
     { status: 422 }
@@ -188,7 +202,6 @@ const others = {
   "a 422 without faults": refused(422, [1]),
   "a page of HTML": html(200),
   "other JSON": json({ items: ["private"] }),
-  "JSON that is cut off": html(200, '{"body": [{"id": "a"'),
   "a status without a body": () => new Response(null, { status: 204 })
 } satisfies Record<string, Step>
 
@@ -208,15 +221,6 @@ const failuresOf = (step: Step) => {
   ]
   return Promise.all(all.map(failureOf))
 }
-
-const typed = (fetch: Client.Fetch, id: string, path = "/api/v3") =>
-  Effect.gen(function* () {
-    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
-    return yield* Effect.flip(client.charges.get({ payload: { id } }))
-  }).pipe(
-    Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
-    Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
-  )
 
 describe("a response of another server", () => {
   test.each(Object.entries<Step>(others))("is an UnexpectedResponseError with the whole URL: %s", async (_, step) => {
@@ -240,9 +244,7 @@ describe("a response of another server", () => {
   })
 
   test.each([
-    [html(502), Client.ServerError],
     [html(500), Client.ServerError],
-    [html(503), Client.ServiceUnavailableError],
     [html(429), Client.RateLimitError]
   ] as const)("has the class of a status that says enough", async (step, Class) => {
     const error = await failureOf(clientOf(steps(step).fetch).charges.search())
@@ -253,18 +255,13 @@ describe("a response of another server", () => {
 
   test.each([
     ["records that are none", json({ body: [1] }), "search"],
-    ["changes without a cursor", json({ body: [], removed: [], has_more: false }), "changes"],
     ["changes without removals", json({ body: [], cursor: "1", has_more: false }), "changes"],
     ["a text for a boolean", json({ body: [], removed: [], cursor: "1", has_more: "false" }), "changes"],
     ["a record without its id", json({ name: "a" }), "get"]
   ] as const)("is a page or a record without a part of it: %s", async (_, step, verb) => {
-    const { charges } = clientOf(steps(step).fetch)
-    const work = {
-      search: () => charges.search(),
-      changes: () => collect(charges.changes()),
-      get: () => charges.get("a")
-    }
-    assert.instanceOf(await failureOf(work[verb]()), Client.UnexpectedResponseError)
+    const { changes, get, search } = clientOf(steps(step).fetch).charges
+    const work = verb === "search" ? search() : verb === "get" ? get("a") : collect(changes())
+    assert.instanceOf(await failureOf(work), Client.UnexpectedResponseError)
   })
 
   test("does not keep a walk of the processor going round", async () => {
@@ -292,20 +289,6 @@ describe("a response of another server", () => {
       ]
       for (const { message } of failures) assert.include(message, `404 from ${baseUrl}/api/v3/`)
       assert.instanceOf(failures[0], Refused)
-    })
-  )
-})
-
-layer(InProcess.layer())("the service", (it) => {
-  it.effect("has no record of an id, and no endpoint of an unknown path", () =>
-    Effect.gen(function* () {
-      const { fetch } = yield* inProcess
-      const get = (path: string) =>
-        Effect.promise(() => failureOf(clientOf(fetch, { baseUrl: `${baseUrl}${path}` }).charges.get("nobody")))
-      assert.instanceOf(yield* get(""), Client.NotFoundError)
-      assert.instanceOf(yield* get("/practice"), Client.UnexpectedResponseError)
-      assert.instanceOf(yield* typed(fetch, "nobody"), RecordNotFound)
-      assert.strictEqual((yield* typed(fetch, "nobody", "/practice/api/v3"))._tag, "HttpClientError")
     })
   )
 })

@@ -213,15 +213,15 @@ describe("changes", () => {
     const { fetch, sent } = steps(
       page("1", true, ["a"]),
       page("2", true, ["b"]),
-      page("3", false, [], { "x-changes-lag": "12" })
+      page("3", false, [], { "x-changes-lag": "12", "x-changes-complete": "true" })
     )
     const pages = await collect(patient(fetch).charges.changes("0", { limit: 5 }))
     assert.deepStrictEqual(
-      pages.map(({ body, cursor, lag }) => [body.map(({ id }) => id), cursor, lag]),
+      pages.map(({ body, complete, cursor, lag }) => [body.map(({ id }) => id), cursor, lag, complete]),
       [
-        [["a"], "1", 0],
-        [["b"], "2", 0],
-        [[], "3", 12]
+        [["a"], "1", 0, false],
+        [["b"], "2", 0, false],
+        [[], "3", 12, true]
       ]
     )
     for (const [index, { body }] of sent.entries()) assert.strictEqual(body, `{"cursor":"${index}","limit":5,"wait":0}`)
@@ -242,17 +242,6 @@ describe("changes", () => {
         ['{"cursor":"2","wait":0}', true]
       ]
     )
-  })
-
-  it("are complete by the header", async () => {
-    const complete = page("2", false, ["b"], { "x-changes-complete": "true" })
-    const { fetch, sent } = steps(page("1", true, ["a"], { "x-changes-complete": "false" }), complete)
-    const pages = await collect(patient(fetch).charges.changes())
-    assert.deepStrictEqual(
-      pages.map((each) => each.complete),
-      [false, true]
-    )
-    assert.strictEqual(sent[0]?.body, '{"wait":0}')
   })
 
   it("are refused if the cursor does not move", async () => {

@@ -74,9 +74,8 @@ layer(handlersOver(layerDemo))("the typed client", (it) => {
   it.effect("walks changes by their cursor", () =>
     Effect.gen(function* () {
       const api = yield* client
-      const { body, cursor, ...rest } = yield* api.charges.changes({ payload: {} })
+      const { body, cursor } = yield* api.charges.changes({ payload: {} })
       assert.strictEqual(body.length, demo.charges.length)
-      assert.deepStrictEqual(rest, { removed: [], has_more: false, lag: 0, complete: true })
       const next = yield* api.charges.changes({ payload: { cursor, limit: 1 } })
       assert.deepStrictEqual(next, { body: [], removed: [], cursor, has_more: false, lag: 0, complete: true })
     })
