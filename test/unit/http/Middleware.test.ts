@@ -97,15 +97,14 @@ layer(InProcess.layer())("a request", (it) => {
     )
   )
 
-  it.effect.each(["gzip", "gzip, identity"])("with the Content-Encoding %s is 415", (encoding) =>
-    Effect.forEach(endpoints, (path) =>
-      Effect.map(
-        expectAnswer({ path, headers: { "content-encoding": encoding } }, 415, {
-          detail: "Content-Encoding should be identity"
-        }),
-        ({ headers }) => assert.strictEqual(headers["accept-encoding"], "identity")
-      )
-    )
+  it.effect("with another Content-Encoding is 415", () =>
+    Effect.gen(function* () {
+      const detail = "Content-Encoding should be identity"
+      for (const encoding of ["gzip", "gzip, identity"]) {
+        const { headers } = yield* expectAnswer({ headers: { "content-encoding": encoding } }, 415, { detail })
+        assert.strictEqual(headers["accept-encoding"], "identity")
+      }
+    })
   )
 
   it.effect("without an encoding, or with an empty query string, is answered", () =>
@@ -237,13 +236,10 @@ layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => 
   it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
     Effect.gen(function* () {
       const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
-      assert.strictEqual(status, 204)
-      assert.deepInclude(headers, {
-        "access-control-allow-origin": origin,
-        "access-control-allow-methods": "GET, POST",
-        "access-control-allow-headers": "authorization,content-type",
-        vary: "Origin, Access-Control-Request-Headers"
-      })
+      assert.deepStrictEqual([status, headers["access-control-allow-origin"]], [204, origin])
+      assert.strictEqual(headers["access-control-allow-methods"], "GET, POST")
+      assert.strictEqual(headers["access-control-allow-headers"], "authorization,content-type")
+      assert.strictEqual(headers["vary"], "Origin, Access-Control-Request-Headers")
       assert.isNotEmpty(headers["x-request-id"])
     })
   )
