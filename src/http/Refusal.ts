@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
+import { DateTime } from "effect"
 
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
@@ -42,7 +43,7 @@ export const refuse = (socket: Socket, status: number, request: IncomingMessage 
   const body = JSON.stringify({ detail: reason })
   const head = [
     `HTTP/1.1 ${status} ${reason}`,
-    `date: ${new Date().toUTCString()}`,
+    `date: ${DateTime.toDateUtc(DateTime.nowUnsafe()).toUTCString()}`,
     "content-type: application/json",
     `content-length: ${body.length}`,
     "connection: close",

@@ -27,12 +27,15 @@ import {
 
 const { InvoiceDeletions, PracticeData } = Client
 
-/** The failure of Effect's client. */
-const typed = (fetch: Client.Fetch, path: string) =>
-  Effect.gen(function* () {
-    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
-    return yield* Effect.flip(client.charges.get({ payload: { id: "nobody" } }))
-  }).pipe(
+const makeTyped = (path: string) => HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
+
+/** Calls the client that DataApi's types give. `records/Example` holds the records that it decodes. */
+const typed = <A, E>(
+  fetch: Client.Fetch,
+  call: (client: Effect.Success<ReturnType<typeof makeTyped>>) => Effect.Effect<A, E>,
+  path = "/api/v3"
+) =>
+  Effect.flatMap(makeTyped(path), call).pipe(
     Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
     Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
   )
@@ -70,8 +73,32 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
       const { fetch } = yield* inProcess
       const charges = clientOf(fetch, { baseUrl: `${baseUrl}/practice` }).charges
       assert.instanceOf(yield* Effect.promise(() => failureOf(charges.get("nobody"))), Client.UnexpectedResponseError)
-      assert.strictEqual((yield* typed(fetch, "/practice/api/v3"))._tag, "HttpClientError")
-      assert.strictEqual((yield* typed(fetch, "/api/v3"))._tag, "RecordNotFound")
+      const get = typed(fetch, (client) => client.charges.get({ payload: { id: "nobody" } }), "/practice/api/v3")
+      assert.strictEqual((yield* Effect.flip(get))._tag, "HttpClientError")
+    })
+  )
+
+  it.effect("has a tag for the typed client, which decodes changes too", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* inProcess
+      const headers = { authorization: "Bearer unknown", "content-type": "application/json" }
+      const cases: ReadonlyArray<readonly [tag: string, request: object, changed?: RequestInit]> = [
+        ["OutOfRange", { limit: 0 }],
+        ["PayloadTooLarge", { status: "x".repeat(2_000_000) }],
+        ["Unauthorized", {}, { headers }],
+        ["RequestInvalid", {}, { body: '{"limit":"1","more":1}' }]
+      ]
+      for (const [tag, payload, changed] of cases) {
+        const sending: Client.Fetch = (url, init) => fetch(url, { ...init, ...changed })
+        const error = yield* Effect.flip(typed(sending, ({ charges }) => charges.search({ payload })))
+        assert.strictEqual(error._tag, tag)
+        if (error._tag === "RequestInvalid") assert.lengthOf(error.detail, 2)
+      }
+      const get = typed(fetch, ({ charges }) => charges.get({ payload: { id: "nobody" } }))
+      assert.strictEqual((yield* Effect.flip(get))._tag, "RecordNotFound")
+      const { body, cursor, ...page } = yield* typed(fetch, ({ charges }) => charges.changes({ payload: {} }))
+      assert.deepStrictEqual([body.length, page], [150, { removed: [], has_more: false, lag: 0, complete: true }])
+      assert.isNotEmpty(cursor)
     })
   )
 

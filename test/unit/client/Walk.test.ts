@@ -29,9 +29,9 @@ interface Edit {
   readonly micros: number
 }
 
-const edit = Arbitrary.all([integer(0, 3), integer(0, 59), time])
+const drawn = Arbitrary.all([integer(0, 3), integer(0, 59), time])
 const edits = Arbitrary.array(
-  Arbitrary.map(edit, ([kind, at, micros]): Edit => ({ kind: kinds[kind] ?? "touch", at, micros })),
+  Arbitrary.map(drawn, ([kind, at, micros]): Edit => ({ kind: kinds[kind] ?? "touch", at, micros })),
   { maxLength: 12 }
 )
 

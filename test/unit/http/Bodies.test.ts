@@ -149,13 +149,6 @@ const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).
 
 const server = InProcess.layerOf(Layer.provide(HttpApiBuilder.layer(DataApi), handlers))
 
-const answerTo = (headers: Readonly<Record<string, string>>) =>
-  Effect.provideService(
-    busy(Duration.minutes(1)),
-    HttpServerRequest.HttpServerRequest,
-    HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
-  )
-
 const large = (size: number) => {
   const raw = `{"status":"${"s".repeat(size)}"}`
   return { path: "/charges/search", raw, headers: { "content-length": String(raw.length) } }
@@ -173,18 +166,14 @@ layer(server)("a large body, while others take up all memory for them,", (test) 
 
   test.effect("is 503 with Retry-After and the receipt of a delivery that was not stored on the intake", () =>
     Effect.gen(function* () {
-      const response = HttpServerResponse.toWeb(yield* answerTo({ "idempotency-key": "k", "x-organization-id": "o" }))
-      const at = DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + 60_000)
+      const headers = { "idempotency-key": "k", "x-organization-id": "o" }
+      const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
+      const answer = Effect.provideService(busy(Duration.minutes(1)), HttpServerRequest.HttpServerRequest, request)
+      const response = HttpServerResponse.toWeb(yield* answer)
+      const scheduled_for = DateTime.formatIso(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + 60_000))
       assert.deepStrictEqual([response.status, response.headers.get("retry-after")], [503, "1"])
-      assert.deepStrictEqual(yield* Effect.promise(() => response.json()), {
-        status: "error",
-        task_id: taskIdOf("o", "k"),
-        scheduled_for: DateTime.formatIso(at),
-        idempotency_key: "k",
-        invoices_count: 0,
-        invoice_lines_count: 0,
-        received_at: null
-      })
+      const receipt = { status: "error", task_id: taskIdOf("o", "k"), scheduled_for, received_at: null }
+      assert.deepInclude(yield* Effect.promise(() => response.json()), receipt)
     })
   )
 })

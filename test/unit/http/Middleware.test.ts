@@ -107,10 +107,9 @@ layer(InProcess.layer())("a request", (it) => {
     })
   )
 
-  it.effect("without an encoding, or with an empty query string, is answered", () =>
+  it.effect("with the encoding identity, or an empty query string, is answered", () =>
     Effect.gen(function* () {
-      for (const encoding of ["identity", "Identity", ""])
-        assert.strictEqual((yield* send({ headers: { "content-encoding": encoding } })).status, 200)
+      assert.strictEqual((yield* send({ headers: { "content-encoding": "Identity" } })).status, 200)
       assert.strictEqual((yield* send({ path: "/api/v3/charges/search?" })).status, 200)
     })
   )
@@ -169,12 +168,12 @@ const decoders = { zstd: zstdDecompressSync, br: brotliDecompressSync, gzip: gun
 
 const isEncoding = Schema.is(Schema.Literals(["zstd", "br", "gzip"]))
 
-/** Requests a page: how it was encoded, and its bytes, decoded. */
-const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, json: object = {}) {
+/** Requests a page: how it was encoded, and its text, decoded. */
+const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, limit = 100) {
   const handle = yield* InProcess
-  const sent = { authorization: `Bearer ${key}`, "content-type": "application/json" }
-  const accepting = acceptEncoding === undefined ? sent : { ...sent, "accept-encoding": acceptEncoding }
-  const init = { method: "POST", headers: accepting, body: yield* compact(json) }
+  const headers = new Headers({ authorization: `Bearer ${key}`, "content-type": "application/json" })
+  if (acceptEncoding !== undefined) headers.set("accept-encoding", acceptEncoding)
+  const init = { method: "POST", headers, body: `{"limit":${limit}}` }
   const response = yield* Effect.promise(() => handle(new Request("http://localhost/api/v3/charges/search", init)))
   const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
   const encoding = response.headers.get("content-encoding")
@@ -207,7 +206,7 @@ layer(InProcess.layer())("an answer", (it) => {
 
   it.effect("that is short is as it is", () =>
     Effect.gen(function* () {
-      const answer = yield* ask("gzip, br, zstd", { limit: 1 })
+      const answer = yield* ask("gzip, br, zstd", 1)
       assert.deepStrictEqual([answer.status, answer.encoding], [200, null])
     })
   )
