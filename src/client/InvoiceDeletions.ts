@@ -27,7 +27,7 @@ const path = "/api/v1/invoice-deletions"
 const printable = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
 const checked = (name: string, text: string, longest: number) => {
-  if (printable.test(text) && text.length <= longest) return text
+  if (typeof text === "string" && text.length <= longest && printable.test(text)) return text
   throw new TypeError(`${name} must have 1 to ${longest} printable ASCII characters, and no space at its ends`)
 }
 

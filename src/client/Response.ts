@@ -119,7 +119,8 @@ const failureOf = (subject: Subject, reply: Reply): Errors.PracticeDataError => 
     const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
     return new Class(messageOf(subject.path, details, detail ?? notOurs(headers)), { ...details, detail })
   }
-  const location = headers.get("location")
+  // A browser hides where a redirect leads: its status is 0.
+  const location = headers.get("location") ?? (status === 0 ? "another address" : null)
   const what = location === null ? notOurs(headers) : `a redirect to ${location}, which is not followed`
   const advice = "Check the base URL, which ends before /api, and any proxy in between"
   return new Errors.UnexpectedResponseError(messageOf(url, details, `${what}. ${advice}`), details)

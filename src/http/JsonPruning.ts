@@ -106,18 +106,13 @@ class Reader {
     return json
   }
 
-  /** Reads an object or a list. Returns it with the members or items that `each` returns. */
-  #container(open: "{" | "[", each: () => string | undefined) {
-    const close = open === "{" ? "}" : "]"
-    const parts: Array<string> = []
+  /** Reads an object or a list, whose members or items are read by `each`. */
+  #container(close: "}" | "]", each: () => void) {
     this.#at += 1
     if (this.#next() === close) this.#at += 1
     else
-      do {
-        const part = each()
-        if (part !== undefined) parts.push(part)
-      } while (this.#take(`,${close}`) === ",")
-    return `${open}${parts.join(",")}${close}`
+      do each()
+      while (this.#take(`,${close}`) === ",")
   }
 
   /** Reads a value of any depth, and leaves it out. */
@@ -143,20 +138,25 @@ class Reader {
     const open = this.#next()
     if (open !== "{" && open !== "[") return this.#scalar()
     if (open === "{" && fields !== undefined) {
-      return this.#container(open, () => {
-        const name = this.#name()
-        const shape = fields.get(String(JSON.parse(name)))
+      // Of members with the same name, the last one counts.
+      const members = new Map<string, string>()
+      this.#container("}", () => {
+        const json = this.#name()
+        const name = String(JSON.parse(json))
+        const shape = fields.get(name)
         const value = this.#value(shape ?? {})
-        if (shape !== undefined) return `${name}:${value}`
-        return unknownLeft-- > 0 ? `${name}:null` : undefined
+        if (shape !== undefined) members.set(name, `${json}:${value}`)
+        else if (unknownLeft-- > 0) members.set(name, `${json}:null`)
       })
+      return `{${Array.from(members.values()).join(",")}}`
     }
     if (open === "[" && item !== undefined) {
-      return this.#container(open, () => {
-        const value = this.#value(item)
+      const items: Array<string> = []
+      this.#container("]", () => {
+        items.push(this.#value(item))
         if (++this.#items > this.#maximumItems) throw invalidAt(["body"], tooLong(this.#maximumItems, this.#items))
-        return value
       })
+      return `[${items.join(",")}]`
     }
     this.#skip()
     return open === "{" ? "{}" : "[]"

@@ -126,9 +126,11 @@ export class OrderedServer extends Server {
     this.maxConnections = limits.maxConnections
     this.timeout = idleTimeout
     this.#longestIdle = idleTimeout + headersTimeout + sweepInterval
-    // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
-    const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
-    this.once("close", () => clearInterval(sweeping))
+    this.once("listening", () => {
+      // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
+      const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
+      this.once("close", () => clearInterval(sweeping))
+    })
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
       const current = this.#connections.get(socket)?.current

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
+import { DateTime } from "effect"
 
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
@@ -42,13 +43,15 @@ export const refuse = (socket: Socket, status: number, request: IncomingMessage 
   const body = JSON.stringify({ detail: reason })
   const head = [
     `HTTP/1.1 ${status} ${reason}`,
+    `date: ${DateTime.toDateUtc(DateTime.nowUnsafe()).toUTCString()}`,
     "content-type: application/json",
     `content-length: ${body.length}`,
     "connection: close",
     `x-request-id: ${requestId}`
   ]
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
+  const sent = request?.method === "HEAD" ? "" : body
+  socket.end(`${head.join("\r\n")}\r\n\r\n${sent}`)
   // A client that timed out has no bytes on the way that would reset the connection.
   if (status === 408) socket.destroySoon()
-  return { status, requestId, request, address, bytes: body.length }
+  return { status, requestId, request, address, bytes: sent.length }
 }

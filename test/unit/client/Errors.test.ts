@@ -6,7 +6,7 @@ import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { RecordNotFound, Unauthorized } from "../../../src/api/Errors.ts"
+import { Unauthorized } from "../../../src/api/Errors.ts"
 import { Refused } from "../../../src/cli/Usage.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
@@ -27,6 +27,19 @@ import {
 } from "./support.ts"
 
 const { InvoiceDeletions, PracticeData } = Client
+
+const makeTyped = (path: string) => HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
+
+/** Calls the client that DataApi's types give. `records/Example` holds the records that it decodes. */
+const typed = <A, E>(
+  fetch: Client.Fetch,
+  call: (client: Effect.Success<ReturnType<typeof makeTyped>>) => Effect.Effect<A, E>,
+  path = "/api/v3"
+) =>
+  Effect.flatMap(makeTyped(path), call).pipe(
+    Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
+    Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
+  )
 
 layer(InProcess.layer(), { excludeTestServices: true })("an error of the service", (it) => {
   it.effect("has a class by its status, and the service's words", () =>
@@ -56,6 +69,40 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
     })
   )
 
+  it.effect("is no missing record if the path is unknown, for the typed client neither", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* inProcess
+      const charges = clientOf(fetch, { baseUrl: `${baseUrl}/practice` }).charges
+      assert.instanceOf(yield* Effect.promise(() => failureOf(charges.get("nobody"))), Client.UnexpectedResponseError)
+      const get = typed(fetch, (client) => client.charges.get({ payload: { id: "nobody" } }), "/practice/api/v3")
+      assert.strictEqual((yield* Effect.flip(get))._tag, "HttpClientError")
+    })
+  )
+
+  it.effect("has a tag for the typed client, which decodes changes too", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* inProcess
+      const headers = { authorization: "Bearer unknown", "content-type": "application/json" }
+      const cases: ReadonlyArray<readonly [tag: string, request: object, changed?: RequestInit]> = [
+        ["OutOfRange", { limit: 0 }],
+        ["PayloadTooLarge", { status: "x".repeat(2_000_000) }],
+        ["Unauthorized", {}, { headers }],
+        ["RequestInvalid", {}, { body: '{"limit":"1","more":1}' }]
+      ]
+      for (const [tag, payload, changed] of cases) {
+        const sending: Client.Fetch = (url, init) => fetch(url, { ...init, ...changed })
+        const error = yield* Effect.flip(typed(sending, ({ charges }) => charges.search({ payload })))
+        assert.strictEqual(error._tag, tag)
+        if (error._tag === "RequestInvalid") assert.lengthOf(error.detail, 2)
+      }
+      const get = typed(fetch, ({ charges }) => charges.get({ payload: { id: "nobody" } }))
+      assert.strictEqual((yield* Effect.flip(get))._tag, "RecordNotFound")
+      const { body, cursor, ...page } = yield* typed(fetch, ({ charges }) => charges.changes({ payload: {} }))
+      assert.deepStrictEqual([body.length, page], [150, { removed: [], has_more: false, lag: 0, complete: true }])
+      assert.isNotEmpty(cursor)
+    })
+  )
+
   it.effect("has all faults of a request as data, and three of them in its message", () =>
     over(async ({ fetch }) => {
       // @ts-expect-error -- filters that charges do not have
@@ -74,8 +121,6 @@ test.each([
   [413, Client.PracticeDataError],
   [429, Client.RateLimitError],
   [500, Client.ServerError],
-  [501, Client.ServerError],
-  [502, Client.ServerError],
   [503, Client.ServiceUnavailableError]
 ] as const)("a %i has its class, its detail and its Retry-After", async (status, Class) => {
   const { fetch } = steps(refused(status, "Busy", { "retry-after": "3" }))
@@ -91,8 +136,6 @@ describe("an invalid option", () => {
     [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
     [{ ...options, apiKey: "" }, /apiKey is missing/],
     [{ ...options, apiKey: "secret\n" }, /apiKey has a space, a line break/],
-    [{ ...options, apiKey: "secreté" }, /apiKey has a space, a line break/],
-    [{ ...options, timeout: 0 }, /timeout must be/],
     [{ ...options, timeout: Number.NaN }, /timeout must be/],
     [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
     [{ ...options, maxRetries: -1 }, /maxRetries must be/],
@@ -180,7 +223,6 @@ const html =
 const others = {
   "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
   "a login page": html(401),
-  "a 410 of another server": json({ detail: "Gone" }, { status: 410 }),
   "a 422 of another server": json(
     { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
     { status: 422 }
@@ -188,7 +230,6 @@ const others = {
   "a 422 without faults": refused(422, [1]),
   "a page of HTML": html(200),
   "other JSON": json({ items: ["private"] }),
-  "JSON that is cut off": html(200, '{"body": [{"id": "a"'),
   "a status without a body": () => new Response(null, { status: 204 })
 } satisfies Record<string, Step>
 
@@ -209,19 +250,13 @@ const failuresOf = (step: Step) => {
   return Promise.all(all.map(failureOf))
 }
 
-const typed = (fetch: Client.Fetch, id: string, path = "/api/v3") =>
-  Effect.gen(function* () {
-    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
-    return yield* Effect.flip(client.charges.get({ payload: { id } }))
-  }).pipe(
-    Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
-    Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
-  )
-
 test.effect("the client for Effect knows an error whose headers a later release has changed", () =>
   Effect.gen(function* () {
     const { fetch } = steps(refused(401, "Another text", { "www-authenticate": 'Bearer realm="a"' }))
-    assert.instanceOf(yield* typed(fetch, "a"), Unauthorized)
+    assert.instanceOf(
+      yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } }))),
+      Unauthorized
+    )
   })
 )
 
@@ -242,12 +277,12 @@ describe("a response of another server", () => {
     assert.strictEqual(sent[0]?.redirect, "manual")
     for (const failure of await failuresOf(redirect))
       assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
+    const hidden = await failureOf(clientOf(steps(() => Response.error()).fetch).organization.get())
+    assert.match(String(hidden), /UnexpectedResponseError: 0 .*a redirect to another address, which is not followed/)
   })
 
   test.each([
-    [html(502), Client.ServerError],
     [html(500), Client.ServerError],
-    [html(503), Client.ServiceUnavailableError],
     [html(429), Client.RateLimitError]
   ] as const)("has the class of a status that says enough", async (step, Class) => {
     const error = await failureOf(clientOf(steps(step).fetch).charges.search())
@@ -258,18 +293,13 @@ describe("a response of another server", () => {
 
   test.each([
     ["records that are none", json({ body: [1] }), "search"],
-    ["changes without a cursor", json({ body: [], removed: [], has_more: false }), "changes"],
     ["changes without removals", json({ body: [], cursor: "1", has_more: false }), "changes"],
     ["a text for a boolean", json({ body: [], removed: [], cursor: "1", has_more: "false" }), "changes"],
     ["a record without its id", json({ name: "a" }), "get"]
   ] as const)("is a page or a record without a part of it: %s", async (_, step, verb) => {
-    const { charges } = clientOf(steps(step).fetch)
-    const work = {
-      search: () => charges.search(),
-      changes: () => collect(charges.changes()),
-      get: () => charges.get("a")
-    }
-    assert.instanceOf(await failureOf(work[verb]()), Client.UnexpectedResponseError)
+    const { changes, get, search } = clientOf(steps(step).fetch).charges
+    const work = verb === "search" ? search() : verb === "get" ? get("a") : collect(changes())
+    assert.instanceOf(await failureOf(work), Client.UnexpectedResponseError)
   })
 
   test("does not keep a walk of the processor going round", async () => {
@@ -297,20 +327,6 @@ describe("a response of another server", () => {
       ]
       for (const { message } of failures) assert.include(message, `404 from ${baseUrl}/api/v3/`)
       assert.instanceOf(failures[0], Refused)
-    })
-  )
-})
-
-layer(InProcess.layer())("the service", (it) => {
-  it.effect("has no record of an id, and no endpoint of an unknown path", () =>
-    Effect.gen(function* () {
-      const { fetch } = yield* inProcess
-      const get = (path: string) =>
-        Effect.promise(() => failureOf(clientOf(fetch, { baseUrl: `${baseUrl}${path}` }).charges.get("nobody")))
-      assert.instanceOf(yield* get(""), Client.NotFoundError)
-      assert.instanceOf(yield* get("/practice"), Client.UnexpectedResponseError)
-      assert.instanceOf(yield* typed(fetch, "nobody"), RecordNotFound)
-      assert.strictEqual((yield* typed(fetch, "nobody", "/practice/api/v3"))._tag, "HttpClientError")
     })
   )
 })

@@ -32,8 +32,7 @@ const spellings = ["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3
 const queries = [
   ["?status=paid&limit=1&__proto__=1", ["status", "limit", "__proto__"]],
   ["?limit", ["limit"]],
-  ["?=1", [""]],
-  ["?%zz=%", ["%zz"]]
+  ["?=1&%zz=%", ["", "%zz"]]
 ] as const
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -98,21 +97,19 @@ layer(InProcess.layer())("a request", (it) => {
     )
   )
 
-  it.effect.each(["gzip", "gzip, identity"])("with the Content-Encoding %s is 415", (encoding) =>
-    Effect.forEach(endpoints, (path) =>
-      Effect.map(
-        expectAnswer({ path, headers: { "content-encoding": encoding } }, 415, {
-          detail: "Content-Encoding should be identity"
-        }),
-        ({ headers }) => assert.strictEqual(headers["accept-encoding"], "identity")
-      )
-    )
+  it.effect("with another Content-Encoding is 415", () =>
+    Effect.gen(function* () {
+      const detail = "Content-Encoding should be identity"
+      for (const encoding of ["gzip", "gzip, identity"]) {
+        const { headers } = yield* expectAnswer({ headers: { "content-encoding": encoding } }, 415, { detail })
+        assert.strictEqual(headers["accept-encoding"], "identity")
+      }
+    })
   )
 
-  it.effect("without an encoding, or with an empty query string, is answered", () =>
+  it.effect("with the encoding identity, or an empty query string, is answered", () =>
     Effect.gen(function* () {
-      for (const encoding of ["identity", "Identity", ""])
-        assert.strictEqual((yield* send({ headers: { "content-encoding": encoding } })).status, 200)
+      assert.strictEqual((yield* send({ headers: { "content-encoding": "Identity" } })).status, 200)
       assert.strictEqual((yield* send({ path: "/api/v3/charges/search?" })).status, 200)
     })
   )
@@ -171,12 +168,12 @@ const decoders = { zstd: zstdDecompressSync, br: brotliDecompressSync, gzip: gun
 
 const isEncoding = Schema.is(Schema.Literals(["zstd", "br", "gzip"]))
 
-/** Requests a page: how it was encoded, and its bytes, decoded. */
-const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, json: object = {}) {
+/** Requests a page: how it was encoded, and its text, decoded. */
+const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, limit = 100) {
   const handle = yield* InProcess
-  const sent = { authorization: `Bearer ${key}`, "content-type": "application/json" }
-  const accepting = acceptEncoding === undefined ? sent : { ...sent, "accept-encoding": acceptEncoding }
-  const init = { method: "POST", headers: accepting, body: yield* compact(json) }
+  const headers = new Headers({ authorization: `Bearer ${key}`, "content-type": "application/json" })
+  if (acceptEncoding !== undefined) headers.set("accept-encoding", acceptEncoding)
+  const init = { method: "POST", headers, body: `{"limit":${limit}}` }
   const response = yield* Effect.promise(() => handle(new Request("http://localhost/api/v3/charges/search", init)))
   const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
   const encoding = response.headers.get("content-encoding")
@@ -189,10 +186,8 @@ const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, jso
 const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | null]> = [
   ["GZIP", "gzip"],
   ["gzip, deflate, br, zstd", "zstd"],
-  ["gzip, deflate, br", "br"],
   ["gzip;q=1.0, zstd;q=0.5", "gzip"],
   ["zstd;q=0, *", "br"],
-  ["", null],
   ["deflate", null],
   ["identity, gzip;q=0.5", null]
 ]
@@ -211,7 +206,7 @@ layer(InProcess.layer())("an answer", (it) => {
 
   it.effect("that is short is as it is", () =>
     Effect.gen(function* () {
-      const answer = yield* ask("gzip, br, zstd", { limit: 1 })
+      const answer = yield* ask("gzip, br, zstd", 1)
       assert.deepStrictEqual([answer.status, answer.encoding], [200, null])
     })
   )
@@ -240,13 +235,10 @@ layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => 
   it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
     Effect.gen(function* () {
       const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
-      assert.strictEqual(status, 204)
-      assert.deepInclude(headers, {
-        "access-control-allow-origin": origin,
-        "access-control-allow-methods": "GET, POST",
-        "access-control-allow-headers": "authorization,content-type",
-        vary: "Origin, Access-Control-Request-Headers"
-      })
+      assert.deepStrictEqual([status, headers["access-control-allow-origin"]], [204, origin])
+      assert.strictEqual(headers["access-control-allow-methods"], "GET, POST")
+      assert.strictEqual(headers["access-control-allow-headers"], "authorization,content-type")
+      assert.strictEqual(headers["vary"], "Origin, Access-Control-Request-Headers")
       assert.isNotEmpty(headers["x-request-id"])
     })
   )
