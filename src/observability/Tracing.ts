@@ -97,7 +97,15 @@ export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
       const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
       return {
         _tag: "Span",
-        ...{ annotations, attributes, kind, links, name, parent, sampled, spanId, traceId },
+        annotations,
+        attributes,
+        kind,
+        links,
+        name,
+        parent,
+        sampled,
+        spanId,
+        traceId,
         get status() {
           return span.status
         },

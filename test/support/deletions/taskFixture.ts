@@ -57,7 +57,7 @@ const make = Effect.gen(function* () {
   for (const claim of yield* claimAll) yield* scheduler.run([claim])
   const running = yield* schedule(owners.running, "running")
   yield* claimAll
-  const scheduled = yield* Effect.provide(schedule(owners.scheduled, "scheduled"), Scheduler.layer(Duration.hours(1)))
+  const scheduled = yield* Effect.provide(schedule(owners.scheduled, "scheduled"), Scheduler.layer(Duration.hours(2)))
   return { dead, completed, running, scheduled } satisfies Record<State, string>
 })
 
