@@ -8,7 +8,7 @@
  * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other
  * checkouts.
  */
-import { ask, type Contender, contenders, service, startFloor, withProcesses } from "./reads/contenders.ts"
+import { ask, type Contender, contenders, service, withProcesses } from "./reads/contenders.ts"
 import { prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
@@ -163,19 +163,6 @@ const eachKind = async () => {
   }
 }
 
-/** The least that a page of 100 costs: sending its bytes from memory. */
-const atLeast = async (servers: Servers) => {
-  const [ours] = servers.values()
-  if (ours === undefined) return
-  const floor = await startFloor(Buffer.from(await ask(ours, Work.pageOf100)))
-  const all = new Map([...servers, [{ ...service, name: "floor: node:http" }, floor] as const])
-  table(
-    "page of 100 beside its bytes from memory, 16 connections",
-    await interleave(runnersOf(all, Work.pageOf100, 16))
-  )
-  await floor.stop()
-}
-
 const byConnections = async (servers: Servers) => {
   const more = await startAll([withProcesses])
   await warm(more, [Work.pageOf100])
@@ -252,7 +239,6 @@ await eachKind()
 if (isWhole) {
   const servers = await startAll(contenders)
   await warm(servers, [Work.pageOf100])
-  await atLeast(servers)
   await byConnections(servers)
   await byDepth(servers)
   await stopAll(servers)

@@ -1,6 +1,6 @@
 /** The servers that are measured, and how they are asked. */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, writeFileSync } from "node:fs"
+import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { key } from "./data.ts"
@@ -78,13 +78,6 @@ const anchors = (): ReadonlyArray<Contender> => {
 }
 
 export const contenders: ReadonlyArray<Contender> = [service, ...others, tuned, ...anchors()]
-
-/** A server that sends these bytes whatever it is asked. */
-export const startFloor = (bytes: Uint8Array) => {
-  const file = join(tmpdir(), `practice-data-bench-floor-${process.pid}.json`)
-  writeFileSync(file, bytes)
-  return start([node, "scripts/bench/reads/contenders/floor.ts"], { FLOOR_FILE: file })
-}
 
 /** Asks once. Any other status than the expected one is an error. */
 export const ask = async (server: Server, work: Work) => {
