@@ -4,7 +4,7 @@
  * connections of a child end with it, and it gets no new one.
  */
 import { type ChildProcess, fork } from "node:child_process"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { ask, Children, hangs, type Place, probe } from "./Children.ts"
@@ -96,12 +96,35 @@ export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) 
     ? shortestPause
     : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
 
-export const assertIsFree = ({ host, port }: { readonly host: string; readonly port: number }) =>
-  Effect.callback<void, ServeError>((resume) => {
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+const isRefused = (address: Address) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect(address)
+      .once("connect", () => {
+        socket.destroy()
+        resume(Effect.succeed(false))
+      })
+      .once("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code === "ECONNREFUSED")))
+    return Effect.sync(() => socket.destroy())
+  }).pipe(Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.succeed(false) }))
+
+/**
+ * Fails if a port is in use, or its host is no address of this machine. It listens only where no client can connect:
+ * the end of a listener resets the connections that it has not accepted.
+ */
+export const assertIsFree = Effect.fnUntraced(function* ({ host, port }: Address) {
+  const isFree = port === 0 || (yield* isRefused({ host, port }))
+  yield* Effect.callback<void, ServeError>((resume) => {
     const server = createServer()
       .once("error", (cause) => resume(Effect.fail(new ServeError({ cause }))))
-      .listen(port, host, () => server.close(() => resume(Effect.void)))
+      // Any port, to check the host.
+      .listen({ host, port: isFree ? 0 : port }, () => server.close(() => resume(Effect.void)))
   })
+})
 
 /**
  * Starts the children, and keeps them running until the scope closes, which stops all of them at once. Fails if the
