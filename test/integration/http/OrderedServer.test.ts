@@ -154,6 +154,21 @@ describe("A connection", () => {
   )
 })
 
+it.live("Responses close their connections once more than three quarters of the connections are open", () =>
+  Effect.gen(function* () {
+    const { port, server } = yield* opened
+    server.on("request", (_, response) => response.end())
+    const closes: Array<boolean> = []
+    for (let count = 1; count <= 8; count++) {
+      const { received, send } = yield* open(`http://127.0.0.1:${port}`)
+      yield* send(get("/"))
+      yield* eventually("a response", () => received().endsWith("\r\n\r\n"))
+      closes.push(/^connection: close\r$/im.test(received()))
+    }
+    assert.deepStrictEqual(closes, [false, false, false, false, false, false, false, true])
+  })
+)
+
 it.live(
   "Requests that wait are counted while they wait: not those that were answered, or whose connection closed",
   () =>

@@ -237,6 +237,7 @@ layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => 
       const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
       assert.deepStrictEqual([status, headers["access-control-allow-origin"]], [204, origin])
       assert.strictEqual(headers["access-control-allow-methods"], "GET, POST")
+      assert.strictEqual(headers["access-control-max-age"], "7200")
       assert.strictEqual(headers["access-control-allow-headers"], "authorization,content-type")
       assert.strictEqual(headers["vary"], "Origin, Access-Control-Request-Headers")
       assert.isNotEmpty(headers["x-request-id"])

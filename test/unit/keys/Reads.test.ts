@@ -14,6 +14,7 @@ import { guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { make } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 
 const silent = () =>
   new Duplex({
@@ -45,6 +46,18 @@ it.effect("the look-up of a key ends after 1.5 seconds", () =>
     assert.isUndefined(looking.pollUnsafe())
     yield* TestClock.adjust("1 millis")
     assert.deepStrictEqual(looking.pollUnsafe(), busyKeys)
+  })
+)
+
+it.effect("the look-up of a clinic's account ends after 2 seconds", () =>
+  Effect.gen(function* () {
+    const database = layerShared(yield* databaseOf(Distribution.single))
+    const { find } = yield* Effect.provide(ClinicAccounts, Layer.provide(ClinicAccounts.layer, database))
+    const looking = yield* begun(Effect.provideService(find("clinic_1"), CurrentOrganization, { id: "org_1" }))
+    yield* TestClock.adjust("1999 millis")
+    assert.isUndefined(looking.pollUnsafe())
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(looking.pollUnsafe(), busyRecords)
   })
 )
 
