@@ -11,8 +11,6 @@ import {
   type Claim,
   maximumAttempts,
   type Receipt,
-  type RunOutcome,
-  ScheduleOutcome,
   type SchedulerUnavailable,
   TaskFailed
 } from "../../../src/deletions/Task.ts"
@@ -91,11 +89,11 @@ const small: Worker.Options = { batch: 3, concurrency: 2, lease: Duration.millis
 /** A store that keeps the tally of each task, and checks that nothing happens to it too early, or too late. */
 const tallied = (scheduler: Scheduler["Service"], tallies: Map<string, Tally>): Scheduler["Service"] => {
   const tallyOf = (taskId: string) => tallies.get(taskId) ?? assert.fail(`Nobody delivered ${taskId}`)
-  const count = (claims: ReadonlyArray<Claim>, exit: Exit.Exit<ReadonlyArray<RunOutcome>, unknown>) =>
+  const count = (claims: ReadonlyArray<Claim>, exit: Exit.Exit<ReadonlyArray<unknown>, unknown>) =>
     Effect.sync(() => {
       const outcomes = Exit.isSuccess(exit) ? exit.value : []
       for (const [index, outcome] of outcomes.entries()) {
-        if (outcome._tag === "Completed") tallyOf(claims[index]?.taskId ?? "").completions += 1
+        if (outcome !== undefined) tallyOf(claims[index]?.taskId ?? "").completions += 1
       }
     })
   return {
@@ -107,7 +105,7 @@ const tallied = (scheduler: Scheduler["Service"], tallies: Map<string, Tally>): 
             const tally = tallyOf(taskId)
             // Once its time has come, setting the clock back does not take it away.
             if (tally.claims === 0) {
-              assert.isAtLeast(now, DateTime.toEpochMillis(tally.receipt.scheduledFor), "claimed before its time")
+              assert.isAtLeast(now, DateTime.toEpochMillis(tally.receipt.scheduled_for), "claimed before its time")
             }
             assert.strictEqual(tally.completions, 0, "claimed after it was completed")
             assert.isAtMost(attempt, maximumAttempts)
@@ -190,10 +188,10 @@ const deliver = Effect.fnUntraced(function* (
   const outcome = yield* schedule(given)
   if (first !== undefined) {
     const { receipt } = first
-    const expected = first.payload === payload ? ScheduleOutcome.Duplicate({ receipt }) : ScheduleOutcome.KeyReused()
-    return assert.deepStrictEqual(outcome, expected)
+    const isSame = first.payload === payload
+    return assert.deepStrictEqual(outcome, isSame ? { status: "duplicate", receipt } : { status: "key_reused" })
   }
-  if (outcome._tag !== "Scheduled") return assert.fail(`Nobody delivered ${key} before`)
+  if (outcome.status !== "scheduled") return assert.fail(`Nobody delivered ${key} before`)
   tallies.set(given.taskId, { receipt: outcome.receipt, key, payload, claims: 0, completions: 0 })
 })
 

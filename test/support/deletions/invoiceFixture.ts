@@ -91,6 +91,5 @@ let deliveries = 0
 export const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions, owner?: string) {
   yield* scheduled(delivery(`deletion-${++deliveries}`, deletions, owner))
   yield* TestClock.adjust(delay)
-  const was = yield* runOne(yield* claimOne())
-  return was._tag === "Completed" ? was.outcome : assert.fail("A deletion is not completed")
+  return (yield* runOne(yield* claimOne())) ?? assert.fail("A deletion is not completed")
 })

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { ScheduleOutcome, SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { deletions, deliver, layerIntake, layerMemory, newKey, path } from "../../support/deletions/intake.ts"
 import { start } from "../../support/deletions/support.ts"
 import type { Sent } from "../../support/inProcess.ts"
@@ -32,7 +32,7 @@ const scheduling = (schedule: Scheduler["Service"]["schedule"]) =>
   ).pipe(Layer.provide(layerMemory))
 
 const notStored = [
-  ["beyond the bound of its organization", Effect.succeed(ScheduleOutcome.Full()), "5"],
+  ["beyond the bound of its organization", Effect.succeed({ status: "full" as const }), "5"],
   ["while the store is down", Effect.fail(new SchedulerUnavailable({ message: "secret text of the store" })), "1"]
 ] as const
 
