@@ -11,7 +11,7 @@
  */
 import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { noItems, Outcome, type State } from "../api/DeletionTasks.ts"
+import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -72,8 +72,8 @@ export class Scheduler extends Context.Service<
   static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make({ delay }))
 
   /**
-   * The fake: tasks in memory, by the same rules as the database, but without turns and without a bound of a backlog.
-   * `runTask`: the effect of a task; by default none.
+   * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
+   * with their payloads for good. `runTask`: the effect of a task; by default none.
    */
   static readonly layerMemory = (delay: Duration.Duration, runTask?: RunTask) =>
     Layer.effect(Scheduler, memory(delay, runTask))
@@ -273,13 +273,11 @@ interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
   readonly traceParent: string | undefined
-  state: State
   attempts: number
+  /** The token of the claim that holds the task. */
   token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   dueAt: number | undefined
-  /** The time of its completion, while it has its payload. */
-  completedAt: number | undefined
 }
 
 const byDue = Order.mapInput(Order.Number, ({ dueAt = Infinity }: MemoryTask) => dueAt)
@@ -293,9 +291,9 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
-    const held = (claim: Claim) => {
-      const task = known.get(claim.taskId)
-      return task?.token === claim.token && task.state === "running" ? task : undefined
+    const held = ({ taskId, token }: Claim) => {
+      const task = known.get(taskId)
+      return task?.token === token && task.dueAt !== undefined ? task : undefined
     }
     const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -310,16 +308,16 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
       )
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
-      const { attempts, delivery, receipt, state, traceParent = null } = task
+      const { attempts, delivery, receipt, traceParent = null } = task
       const { idempotencyKey, organization, taskId } = delivery
       const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduled_for, traceParent }
-      const taken = { ...identity, isTakeover: state === "running", reason: null }
+      const taken = { ...identity, isTakeover: task.token !== undefined, reason: null }
       if (isDead(task)) {
-        Object.assign(task, { state: "dead", dueAt: undefined })
+        task.dueAt = undefined
         return { ...taken, token: "", attempt: attempts, isDead: true }
       }
       const token = `claim_${++claims}`
-      Object.assign(task, { state: "running", attempts: attempts + 1, token, dueAt: leaseEnd })
+      Object.assign(task, { attempts: attempts + 1, token, dueAt: leaseEnd })
       return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
 
@@ -335,16 +333,15 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
               : { status: "key_reused" }
           }
           const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          const task = { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined, completedAt: undefined }
-          known.set(delivery.taskId, { ...task, state: "scheduled" })
+          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined })
           return { status: "scheduled", receipt }
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const open = dueTasks(now)
-          const running = open.filter(({ state }) => state === "running")
+          const running = open.filter(({ token }) => token !== undefined)
           const scheduled = open.filter(
-            ({ delivery, state }) => state === "scheduled" && except?.has(delivery.organization) !== true
+            ({ delivery, token }) => token === undefined && except?.has(delivery.organization) !== true
           )
           const claimed = [
             ...scheduled.slice(0, due),
@@ -363,37 +360,28 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           const task = held(claim)
           return task === undefined ? Effect.undefined : runTask(task.delivery.deletions, claim)
         })
-        const completedAt = yield* Clock.currentTimeMillis
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined || outcome === undefined) return undefined
-          Object.assign(task, { state: "completed", token: undefined, dueAt: undefined, completedAt })
+          Object.assign(task, { token: undefined, dueAt: undefined })
           return outcome
         })
       }),
       fail: (claim, _reason, retryAfter) =>
         changeHeld(claim, (task, now) => ({
           token: undefined,
-          state: isDead(task) ? "dead" : "scheduled",
           dueAt: isDead(task) ? undefined : now + Duration.toMillis(retryAfter)
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
-            Object.assign(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
+            Object.assign(task, { attempts: task.attempts - 1, token: undefined, dueAt: now })
           } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
             task.attempts -= 1
           }
         }),
-      empty: (until, limit) =>
-        Effect.sync(() => {
-          const old = [...known.values()]
-            .filter(({ completedAt = Infinity }) => completedAt <= DateTime.toEpochMillis(until))
-            .slice(0, limit)
-          for (const task of old) task.completedAt = undefined
-          return old.length
-        }),
+      empty: () => Effect.succeed(0),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
         const [first] = dueTasks()
         return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))

@@ -23,6 +23,7 @@ import {
   lease,
   onDatabase,
   organization,
+  postgres,
   scheduled,
   start,
   suite
@@ -93,12 +94,12 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
+const bounded = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
   emptied(Layer.effect(Scheduler, make({ delay, bounds: given, distribution })))
 
 const stores = [
-  ["over Postgres", postgres],
-  ["one organization at a time", (given: Fairness.Bounds) => postgres(given, Distribution.distributed)]
+  ["over Postgres", bounded],
+  ["one organization at a time", (given: Fairness.Bounds) => bounded(given, Distribution.distributed)]
 ] as const
 
 layer(
@@ -133,7 +134,7 @@ layer(
       const { sql } = yield* TestDatabase
       yield* sql`insert into organizations ${sql.insert({ organization_id: "org_known", id: "org_known" })}`
       assert.deepStrictEqual(yield* outcomesOf(7, "org_known"), [...Array.replicate("scheduled", 6), "full"])
-    }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
+    }).pipe(Effect.provide(bounded(bounds)), inItsOwnTime)
   )
 })
 
@@ -146,36 +147,40 @@ const empty = (limit = 100) =>
     return yield* scheduler.empty(DateTime.subtractDuration(yield* DateTime.now, retention), limit)
   })
 
-suite("the payload of a task", {
-  "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
-    function* () {
-      const { schedule } = yield* Scheduler
-      const { receipt } = yield* completed("1")
-      yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+suite(
+  "the payload of a task",
+  {
+    "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
+      function* () {
+        const { schedule } = yield* Scheduler
+        const { receipt } = yield* completed("1")
+        yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+        assert.strictEqual(yield* empty(), 0)
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(yield* empty(), 1)
+        assert.strictEqual(yield* empty(), 0)
+        assert.deepStrictEqual(yield* schedule(delivery("1")), { status: "duplicate", receipt })
+        assert.deepStrictEqual(yield* schedule(delivery("1", another)), { status: "key_reused" })
+      }
+    ),
+    "is emptied a few at a time, of any organizations": Effect.gen(function* () {
+      yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+      yield* completeAll
+      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+      assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
+    }),
+    "is kept of a task that is not completed, however old": Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      yield* scheduled(delivery("dead"))
+      yield* TestClock.adjust(delay)
+      for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+      yield* scheduled(delivery("waiting"))
+      yield* TestClock.adjust(Duration.times(retention, 2))
       assert.strictEqual(yield* empty(), 0)
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(yield* empty(), 1)
-      assert.strictEqual(yield* empty(), 0)
-      assert.deepStrictEqual(yield* schedule(delivery("1")), { status: "duplicate", receipt })
-      assert.deepStrictEqual(yield* schedule(delivery("1", another)), { status: "key_reused" })
-    }
-  ),
-  "is emptied a few at a time, of any organizations": Effect.gen(function* () {
-    yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
-    yield* completeAll
-    yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-    assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
-  }),
-  "is kept of a task that is not completed, however old": Effect.gen(function* () {
-    const { fail } = yield* Scheduler
-    yield* scheduled(delivery("dead"))
-    yield* TestClock.adjust(delay)
-    for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-    yield* scheduled(delivery("waiting"))
-    yield* TestClock.adjust(Duration.times(retention, 2))
-    assert.strictEqual(yield* empty(), 0)
-  })
-})
+    })
+  },
+  postgres
+)
 
 layer(
   TestDatabase.layerDatabases,
