@@ -11,7 +11,7 @@ import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
-import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import {
   claimAll,
   claimed,
@@ -60,11 +60,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
   it.effect("counts tasks by state, with the time at which the first is due, without reading completed tasks", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* sql`
-        insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
-          invoice_lines_count, received_at, scheduled_for, state)
-        select 'org_old', gen_random_uuid(), 'key ' || n, '', '{}', 0, 0, now(), now(), 'completed'
-        from generate_series(1, 5000) n`
+      yield* addTasks(5000, { organization_id: "'org_old'", state: "'completed'" })
       yield* sql`analyze deletion_tasks`
       const read = sql<{ rows: number }>`
         select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
