@@ -151,22 +151,16 @@ suite("a task", {
   })
 })
 
-/** The last attempt of a task whose leases all expired. */
-const lastClaim = Effect.gen(function* () {
+/** The last attempt of a task that is dead because all its leases expired. */
+const deadByExpiry = Effect.gen(function* () {
   let { claim } = yield* claimed("1")
   while (claim.attempt < maximumAttempts) {
     yield* TestClock.adjust(lease)
     claim = yield* claimOne()
   }
-  return claim
-})
-
-/** The last attempt of a task that is dead because that lease expired too. */
-const deadByExpiry = Effect.gen(function* () {
-  const last = yield* lastClaim
   yield* TestClock.adjust(lease)
   yield* isLeased
-  return last
+  return claim
 })
 
 suite("an attempt", {
@@ -192,7 +186,6 @@ suite("an attempt", {
     yield* release(claim)
     yield* isFinished
   }),
-  "may be the eighth, and complete": Effect.andThen(Effect.flatMap(lastClaim, completes), isFinished),
   "whose lease expires is the last if it is the eighth, whatever its worker does after that": Effect.gen(function* () {
     const { fail, renew } = yield* Scheduler
     const last = yield* deadByExpiry

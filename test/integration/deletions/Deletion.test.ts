@@ -1,11 +1,10 @@
 /** The invoices and lines that deletions delete: which ones, when, together, and in one transaction with their tasks. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Order, Schema } from "effect"
+import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Order, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { type Claim, TaskFailed } from "../../../src/deletions/Task.ts"
-import { noItems } from "../../../src/api/DeletionTasks.ts"
+import type { Claim } from "../../../src/deletions/Task.ts"
 import {
   deleted,
   deletedIds,
@@ -17,7 +16,6 @@ import {
   seedInvoices
 } from "../../support/deletions/invoiceFixture.ts"
 import {
-  type Check,
   claimAll,
   claimOne,
   completes,
@@ -26,13 +24,12 @@ import {
   inItsOwnTime,
   isIdle,
   isSuperseded,
-  layerPostgres,
   lease,
   onDatabase,
   overPostgres,
-  postgres,
   runOne,
-  scheduled
+  scheduled,
+  suite
 } from "../../support/deletions/support.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -228,15 +225,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
   )
 })
 
-/** The invoice that cannot be deleted. */
-const refused = "i3"
-
-const memory = Scheduler.layerMemory(delay, (deletions) =>
-  deletions.invoices.some(({ invoice_id }) => invoice_id === refused)
-    ? Effect.fail(new TaskFailed({ message: "i3 stays" }))
-    : Effect.succeed(noItems)
-)
-
 /** Runs SQL before an invoice is updated. */
 const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   const { sql } = yield* TestDatabase
@@ -247,11 +235,6 @@ const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
     `create or replace trigger meddle before update on invoices for each row when (${condition}) execute function meddle()`
   )
 })
-
-const refusing = (scheduler: typeof layerPostgres) =>
-  Layer.unwrap(
-    Effect.as(Effect.andThen(seedInvoices, onUpdate(`old.id = '${refused}'`, "raise exception 'i3 stays'")), scheduler)
-  )
 
 /** Claims of tasks that delete an invoice each, in the order of their ids. */
 const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
@@ -265,8 +248,8 @@ const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
 
 const areCompleted = (outcomes: ReadonlyArray<unknown>) => outcomes.map((outcome) => outcome !== undefined)
 
-const rules: Readonly<Record<string, Check>> = {
-  "are completed together, or none": Effect.gen(function* () {
+suite("tasks that run together", {
+  "are completed": Effect.gen(function* () {
     const { run } = yield* Scheduler
     const claims = yield* claimsOf("i1", "i2", "i4")
     assert.deepStrictEqual(areCompleted(yield* run(claims)), [true, true, true])
@@ -283,27 +266,21 @@ const rules: Readonly<Record<string, Check>> = {
     const taken = yield* claimOne()
     assert.deepStrictEqual(areCompleted(yield* run(claims.toReversed())), [false, true, true])
     yield* completes(taken)
-  }),
-  "stay as they were when one fails, and can be run alone": Effect.gen(function* () {
-    const { run } = yield* Scheduler
-    const claims = yield* claimsOf("i1", refused, "i2", "i4")
-    const together = yield* Effect.result(run(claims))
-    assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
-    const alone = yield* Effect.forEach(claims, (claim) => Effect.isSuccess(completes(claim)))
-    assert.sameMembers(alone, [true, true, true, false])
   })
-}
+})
 
-layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) => {
-  const stores = [
-    { store: "in memory", scheduler: memory },
-    ...postgres.map(({ scheduler, store }) => ({ store, scheduler: refusing(scheduler) }))
-  ]
-  for (const { scheduler, store } of stores) {
-    it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
-      inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
-    )
-  }
+overPostgres("tasks that run together", (it) => {
+  it.effect("stay as they were when one fails, and can be run alone", () =>
+    Effect.gen(function* () {
+      yield* seedInvoices
+      yield* onUpdate("old.id = 'i3'", "raise exception 'i3 stays'")
+      const { run } = yield* Scheduler
+      const claims = yield* claimsOf("i1", "i3", "i2", "i4")
+      assert.strictEqual((yield* Effect.flip(run(claims)))._tag, "TaskFailed")
+      const alone = yield* Effect.forEach(claims, (claim) => Effect.isSuccess(completes(claim)))
+      assert.sameMembers(alone, [true, true, true, false])
+    }).pipe(inItsOwnTime)
+  )
 
   it.effect("have 300 milliseconds; a task alone has the time of any statement", () =>
     Effect.gen(function* () {
@@ -319,6 +296,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) =
         { task: "i2", limit: "300ms" },
         { task: "i4", limit: "3min" }
       ])
-    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), inItsOwnTime)
+    }).pipe(inItsOwnTime)
   )
 })
