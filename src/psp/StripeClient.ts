@@ -171,7 +171,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         if ((page.startingAfter ?? "").length > longestId) return yield* new Psp.CursorUnknown()
         const traceparent = yield* Tracing.currentTraceParent
         const options = { stripeAccount: account, ...(traceparent && { additionalHeaders: { traceparent } }) }
-        const path = `${paths[kind]}?${queryOf(page)}`
+        const path = `${paths[kind]}?${queryOf(page).toString()}`
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal): Promise<Answer> => calls.run(signal, () => stripe.rawRequest("GET", path, undefined, options)),
           catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())

@@ -10,6 +10,7 @@ import { type Criteria, type OwnedTask, TaskReads } from "../../../src/deletions
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { compact } from "../../support/inProcess.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { delay, onDatabase } from "../../support/deletions/support.ts"
 
@@ -58,7 +59,7 @@ const fill = Effect.gen(function* () {
   yield* sql`truncate deletion_tasks`
   for (const { organization_id, ...task } of tasks) {
     const { outcome: counts, task_id: id, ...row } = yield* Effect.orDie(encode(task))
-    const more = { fingerprint: new Uint8Array([1]), payload: "{}", outcome: counts && JSON.stringify(counts) }
+    const more = { fingerprint: new Uint8Array([1]), payload: "{}", outcome: counts && (yield* compact(counts)) }
     yield* sql`insert into deletion_tasks ${sql.insert({ organization_id, id, ...row, ...more })}`
   }
 })

@@ -140,7 +140,7 @@ for (const [name, client] of suites) {
 
 const charges = list("charges", oak, { limit: 3 })
 
-const { answer, error, rateLimit } = Faults
+const { answer, rateLimit } = Faults
 
 const mebibyte = 1024 * 1024
 const type = "invalid_request_error"
@@ -164,23 +164,28 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
   ["no content", answer(204, ""), "unclear"],
   ...strangeBodies.map((body) => [`the body ${body}`, answer(200, body), "unclear"] as const),
   ...["api_key_expired", "platform_api_key_expired", "secret_key_required"].map(
-    (code) => [`the key: ${code}`, error(401, { type, code }), "psp"] as const
+    (code) => [`the key: ${code}`, Faults.error(401, { type, code }), "psp"] as const
   ),
   ["an unknown key", Faults.unknownKey, "psp"],
-  ["401 without a code", error(401, { type }), "unauthorized"],
-  ["401 with a code not of the key", error(401, { type, code: "account_closed" }), "unauthorized"],
-  ["a parameter", error(400, { type, param: "created[gte]" }), "request"],
-  ["402", error(402, { type: "card_error", code: "card_declined" }), "account"],
+  ["401 without a code", Faults.error(401, { type }), "unauthorized"],
+  ["401 with a code not of the key", Faults.error(401, { type, code: "account_closed" }), "unauthorized"],
+  ["a parameter", Faults.error(400, { type, param: "created[gte]" }), "request"],
+  ["402", Faults.error(402, { type: "card_error", code: "card_declined" }), "account"],
   ...[403, 404, 499].map(
-    (status) => [String(status), error(status, { type, code: "resource_missing" }), "account"] as const
+    (status) => [String(status), Faults.error(status, { type, code: "resource_missing" }), "account"] as const
   ),
-  ["an account without access", error(403, { type, code: "account_invalid" }), "AccountDisconnected"],
-  ["an unknown cursor", error(404, { type, code: "resource_missing", param: "starting_after" }), "CursorUnknown"],
-  ["a malformed cursor", error(400, { type, param: "starting_after" }), "CursorUnknown"],
+  ["an account without access", Faults.error(403, { type, code: "account_invalid" }), "AccountDisconnected"],
+  [
+    "an unknown cursor",
+    Faults.error(404, { type, code: "resource_missing", param: "starting_after" }),
+    "CursorUnknown"
+  ],
+  ["a malformed cursor", Faults.error(400, { type, param: "starting_after" }), "CursorUnknown"],
   ["a rate limit", rateLimit("7"), "RateLimited"],
   ["a body of more than 32 MiB", Faults.large(32 * mebibyte + 1), "request", "body too large"],
   ...[`x\n${Faults.processorText}`, oak, "A"].map(
-    (code) => [`a code that is none: ${code}`, error(500, { type, code }), "unclear", "StripeAPIError 500"] as const
+    (code) =>
+      [`a code that is none: ${code}`, Faults.error(500, { type, code }), "unclear", "StripeAPIError 500"] as const
   )
 ]
 
@@ -192,8 +197,8 @@ const waits: ReadonlyArray<readonly [fault: Faults.Fault, seconds: number]> = [
   [rateLimit("0.5"), 0.5],
   [rateLimit("-5"), 1],
   [rateLimit("Wed, 21 Oct 2026 07:28:00 GMT"), 1],
-  [error(400, { type, code: "rate_limit" }), 1],
-  [error(503, { type: "api_error" }, { "retry-after": "7" }), 7]
+  [Faults.error(400, { type, code: "rate_limit" }), 1],
+  [Faults.error(503, { type: "api_error" }, { "retry-after": "7" }), 7]
 ]
 
 /** Waits until so many requests are in flight, and sockets of given up ones are closed. */
@@ -258,7 +263,7 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
       yield* double.fail(Faults.internal)
       const failure = yield* Effect.flip(charges)
       yield* charges
-      yield* double.fail(error(500, { type }, { "request-id": "a b" }))
+      yield* double.fail(Faults.error(500, { type }, { "request-id": "a b" }))
       const strange = yield* Effect.flip(charges)
       const ids = spans.map(({ attributes }) => attributes.get("practice_data.processor.request"))
       assert.match(String(ids[0]), /^req_\d+$/)
