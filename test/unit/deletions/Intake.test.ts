@@ -98,7 +98,7 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
     "several faults, all of them, in the order of fields and items",
     {
       json: {
-        invoice_lines: [{ clinic_id: 1 }, { invoice_line_id: null, invoice_id: "" }],
+        invoice_lines: [{ clinic_id: 1 }],
         invoices: [{ invoice_id: "i" }, { client_id: "", clinic_id: 2 }, 3, { invoice_id: null }]
       }
     },
@@ -108,9 +108,7 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
     [["body", "invoices", 2], faults.object],
     [["body", "invoices", 3, "invoice_id"], faults.string],
     [["body", "invoice_lines", 0, "invoice_line_id"], faults.missing],
-    [["body", "invoice_lines", 0, "clinic_id"], faults.string],
-    [["body", "invoice_lines", 1, "invoice_line_id"], faults.string],
-    [["body", "invoice_lines", 1, "invoice_id"], faults.stringTooShort]
+    [["body", "invoice_lines", 0, "clinic_id"], faults.string]
   ],
   [
     "ids of white space, with U+0000, or with a lone surrogate",
