@@ -3,7 +3,7 @@
  * rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { Array, DateTime, type Duration, Effect, Order, Schema } from "effect"
+import { DateTime, type Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
@@ -27,9 +27,11 @@ export const concurrency = 4
  */
 const mostVisits = 4096
 
-/** A number of tasks of an organization: those that are due, or those to claim. */
-const Share = Schema.Struct({ organization: Schema.String, tasks: Schema.Int })
-type Share = typeof Share.Type
+/** The organizations whose turn it is, and the most tasks to claim of each. */
+interface Turn {
+  readonly owners: ReadonlyArray<string>
+  readonly each: number
+}
 
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
@@ -53,7 +55,7 @@ interface Lease {
   readonly leaseEnd: DateTime.Utc
 }
 
-const counted = rowsOf(Schema.Struct({ ...Share.fields, isLast: Schema.optional(Schema.Boolean) }))
+const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
 const taken = rowsOf(Taken)
 
 /** A time as SQL. */
@@ -106,38 +108,33 @@ const statementsOf = (sql: Database) => {
     and ${sql.literal(kinds.due)} order by organization_id nulls first, due_at`
 
   return {
-    /** Claims tasks of any organization: those of the shares, otherwise those that have been due the longest. */
-    ofAll: (limits: ClaimLimits, shares: ReadonlyArray<Share>, lease: Lease) => {
+    /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
+    ofAll: (limits: ClaimLimits, { each, owners }: Turn, lease: Lease) => {
       const oldest = (kind: Kind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
-      // The inner limit is for the planner. No more rows are locked than the outer one lets through.
-      const shared = sql`
-        select t.* from unnest(
-          ${shares.map(({ organization }) => organization)}::text[], ${shares.map(({ tasks }) => tasks)}::integer[]
-        ) as share (owner, tasks)
+      // The outer limit is for the planner.
+      const inTurn = sql`
+        select t.* from unnest(${owners}::text[]) as turn (owner)
         cross join lateral (
-          select * from (
-            select ${open} from deletion_tasks
-            where ${dueOf(sql.literal('share.owner collate "C"'), lease.now)} ${limited(limits.due ?? 0)}
-            for update skip locked
-          ) oldest limit share.tasks
-        ) t`
+          select ${open} from deletion_tasks
+          where ${dueOf(sql.literal('turn.owner collate "C"'), lease.now)} ${limited(each)} for update skip locked
+        ) t ${limited(limits.due ?? 0)}`
       return sql`
-        with due as (${shares.length > 0 ? shared : oldest("due")}), expired as (${oldest("expired")}),
+        with due as (${owners.length > 0 ? inTurn : oldest("due")}), expired as (${oldest("expired")}),
         alone as (${oldest("alone")}),
         open as materialized (select * from due union all select * from expired union all select * from alone),
         ${take(sql.literal("open.organization_id"), lease)}`
     },
 
     /** Claims the oldest tasks of an organization. */
-    ofOne: (kind: Kind, { organization, tasks }: Share, lease: Lease) => {
+    ofOne: (kind: Kind, organization: string, limit: number, lease: Lease) => {
       const oldest =
         kind === "due" ? dueOf(sql`${organization}`, lease.now) : sql`${isOpen(kind, lease.now)} order by due_at`
       return sql`
         with open as materialized (
           select ${open} from deletion_tasks
-          where organization_id = ${organization} and ${oldest} ${limited(tasks)} for update skip locked
+          where organization_id = ${organization} and ${oldest} ${limited(limit)} for update skip locked
         ),
         ${take(sql`${organization}`, lease)}`
     },
@@ -160,35 +157,25 @@ const statementsOf = (sql: Database) => {
           cross join lateral (${next(sql.literal("visited.organization_id"))}) t
           where visited.visits < ${most} and visited.found <= ${sql.literal(String(limit))}
         )
-        select visited.organization_id as organization, due.tasks, visits = ${most} as "isLast" from visited
-        cross join lateral (
-          select count(*)::integer as tasks from (
-            select from deletion_tasks
-            where is_due and ${dueOf(sql.literal("visited.organization_id"), now)} ${limited(limit)}
-          ) oldest
-        ) due
+        select organization_id as organization, is_due as "isDue", visits = ${most} as "isLast" from visited
         where is_due or visits = ${most} order by visits`
     },
 
-    /** Counts open tasks by organization, on all servers: no statement looks into all their indexes. */
-    count: (kind: Kind, { after, except, limit, now }: Part) => sql`
-      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as tasks
-      from deletion_tasks
+    /** Finds organizations with open tasks on all servers: no statement looks into all their indexes. */
+    find: (kind: Kind, { after, except, limit, now }: Part) => sql`
+      select organization_id as organization, true as "isDue", false as "isLast" from deletion_tasks
       where ${isOpen(kind, now)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`
   }
 }
 
-/** Shares places equally among the first organizations. Places that one does not need go to the others. */
-const sharesOf = (due: ReadonlyArray<Share>, places: number): ReadonlyArray<Share> => {
-  const some = due.slice(0, places)
-  let left = places
-  return Array.sortWith(some, (share) => share.tasks, Order.Number).map((share, index) => {
-    const tasks = Math.min(share.tasks, Math.floor(left / (some.length - index)))
-    left -= tasks
-    return { ...share, tasks }
-  })
+/** Shares places equally among the first organizations. */
+const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number): Turn => {
+  const owners = found.slice(0, places).map(({ organization }) => organization)
+  return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
+
+const nobody: Turn = { owners: [], each: 0 }
 
 interface Options {
   readonly sql: Database
@@ -200,9 +187,10 @@ interface Options {
 /**
  * Claims tasks over a database, and marks those dead that have no attempt left.
  *
- * While every due task fits into a claim, the oldest go first. A full claim may leave a backlog: then organizations are
- * visited in the order of their ids, and a claim shares its places equally among the next ones. A visit is one look into
- * an index, however long the backlog of an organization is. A distributed database always takes turns.
+ * While every due task fits into a claim, the oldest go first. A full claim may leave a backlog: until nothing is due,
+ * organizations are then visited in the order of their ids, and a claim shares its places equally among the next ones. A
+ * visit is one look into an index, however long the backlog of an organization is. A distributed database always takes
+ * turns.
  */
 export const make = ({ distribution, run, sql }: Options) => {
   const statements = statementsOf(sql)
@@ -234,39 +222,30 @@ export const make = ({ distribution, run, sql }: Options) => {
   })
 
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
-  const perOrganization = Effect.fnUntraced(function* (
-    limits: ClaimLimits,
-    lease: Duration.Duration,
-    due: ReadonlyArray<Share>
-  ) {
-    const shares = due.map((share) => ({ kind: "due" as Kind, share }))
+  const perOrganization = Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration, due: Turn) {
+    const claiming = (kind: Kind, { each, owners }: Turn) =>
+      owners.map((owner) =>
+        claim(sql`organization_id = ${owner}`, lease, (given) => statements.ofOne(kind, owner, each, given))
+      )
+    const all = claiming("due", due)
     const now = yield* DateTime.now
     for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
-      const found =
-        limit === 0 ? [] : yield* run(counted(statements.count(kind, { after: "", limit, except: [], now })))
-      shares.push(...sharesOf(found, limit).map((share) => ({ kind, share })))
+      const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, { after: "", limit, except: [], now })))
+      all.push(...claiming(kind, turnOf(found, limit)))
     }
-    const claiming = ({ kind, share }: (typeof shares)[number]) =>
-      claim(sql`organization_id = ${share.organization}`, lease, (given) => statements.ofOne(kind, share, given))
-    const [claims, failures] = yield* Effect.partition(shares, claiming, { concurrency })
+    const [claims, failures] = yield* Effect.partition(all, (each) => each, { concurrency })
     return failures[0] !== undefined && claims.length === 0 ? yield* failures[0] : claims.flat()
   })
 
-  /** Claims tasks. With shares, due tasks are those of the shares. */
-  const claimShares = (limits: ClaimLimits, lease: Duration.Duration, shares: ReadonlyArray<Share>) =>
-    isDistributed()
-      ? perOrganization(limits, lease, shares)
-      : claim(sql`true`, lease, (given) => statements.ofAll(limits, shares, given))
-
-  /** The shares of the next organizations that have due tasks, but for some. */
-  const nextShares = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
+  /** The turn of the next organizations that have due tasks, but for some. */
+  const nextTurn = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
     const part = { after: place, limit, except: [...except], now: yield* DateTime.now }
-    const visited = yield* run(counted(isDistributed() ? statements.count("due", part) : statements.visit(part)))
-    const due = visited.filter(({ tasks }) => tasks > 0)
-    const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast === true)
+    const visited = yield* run(visits(isDistributed() ? statements.find("due", part) : statements.visit(part)))
+    const due = visited.filter(({ isDue }) => isDue)
+    const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast)
     place = last?.organization ?? ""
-    return sharesOf(due, limit)
+    return turnOf(due, limit)
   })
 
   return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
@@ -274,10 +253,13 @@ export const make = ({ distribution, run, sql }: Options) => {
     yield* releaseLost
     const { due = 0, except } = limits
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
-    const shares = inTurns ? yield* nextShares(due, except) : []
-    const isOfNone = except !== undefined && shares.length === 0
-    const claimed = yield* claimShares(isOfNone ? { ...limits, due: 0 } : limits, lease, shares)
-    if (due > 0 && except === undefined) isBehind = claimed.length >= due
+    const turn = inTurns ? yield* nextTurn(due, except) : nobody
+    const isOfNone = except !== undefined && turn.owners.length === 0
+    const wanted = isOfNone ? { ...limits, due: 0 } : limits
+    const claimed = yield* isDistributed()
+      ? perOrganization(wanted, lease, turn)
+      : claim(sql`true`, lease, (given) => statements.ofAll(wanted, turn, given))
+    if (due > 0 && except === undefined) isBehind = claimed.length >= (inTurns ? 1 : due)
     return claimed
   })
 }

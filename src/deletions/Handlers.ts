@@ -19,7 +19,6 @@ import { moduleBeside } from "../process/Package.ts"
 import * as Delivery from "./Delivery.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { headersOf, loggable } from "./Signature.ts"
-import type { Receipt } from "./Task.ts"
 import { TaskReads } from "./TaskReads.ts"
 
 const deliveries = moduleBeside(import.meta.url, "Delivery")
@@ -39,31 +38,24 @@ const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
 
 const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
 
-type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
-
-const receiptOf = (
-  status: DeliveryReceipt["status"],
-  delivery: Sent & Pick<Receipt, "scheduledFor"> & { readonly receivedAt: DateTime.Utc | null }
-): DeliveryReceipt => ({
-  status,
-  task_id: delivery.taskId,
-  scheduled_for: delivery.scheduledFor,
-  idempotency_key: delivery.idempotencyKey,
-  invoices_count: delivery.invoicesCount,
-  invoice_lines_count: delivery.invoiceLinesCount,
-  received_at: delivery.receivedAt
-})
-
 /** The Retry-After of a delivery whose organization has a full backlog, in seconds. */
 const retryFull = 5
 
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
 
+type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
+
 /** The receipt of a delivery that was not stored. */
-const notStored = (delivery: Sent, delay: Duration.Duration) =>
-  Effect.map(DateTime.now, (now) =>
-    receiptOf("error", { ...delivery, scheduledFor: DateTime.addDuration(now, delay), receivedAt: null })
-  )
+const notStored = ({ idempotencyKey, invoiceLinesCount, invoicesCount, taskId }: Sent, delay: Duration.Duration) =>
+  Effect.map(DateTime.now, (now): DeliveryReceipt => ({
+    status: "error",
+    task_id: taskId,
+    scheduled_for: DateTime.addDuration(now, delay),
+    idempotency_key: idempotencyKey,
+    invoices_count: invoicesCount,
+    invoice_lines_count: invoiceLinesCount,
+    received_at: null
+  }))
 
 /**
  * The response to a delivery that is not read, because the service already reads too many large bodies.
@@ -107,21 +99,17 @@ export const intake = (delay: Duration.Duration) =>
             const outcome = yield* Effect.catchTag(scheduler.schedule(delivery), "SchedulerUnavailable", () =>
               refuse("unavailable", 1)
             )
-            switch (outcome._tag) {
-              case "Scheduled":
-                yield* note({ outcome: "scheduled" })
-                return yield* respond(receiptOf("scheduled", { ...delivery, ...outcome.receipt }), { status: 202 })
-              case "Duplicate":
-                yield* note({ outcome: "duplicate" })
-                return yield* respond(receiptOf("duplicate", { ...delivery, ...outcome.receipt }), { status: 200 })
-              case "KeyReused":
-                yield* note({ outcome: "key_reused" })
-                return yield* keyReused
-              case "Full":
-                yield* note({ refusal: "limit" })
-                yield* warnFull(loggable(delivery.organization))
-                return yield* refuse("full", retryFull)
+            if (outcome.status === "full") {
+              yield* note({ refusal: "limit" })
+              yield* warnFull(loggable(delivery.organization))
+              return yield* refuse("full", retryFull)
             }
+            yield* note({ outcome: outcome.status })
+            if (outcome.status === "key_reused") return yield* keyReused
+            const { receipt, status } = outcome
+            const { idempotencyKey: idempotency_key, taskId: task_id } = delivery
+            const body = { ...receipt, status, task_id, idempotency_key }
+            return yield* respond(body, { status: status === "scheduled" ? 202 : 200 })
           },
           Effect.catchTag("LargeBodiesBusy", () => busy(delay))
         )

@@ -11,7 +11,7 @@
  */
 import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { noItems, Outcome, type State } from "../api/DeletionTasks.ts"
+import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -30,8 +30,7 @@ import {
   type ClaimLimits,
   maximumAttempts,
   Receipt,
-  RunOutcome,
-  ScheduleOutcome,
+  type ScheduleOutcome,
   SchedulerUnavailable,
   type Taken,
   TaskFailed
@@ -54,8 +53,11 @@ export class Scheduler extends Context.Service<
     readonly renew: (claims: ReadonlyArray<Claim>, lease: Duration.Duration) => Answer<void>
     /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
-    /** Runs tasks and marks them completed, in one transaction: all or, when one fails, none. */
-    readonly run: (claims: ReadonlyArray<Claim>) => Answer<ReadonlyArray<RunOutcome>, TaskFailed>
+    /**
+     * Runs tasks and marks them completed, in one transaction: all or, when one fails, none. A task that another worker
+     * has by now is not changed, and has no outcome.
+     */
+    readonly run: (claims: ReadonlyArray<Claim>) => Answer<ReadonlyArray<Outcome | undefined>, TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (claim: Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
     /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
@@ -70,8 +72,8 @@ export class Scheduler extends Context.Service<
   static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make({ delay }))
 
   /**
-   * The fake: tasks in memory, by the same rules as the database, but without turns and without a bound of a backlog.
-   * `runTask`: the effect of a task; by default none.
+   * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
+   * with their payloads for good. `runTask`: the effect of a task; by default none.
    */
   static readonly layerMemory = (delay: Duration.Duration, runTask?: RunTask) =>
     Layer.effect(Scheduler, memory(delay, runTask))
@@ -104,6 +106,15 @@ const transactionTimeout = Duration.millis(300)
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
+
+/** The receipt of a delivery that is received now. `delay`: from then to running it. */
+const receiptOf = ({ invoiceLinesCount, invoicesCount }: Delivery, delay: Duration.Duration) =>
+  Effect.map(DateTime.now, (now): Receipt => ({
+    received_at: now,
+    scheduled_for: DateTime.addDuration(now, delay),
+    invoices_count: invoicesCount,
+    invoice_lines_count: invoiceLinesCount
+  }))
 
 interface Options {
   /** From receiving a delivery to running it. */
@@ -152,10 +163,10 @@ export const make = Effect.fnUntraced(function* ({
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery) {
-        const { fingerprint, invoiceLinesCount, invoicesCount, organization, taskId } = delivery
-        const receivedAt = yield* DateTime.now
-        const scheduledFor = DateTime.addDuration(receivedAt, delay)
+      function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
+        const { fingerprint, organization, taskId } = delivery
+        const receipt = yield* receiptOf(delivery, delay)
+        const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
         const isFull = !(yield* hasRoom(organization, payload.length))
@@ -169,22 +180,16 @@ export const make = Effect.fnUntraced(function* ({
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
-            ${payload}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
-            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
+            ${payload}::jsonb, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
+            ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
-        if (inserted.length > 0) {
-          return ScheduleOutcome.Scheduled({
-            receipt: { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
-          })
-        }
+        if (inserted.length > 0) return { status: "scheduled", receipt }
         const [first] = yield* stored(sql`
-          select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
-            invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
-            fingerprint = ${fingerprint} as "isSame"
+          select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame"
           from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
-        if (first === undefined && isFull) return ScheduleOutcome.Full()
-        if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
-        return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
+        if (first === undefined && isFull) return { status: "full" }
+        if (first?.isSame !== true) return { status: "key_reused" }
+        return { status: "duplicate", receipt: Struct.omit(first, ["isSame"]) }
       },
       (statements, { organization }) =>
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
@@ -213,10 +218,10 @@ export const make = Effect.fnUntraced(function* ({
           isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error
         )
       )
-      return claims.map(({ organization, taskId }) => {
-        const row = completed.find((each) => each.organization === organization && each.taskId === taskId)
-        return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
-      })
+      return claims.map(
+        ({ organization, taskId }) =>
+          completed.find((each) => each.organization === organization && each.taskId === taskId)?.outcome
+      )
     }),
 
     fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
@@ -268,13 +273,11 @@ interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
   readonly traceParent: string | undefined
-  state: State
   attempts: number
+  /** The token of the claim that holds the task. */
   token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   dueAt: number | undefined
-  /** The time of its completion, while it has its payload. */
-  completedAt: number | undefined
 }
 
 const byDue = Order.mapInput(Order.Number, ({ dueAt = Infinity }: MemoryTask) => dueAt)
@@ -288,9 +291,9 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
-    const held = (claim: Claim) => {
-      const task = known.get(claim.taskId)
-      return task?.token === claim.token && task.state === "running" ? task : undefined
+    const held = ({ taskId, token }: Claim) => {
+      const task = known.get(taskId)
+      return task?.token === token && task.dueAt !== undefined ? task : undefined
     }
     const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -305,44 +308,40 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
       )
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
-      const { attempts, delivery, receipt, state, traceParent = null } = task
+      const { attempts, delivery, receipt, traceParent = null } = task
       const { idempotencyKey, organization, taskId } = delivery
-      const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduledFor, traceParent }
-      const taken = { ...identity, isTakeover: state === "running", reason: null }
+      const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduled_for, traceParent }
+      const taken = { ...identity, isTakeover: task.token !== undefined, reason: null }
       if (isDead(task)) {
-        Object.assign(task, { state: "dead", dueAt: undefined })
+        task.dueAt = undefined
         return { ...taken, token: "", attempt: attempts, isDead: true }
       }
       const token = `claim_${++claims}`
-      Object.assign(task, { state: "running", attempts: attempts + 1, token, dueAt: leaseEnd })
+      Object.assign(task, { attempts: attempts + 1, token, dueAt: leaseEnd })
       return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
 
     return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
+          const receipt = yield* receiptOf(delivery, delay)
           const traceParent = yield* Tracing.currentTraceParent
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
-              ? ScheduleOutcome.Duplicate({ receipt: first.receipt })
-              : ScheduleOutcome.KeyReused()
+              ? { status: "duplicate", receipt: first.receipt }
+              : { status: "key_reused" }
           }
-          const { invoiceLinesCount, invoicesCount, taskId } = delivery
-          const dueAt = now + Duration.toMillis(delay)
-          const [receivedAt, scheduledFor] = [DateTime.makeUnsafe(now), DateTime.makeUnsafe(dueAt)]
-          const receipt = { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
-          const task = { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined, completedAt: undefined }
-          known.set(taskId, { ...task, state: "scheduled" })
-          return ScheduleOutcome.Scheduled({ receipt })
+          const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
+          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined })
+          return { status: "scheduled", receipt }
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const open = dueTasks(now)
-          const running = open.filter(({ state }) => state === "running")
+          const running = open.filter(({ token }) => token !== undefined)
           const scheduled = open.filter(
-            ({ delivery, state }) => state === "scheduled" && except?.has(delivery.organization) !== true
+            ({ delivery, token }) => token === undefined && except?.has(delivery.organization) !== true
           )
           const claimed = [
             ...scheduled.slice(0, due),
@@ -361,37 +360,28 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           const task = held(claim)
           return task === undefined ? Effect.undefined : runTask(task.delivery.deletions, claim)
         })
-        const completedAt = yield* Clock.currentTimeMillis
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
-          if (task === undefined || outcome === undefined) return RunOutcome.Superseded()
-          Object.assign(task, { state: "completed", token: undefined, dueAt: undefined, completedAt })
-          return RunOutcome.Completed({ outcome })
+          if (task === undefined || outcome === undefined) return undefined
+          Object.assign(task, { token: undefined, dueAt: undefined })
+          return outcome
         })
       }),
       fail: (claim, _reason, retryAfter) =>
         changeHeld(claim, (task, now) => ({
           token: undefined,
-          state: isDead(task) ? "dead" : "scheduled",
           dueAt: isDead(task) ? undefined : now + Duration.toMillis(retryAfter)
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
-            Object.assign(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
+            Object.assign(task, { attempts: task.attempts - 1, token: undefined, dueAt: now })
           } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
             task.attempts -= 1
           }
         }),
-      empty: (until, limit) =>
-        Effect.sync(() => {
-          const old = [...known.values()]
-            .filter(({ completedAt = Infinity }) => completedAt <= DateTime.toEpochMillis(until))
-            .slice(0, limit)
-          for (const task of old) task.completedAt = undefined
-          return old.length
-        }),
+      empty: () => Effect.succeed(0),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
         const [first] = dueTasks()
         return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))

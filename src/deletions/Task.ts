@@ -1,6 +1,5 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
-import { Array, Data, Schema } from "effect"
-import type { Outcome } from "../api/DeletionTasks.ts"
+import { Array, Schema } from "effect"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
@@ -10,28 +9,23 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
-/** The receipt of a delivery. */
+/** What the row of a task keeps of its delivery. */
 export const Receipt = Schema.Struct({
-  taskId: Schema.String,
-  receivedAt: Schema.DateTimeUtcFromDate,
-  scheduledFor: Schema.DateTimeUtcFromDate,
-  invoicesCount: Schema.Int,
-  invoiceLinesCount: Schema.Int
+  received_at: Schema.DateTimeUtcFromDate,
+  scheduled_for: Schema.DateTimeUtcFromDate,
+  invoices_count: Schema.Int,
+  invoice_lines_count: Schema.Int
 })
 export type Receipt = typeof Receipt.Type
 
-/** The result of scheduling a delivery. */
-export type ScheduleOutcome = Data.TaggedEnum<{
-  /** Stored and committed. */
-  Scheduled: { readonly receipt: Receipt }
-  /** Stored before: the receipt of the first delivery. */
-  Duplicate: { readonly receipt: Receipt }
-  /** The key was used with another payload. Nothing is stored. */
-  KeyReused: {}
-  /** The backlog of the organization is at its bound. Nothing is stored. */
-  Full: {}
-}>
-export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
+/**
+ * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
+ * used with another payload. `full`: the backlog of its organization is at its bound. These two store nothing.
+ */
+export type ScheduleOutcome =
+  | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
+  | { readonly status: "key_reused" }
+  | { readonly status: "full" }
 
 /** A task that a worker holds. */
 export const Claim = Schema.Struct({
@@ -70,15 +64,6 @@ export interface ClaimLimits {
   /** Tasks whose lease expired too often for that. A worker that claims one must hold nothing else. */
   readonly alone?: number
 }
-
-/** The result of running a task. */
-export type RunOutcome = Data.TaggedEnum<{
-  /** Completed in one transaction with its effect. */
-  Completed: { readonly outcome: Outcome }
-  /** Another worker has the task. Nothing was changed. */
-  Superseded: {}
-}>
-export const RunOutcome = Data.taggedEnum<RunOutcome>()
 
 /** The attempts of a task, after which it is dead. */
 export const maximumAttempts = 8

@@ -36,7 +36,7 @@ export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) =>
 type Result = keyof typeof lines
 
 interface Details {
-  readonly outcome?: Outcome
+  readonly outcome?: Outcome | undefined
   readonly reason?: string
   /** The duration of its transaction. */
   readonly duration?: Duration.Duration

@@ -2,7 +2,7 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
+import { Array, Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
@@ -11,7 +11,7 @@ import { isoTime, rowsOf } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
 import { byOrganization } from "./Task.ts"
 
-/** A task. Times are ISO 8601 in UTC. */
+/** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
@@ -21,32 +21,24 @@ export const Task = Schema.Struct({
   scheduled_for: Schema.String,
   /** The time at which it runs, or the end of its lease. */
   due_at: Schema.NullOr(Schema.String),
+  started_at: Schema.NullOr(Schema.String),
   finished_at: Schema.NullOr(Schema.String),
   attempts: Schema.Int,
   last_error: Schema.NullOr(Schema.String),
-  outcome: Schema.NullOr(Outcome)
-})
-export type Task = typeof Task.Type
-
-/** All about a task but its payload. */
-export const TaskDetails = Schema.Struct({
-  ...Task.fields,
-  started_at: Schema.NullOr(Schema.String),
+  outcome: Schema.NullOr(Outcome),
   invoices_count: Schema.Int,
   invoice_lines_count: Schema.Int,
   trace_parent: Schema.NullOr(Schema.String)
 })
-export type TaskDetails = typeof TaskDetails.Type
+export type Task = typeof Task.Type
 
-const times = ["t.received_at", "t.scheduled_for", "t.due_at", "t.finished_at"].map(isoTime).join(", ")
+const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished_at"].map((name) =>
+  isoTime(`t.${name}`)
+)
 
 /** The columns of a `Task`, from `deletion_tasks t`. */
-const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times}, t.attempts,
-  left(t.last_error, 4000) as last_error, t.outcome`
-
-/** The columns of `TaskDetails`. */
-const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count,
-  t.trace_parent`
+const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.join(", ")}, t.attempts,
+  left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count, t.trace_parent`
 
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
@@ -128,31 +120,28 @@ type Items = typeof Items.Type
 
 const Payload = Schema.Struct({ invoices: Schema.optional(Items), invoice_lines: Schema.optional(Items) })
 
-const TaskWithPayload = Schema.Struct({ ...TaskDetails.fields, payload: Schema.NullOr(Payload) })
+/** Reads columns of a task. An id that is no UUID has none. */
+const reading = <A>(row: Schema.Decoder<A>, read: string) =>
+  Effect.fnUntraced(function* ({ id, organization }: Identity) {
+    if (!Uuid.validate(id)) return Option.none<A>()
+    const sql = yield* TaskDatabase
+    const found = yield* rowsOf(row)(
+      sql`select ${sql.literal(read)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
+    )
+    return Array.head(found)
+  })
+
+/** A task without its payload. */
+export const details = reading(Task, columns)
 
 /** A task with its payload. */
-export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
-  const sql = yield* TaskDatabase
-  const [task] = yield* rowsOf(TaskWithPayload)(sql`
-    select ${sql.literal(detailColumns)}, t.payload
-    from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`)
-  return Option.fromUndefinedOr(task)
-})
-
-/** A task without its payload. An id that is no UUID has none. */
-export const details = Effect.fnUntraced(function* ({ id, organization }: Identity) {
-  if (!Uuid.validate(id)) return Option.none()
-  const sql = yield* TaskDatabase
-  const [task] = yield* rowsOf(TaskDetails)(sql`
-    select ${sql.literal(detailColumns)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`)
-  return Option.fromUndefinedOr(task)
-})
+export const show = reading(Schema.Struct({ ...Task.fields, payload: Schema.NullOr(Payload) }), `${columns}, t.payload`)
 
 /** The result of a replay. */
 export type Replay = Data.TaggedEnum<{
   /** Due at once, with all its attempts before it. */
   Replayed: { readonly organization: string }
-  NotDead: { readonly organization: string; readonly state: State }
+  NotDead: { readonly state: State }
   NotFound: {}
 }>
 export const Replay = Data.taggedEnum<Replay>()
@@ -172,12 +161,12 @@ const revive = Effect.fnUntraced(function* (organization: string, ids: ReadonlyA
 /** Replays a dead task. */
 export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
   // A distributed table is changed by organization.
-  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
+  const owner = organization ?? Option.getOrUndefined(yield* details({ id, organization }))?.organization_id
   if (owner === undefined) return Replay.NotFound()
   if ((yield* revive(owner, [id])) > 0) return Replay.Replayed({ organization: owner })
-  return Option.match(yield* show({ id, organization: owner }), {
+  return Option.match(yield* details({ id, organization: owner }), {
     onNone: () => Replay.NotFound(),
-    onSome: ({ state }) => Replay.NotDead({ organization: owner, state })
+    onSome: ({ state }) => Replay.NotDead({ state })
   })
 })
 

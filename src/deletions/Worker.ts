@@ -101,8 +101,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       )
       if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          const isCompleted = outcome._tag === "Completed"
-          yield* report(claim, isCompleted ? "completed" : "superseded", { duration, ...outcome })
+          yield* report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
         released += claims.length

@@ -10,10 +10,7 @@ export interface Delivery {
   readonly invoices: ReadonlyArray<number>
 }
 
-/** An answer that no delivery of these tests may get. */
-export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly answer: Answer }> {}
-
-/** The store was down or busy. */
+/** Not acknowledged: the store was down or busy, or, with another status than 503, as no delivery of these tests may be. */
 export class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Answer }> {}
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt))
@@ -21,25 +18,23 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt)
 /** The body of an answer. */
 export const receiptOf = ({ text }: Answer) => decode(text)
 
-/** Sends a delivery once. */
-export const send = (client: Client, { key, invoices }: Delivery) =>
-  client.call({
-    path: "/api/v1/invoice-deletions",
-    headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization },
-    body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
-  })
-
-const statusIs =
-  (...statuses: ReadonlyArray<number>) =>
-  ({ status }: Answer) =>
-    statuses.includes(status)
-
 /** Sends a delivery until it is acknowledged, and returns the answer. It is sent again after a 503 and after no answer. */
-export const deliver = (client: Client, delivery: Delivery) =>
-  send(client, delivery).pipe(
-    Effect.timeout("5 seconds"),
-    Effect.filterOrFail(statusIs(200, 202, 503), (answer) => new Unexpected({ answer })),
-    Effect.filterOrFail(statusIs(200, 202), (answer) => new NotAcknowledged({ answer })),
-    Effect.retry({ schedule: Schedule.spaced("100 millis"), while: ({ _tag }) => _tag !== "Unexpected" }),
-    Effect.timeout("60 seconds")
-  )
+export const deliver = (client: Client, { invoices, key }: Delivery) =>
+  client
+    .call({
+      path: "/api/v1/invoice-deletions",
+      headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization },
+      body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
+    })
+    .pipe(
+      Effect.timeout("5 seconds"),
+      Effect.filterOrFail(
+        ({ status }) => status === 200 || status === 202,
+        (answer) => new NotAcknowledged({ answer })
+      ),
+      Effect.retry({
+        schedule: Schedule.spaced("100 millis"),
+        while: (error) => error._tag !== "NotAcknowledged" || error.answer.status === 503
+      }),
+      Effect.timeout("60 seconds")
+    )

@@ -1,7 +1,7 @@
 /** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
 import { Effect } from "effect"
 import { maximumAttempts } from "../../deletions/Task.ts"
-import { notDeleted, type TaskDetails } from "../../deletions/Tasks.ts"
+import { notDeleted, type Task } from "../../deletions/Tasks.ts"
 import { h, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { button, id, pairs } from "../Layout.ts"
@@ -15,7 +15,7 @@ const place = "/ops/deletions"
 const notDeletedText = ({ count, items: list, reason }: ReturnType<typeof notDeleted>[number]) =>
   h("div")(`${Format.count(count)} of the ${list === "invoices" ? "invoices" : "lines"}: ${reason}`)
 
-const facts = (task: TaskDetails, now: number) => {
+const facts = (task: Task, now: number) => {
   const { id: target, organization_id: organization } = task
   const time = (at: string | null) => at !== null && Format.moment(at, now)
   const trace = /^[\da-f]{2}-([\da-f]{32})-/.exec(task.trace_parent ?? "")?.[1]

@@ -1,11 +1,10 @@
 /** The invoices and lines that deletions delete: which ones, when, together, and in one transaction with their tasks. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Order, Schema } from "effect"
+import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Order, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { type Claim, TaskFailed } from "../../../src/deletions/Task.ts"
-import { noItems } from "../../../src/api/DeletionTasks.ts"
+import type { Claim } from "../../../src/deletions/Task.ts"
 import {
   deleted,
   deletedIds,
@@ -17,7 +16,6 @@ import {
   seedInvoices
 } from "../../support/deletions/invoiceFixture.ts"
 import {
-  type Check,
   claimAll,
   claimOne,
   completes,
@@ -26,13 +24,12 @@ import {
   inItsOwnTime,
   isIdle,
   isSuperseded,
-  layerPostgres,
   lease,
   onDatabase,
   overPostgres,
-  postgres,
   runOne,
-  scheduled
+  scheduled,
+  suite
 } from "../../support/deletions/support.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -124,7 +121,7 @@ overPostgres("a deletion", (it) => {
         const outcomes = yield* run(claims)
         for (const { deletions, taskId } of tasks) {
           const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
-          assert.deepStrictEqual(outcome?._tag === "Completed" ? outcome.outcome : outcome, expected(deletions).outcome)
+          assert.deepStrictEqual(outcome, expected(deletions).outcome)
         }
         const ids = owners.map((owner) =>
           tasks.flatMap(({ deletions, organization }) =>
@@ -215,7 +212,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
       yield* other`select pg_sleep(0.3)`
       const releasedAt = yield* Clock.currentTimeMillis
       yield* holding.commit
-      assert.strictEqual((yield* Fiber.join(running))._tag, "Completed")
+      assert.isDefined(yield* Fiber.join(running))
       const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
       assert.deepStrictEqual(deletedIds(rows), [...all, "i3a"])
       const [task] = yield* sql<{ finished_at: string }>`select finished_at::text from deletion_tasks`
@@ -228,15 +225,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
   )
 })
 
-/** The invoice that cannot be deleted. */
-const refused = "i3"
-
-const memory = Scheduler.layerMemory(delay, (deletions) =>
-  deletions.invoices.some(({ invoice_id }) => invoice_id === refused)
-    ? Effect.fail(new TaskFailed({ message: "i3 stays" }))
-    : Effect.succeed(noItems)
-)
-
 /** Runs SQL before an invoice is updated. */
 const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   const { sql } = yield* TestDatabase
@@ -248,11 +236,6 @@ const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   )
 })
 
-const refusing = (scheduler: typeof layerPostgres) =>
-  Layer.unwrap(
-    Effect.as(Effect.andThen(seedInvoices, onUpdate(`old.id = '${refused}'`, "raise exception 'i3 stays'")), scheduler)
-  )
-
 /** Claims of tasks that delete an invoice each, in the order of their ids. */
 const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
   for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
@@ -263,13 +246,13 @@ const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
   )
 })
 
-const tagsOf = (outcomes: ReadonlyArray<{ readonly _tag: string }>) => outcomes.map(({ _tag }) => _tag)
+const areCompleted = (outcomes: ReadonlyArray<unknown>) => outcomes.map((outcome) => outcome !== undefined)
 
-const rules: Readonly<Record<string, Check>> = {
-  "are completed together, or none": Effect.gen(function* () {
+suite("tasks that run together", {
+  "are completed": Effect.gen(function* () {
     const { run } = yield* Scheduler
     const claims = yield* claimsOf("i1", "i2", "i4")
-    assert.deepStrictEqual(tagsOf(yield* run(claims)), ["Completed", "Completed", "Completed"])
+    assert.deepStrictEqual(areCompleted(yield* run(claims)), [true, true, true])
     for (const claim of claims) yield* isSuperseded(claim)
     assert.deepStrictEqual(yield* run([]), [])
     yield* isIdle
@@ -281,31 +264,23 @@ const rules: Readonly<Record<string, Check>> = {
     yield* renew(claims.slice(0, 2), lease)
     yield* TestClock.adjust("9 seconds")
     const taken = yield* claimOne()
-    assert.deepStrictEqual(tagsOf(yield* run(claims.toReversed())), ["Superseded", "Completed", "Completed"])
+    assert.deepStrictEqual(areCompleted(yield* run(claims.toReversed())), [false, true, true])
     yield* completes(taken)
-  }),
-  "stay as they were when one fails, and can be run alone": Effect.gen(function* () {
-    const { run } = yield* Scheduler
-    const claims = yield* claimsOf("i1", refused, "i2", "i4")
-    const together = yield* Effect.result(run(claims))
-    assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
-    const alone = yield* Effect.forEach(claims, (claim) =>
-      Effect.match(runOne(claim), { onSuccess: ({ _tag }) => _tag, onFailure: ({ _tag }) => _tag })
-    )
-    assert.sameMembers(alone, ["Completed", "Completed", "Completed", "TaskFailed"])
   })
-}
+})
 
-layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) => {
-  const stores = [
-    { store: "in memory", scheduler: memory },
-    ...postgres.map(({ scheduler, store }) => ({ store, scheduler: refusing(scheduler) }))
-  ]
-  for (const { scheduler, store } of stores) {
-    it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
-      inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
-    )
-  }
+overPostgres("tasks that run together", (it) => {
+  it.effect("stay as they were when one fails, and can be run alone", () =>
+    Effect.gen(function* () {
+      yield* seedInvoices
+      yield* onUpdate("old.id = 'i3'", "raise exception 'i3 stays'")
+      const { run } = yield* Scheduler
+      const claims = yield* claimsOf("i1", "i3", "i2", "i4")
+      assert.strictEqual((yield* Effect.flip(run(claims)))._tag, "TaskFailed")
+      const alone = yield* Effect.forEach(claims, (claim) => Effect.isSuccess(completes(claim)))
+      assert.sameMembers(alone, [true, true, true, false])
+    }).pipe(inItsOwnTime)
+  )
 
   it.effect("have 300 milliseconds; a task alone has the time of any statement", () =>
     Effect.gen(function* () {
@@ -321,6 +296,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) =
         { task: "i2", limit: "300ms" },
         { task: "i4", limit: "3min" }
       ])
-    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), inItsOwnTime)
+    }).pipe(inItsOwnTime)
   )
 })

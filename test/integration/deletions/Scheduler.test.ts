@@ -6,7 +6,7 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
+import { maximumAttempts, type Receipt } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
 import {
@@ -23,6 +23,7 @@ import {
   lease,
   onDatabase,
   organization,
+  postgres,
   scheduled,
   start,
   suite
@@ -42,7 +43,7 @@ const completeAll = Effect.gen(function* () {
 
 /** The ways to each state of a task. Each returns the receipt of its delivery. */
 const states: Readonly<Record<State, Check<Receipt>>> = {
-  scheduled: scheduled(delivery(key)),
+  scheduled: Effect.map(scheduled(delivery(key)), ({ receipt }) => receipt),
   running: Effect.map(claimed(key), ({ receipt }) => receipt),
   completed: Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt),
   dead: Effect.gen(function* () {
@@ -57,12 +58,12 @@ suite("a scheduler", {
     function* () {
       const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
       const given = delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
-      assert.deepStrictEqual(yield* scheduled(given), {
-        taskId: given.taskId,
-        receivedAt: DateTime.makeUnsafe(start),
-        scheduledFor: DateTime.makeUnsafe(start + Duration.toMillis(delay)),
-        invoicesCount: 2,
-        invoiceLinesCount: 3
+      const { receipt } = yield* scheduled(given)
+      assert.deepStrictEqual(receipt, {
+        received_at: DateTime.makeUnsafe(start),
+        scheduled_for: DateTime.makeUnsafe(start + Duration.toMillis(delay)),
+        invoices_count: 2,
+        invoice_lines_count: 3
       })
     }
   ),
@@ -72,11 +73,11 @@ suite("a scheduler", {
       const receipt = yield* reach
       const { schedule, untilDue } = yield* Scheduler
       const before = yield* untilDue
-      assert.deepStrictEqual(yield* schedule(delivery(key, another)), ScheduleOutcome.KeyReused())
+      assert.deepStrictEqual(yield* schedule(delivery(key, another)), { status: "key_reused" })
       assert.deepStrictEqual(yield* untilDue, before)
       for (const time of ["0 seconds", "30 days"] as const) {
         yield* TestClock.adjust(time)
-        assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
+        assert.deepStrictEqual(yield* schedule(delivery(key)), { status: "duplicate", receipt })
       }
     })
   ])
@@ -85,20 +86,20 @@ suite("a scheduler", {
 const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
 const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
 
-const tagOf = (name: string, owner = organization) =>
+const statusOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
-    Effect.map(scheduler.schedule(delivery(name, undefined, owner)), ({ _tag }) => _tag)
+    Effect.map(scheduler.schedule(delivery(name, undefined, owner)), ({ status }) => status)
   )
 
 const outcomesOf = (count: number, owner = organization) =>
-  Effect.forEach(Array.range(1, count), (index) => tagOf(`${owner}-${index}`, owner))
+  Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
+const bounded = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
   emptied(Layer.effect(Scheduler, make({ delay, bounds: given, distribution })))
 
 const stores = [
-  ["over Postgres", postgres],
-  ["one organization at a time", (given: Fairness.Bounds) => postgres(given, Distribution.distributed)]
+  ["over Postgres", bounded],
+  ["one organization at a time", (given: Fairness.Bounds) => bounded(given, Distribution.distributed)]
 ] as const
 
 layer(
@@ -108,22 +109,22 @@ layer(
   describe.each(stores)("a backlog %s", (_, of) => {
     it.effect("has a bound for each organization, and room again once tasks are done", () =>
       Effect.gen(function* () {
-        assert.deepStrictEqual(yield* outcomesOf(4), ["Scheduled", "Scheduled", "Scheduled", "Full"])
-        assert.deepStrictEqual(yield* outcomesOf(1, "org_b"), ["Scheduled"])
-        assert.strictEqual(yield* tagOf(`${organization}-1`), "Duplicate")
+        assert.deepStrictEqual(yield* outcomesOf(4), ["scheduled", "scheduled", "scheduled", "full"])
+        assert.deepStrictEqual(yield* outcomesOf(1, "org_b"), ["scheduled"])
+        assert.strictEqual(yield* statusOf(`${organization}-1`), "duplicate")
         const { schedule } = yield* Scheduler
-        assert.strictEqual((yield* schedule(delivery(`${organization}-1`, another)))._tag, "KeyReused")
-        assert.strictEqual(yield* tagOf("next"), "Full")
+        assert.strictEqual((yield* schedule(delivery(`${organization}-1`, another))).status, "key_reused")
+        assert.strictEqual(yield* statusOf("next"), "full")
         yield* completeAll
         yield* TestClock.adjust("1 second")
-        assert.strictEqual(yield* tagOf("next"), "Scheduled")
+        assert.strictEqual(yield* statusOf("next"), "scheduled")
       }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
     )
 
     it.effect("has a bound for its bytes", () =>
       Effect.gen(function* () {
         const outcomes = yield* outcomesOf(10)
-        assert.deepStrictEqual([outcomes[0], outcomes[9]], ["Scheduled", "Full"])
+        assert.deepStrictEqual([outcomes[0], outcomes[9]], ["scheduled", "full"])
       }).pipe(Effect.provide(of(fewBytes)), inItsOwnTime)
     )
   })
@@ -132,8 +133,8 @@ layer(
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`insert into organizations ${sql.insert({ organization_id: "org_known", id: "org_known" })}`
-      assert.deepStrictEqual(yield* outcomesOf(7, "org_known"), [...Array.replicate("Scheduled", 6), "Full"])
-    }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
+      assert.deepStrictEqual(yield* outcomesOf(7, "org_known"), [...Array.replicate("scheduled", 6), "full"])
+    }).pipe(Effect.provide(bounded(bounds)), inItsOwnTime)
   )
 })
 
@@ -146,36 +147,40 @@ const empty = (limit = 100) =>
     return yield* scheduler.empty(DateTime.subtractDuration(yield* DateTime.now, retention), limit)
   })
 
-suite("the payload of a task", {
-  "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
-    function* () {
-      const { schedule } = yield* Scheduler
-      const { receipt } = yield* completed("1")
-      yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+suite(
+  "the payload of a task",
+  {
+    "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
+      function* () {
+        const { schedule } = yield* Scheduler
+        const { receipt } = yield* completed("1")
+        yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+        assert.strictEqual(yield* empty(), 0)
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(yield* empty(), 1)
+        assert.strictEqual(yield* empty(), 0)
+        assert.deepStrictEqual(yield* schedule(delivery("1")), { status: "duplicate", receipt })
+        assert.deepStrictEqual(yield* schedule(delivery("1", another)), { status: "key_reused" })
+      }
+    ),
+    "is emptied a few at a time, of any organizations": Effect.gen(function* () {
+      yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+      yield* completeAll
+      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+      assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
+    }),
+    "is kept of a task that is not completed, however old": Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      yield* scheduled(delivery("dead"))
+      yield* TestClock.adjust(delay)
+      for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+      yield* scheduled(delivery("waiting"))
+      yield* TestClock.adjust(Duration.times(retention, 2))
       assert.strictEqual(yield* empty(), 0)
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(yield* empty(), 1)
-      assert.strictEqual(yield* empty(), 0)
-      assert.deepStrictEqual(yield* schedule(delivery("1")), ScheduleOutcome.Duplicate({ receipt }))
-      assert.deepStrictEqual(yield* schedule(delivery("1", another)), ScheduleOutcome.KeyReused())
-    }
-  ),
-  "is emptied a few at a time, of any organizations": Effect.gen(function* () {
-    yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
-    yield* completeAll
-    yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-    assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
-  }),
-  "is kept of a task that is not completed, however old": Effect.gen(function* () {
-    const { fail } = yield* Scheduler
-    yield* scheduled(delivery("dead"))
-    yield* TestClock.adjust(delay)
-    for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-    yield* scheduled(delivery("waiting"))
-    yield* TestClock.adjust(Duration.times(retention, 2))
-    assert.strictEqual(yield* empty(), 0)
-  })
-})
+    })
+  },
+  postgres
+)
 
 layer(
   TestDatabase.layerDatabases,
@@ -183,10 +188,10 @@ layer(
 )((it) => {
   it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>
     Effect.gen(function* () {
-      const { receipt } = yield* completed("1")
+      const { claim } = yield* completed("1")
       yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
       yield* Layer.build(layerRetention(retention))
-      const id = receipt.taskId
+      const id = claim.taskId
       const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
         Option.exists(task, ({ payload }) => payload === null)
       )

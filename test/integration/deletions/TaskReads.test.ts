@@ -1,15 +1,16 @@
 /** Reading the deletion tasks of an organization, from both stores. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Effect, Fiber, Layer, Result, Struct } from "effect"
+import { Array, DateTime, Effect, Fiber, Layer, Result, Schema, Struct } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
-import { State } from "../../../src/api/DeletionTasks.ts"
+import { DeletionTask, State } from "../../../src/api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { type Criteria, type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { compact } from "../../support/inProcess.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { delay, onDatabase } from "../../support/deletions/support.ts"
 
@@ -51,24 +52,16 @@ const tasks: ReadonlyArray<OwnedTask> = [
   taskOf("theirs", { organization_id: "org_b", scheduled_for: at(20), state: "completed", outcome })
 ]
 
+const encode = Schema.encodeEffect(DeletionTask)
+
 const fill = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   yield* sql`truncate deletion_tasks`
-  yield* Effect.forEach(
-    tasks,
-    (task) =>
-      sql`insert into deletion_tasks ${sql.insert({
-        ...Struct.omit(task, ["task_id", "outcome", "received_at", "scheduled_for", "started_at", "finished_at"]),
-        id: task.task_id,
-        fingerprint: new Uint8Array([1]),
-        payload: "{}",
-        outcome: task.outcome === null ? null : JSON.stringify(task.outcome),
-        received_at: DateTime.formatIso(task.received_at),
-        scheduled_for: DateTime.formatIso(task.scheduled_for),
-        started_at: task.started_at === null ? null : DateTime.formatIso(task.started_at),
-        finished_at: task.finished_at === null ? null : DateTime.formatIso(task.finished_at)
-      })}`
-  )
+  for (const { organization_id, ...task } of tasks) {
+    const { outcome: counts, task_id: id, ...row } = yield* Effect.orDie(encode(task))
+    const more = { fingerprint: new Uint8Array([1]), payload: "{}", outcome: counts && (yield* compact(counts)) }
+    yield* sql`insert into deletion_tasks ${sql.insert({ organization_id, id, ...row, ...more })}`
+  }
 })
 
 const stores = [
@@ -207,17 +200,12 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
   const rows = 20_000
 
   /** Adds tasks of organizations, the SQL of whose name is given: one in 5,000 is dead, all others are completed. */
-  const add = (owner: string) =>
-    Effect.flatMap(TestDatabase, ({ sql }) =>
-      sql.unsafe(`
-        insert into deletion_tasks (
-          organization_id, id, idempotency_key, fingerprint, payload,
-          invoices_count, invoice_lines_count, received_at, scheduled_for, state
-        ) select ${owner}, gen_random_uuid(), n, '', '{}', 0, 0, at, at,
-          case n % 5000 when 0 then 'dead' else 'completed' end
-        from generate_series(1, ${rows}) n,
-          lateral (select '2026-01-01'::timestamptz + n / 10 * interval '1 second' as at) due`)
-    )
+  const add = (organization_id: string) =>
+    addTasks(rows, {
+      organization_id,
+      scheduled_for: "'2026-01-01'::timestamptz + n / 10 * interval '1 second'",
+      state: "case n % 5000 when 0 then 'dead' else 'completed' end"
+    })
 
   /** Tasks of many small organizations, and of a large one, which was small when they were analyzed. */
   const many = Effect.gen(function* () {

@@ -91,6 +91,23 @@ let deliveries = 0
 export const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions, owner?: string) {
   yield* scheduled(delivery(`deletion-${++deliveries}`, deletions, owner))
   yield* TestClock.adjust(delay)
-  const was = yield* runOne(yield* claimOne())
-  return was._tag === "Completed" ? was.outcome : assert.fail("A deletion is not completed")
+  return (yield* runOne(yield* claimOne())) ?? assert.fail("A deletion is not completed")
+})
+
+/** Adds tasks, numbered `n` from 1: the SQL of columns that have no default, or another value than the time of now. */
+export const addTasks = Effect.fnUntraced(function* (count: number, columns: Readonly<Record<string, string>>) {
+  const { sql } = yield* TestDatabase
+  const all = {
+    id: "gen_random_uuid()",
+    idempotency_key: "n",
+    fingerprint: "''",
+    payload: "'{}'",
+    invoices_count: "0",
+    invoice_lines_count: "0",
+    received_at: "now()",
+    scheduled_for: "now()",
+    ...columns
+  }
+  yield* sql.unsafe(`insert into deletion_tasks (${Object.keys(all).join(", ")})
+    select ${Object.values(all).join(", ")} from generate_series(1, ${count}) n`)
 })

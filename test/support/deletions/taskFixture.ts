@@ -6,14 +6,6 @@ import { show } from "../../../src/deletions/Tasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 
-/** The organization of the tasks of each state. */
-export const owners: Readonly<Record<State, string>> = {
-  dead: "org_a",
-  completed: "org_a",
-  running: "org_b",
-  scheduled: "org_b"
-}
-
 export const reason = "The clinic's ledger is locked"
 
 const lease = Duration.hours(1)
@@ -52,12 +44,12 @@ export const makeDead = Effect.fnUntraced(function* (organization: string, key: 
 
 const make = Effect.gen(function* () {
   const scheduler = yield* Scheduler
-  const dead = yield* makeDead(owners.dead, "dead")
-  const completed = yield* schedule(owners.completed, "completed")
+  const dead = yield* makeDead("org_a", "dead")
+  const completed = yield* schedule("org_a", "completed")
   for (const claim of yield* claimAll) yield* scheduler.run([claim])
-  const running = yield* schedule(owners.running, "running")
+  const running = yield* schedule("org_b", "running")
   yield* claimAll
-  const scheduled = yield* Effect.provide(schedule(owners.scheduled, "scheduled"), Scheduler.layer(Duration.hours(2)))
+  const scheduled = yield* Effect.provide(schedule("org_b", "scheduled"), Scheduler.layer(Duration.hours(2)))
   return { dead, completed, running, scheduled } satisfies Record<State, string>
 })
 

@@ -4,7 +4,7 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
-import { Replay, type TaskDetails } from "../../../src/deletions/Tasks.ts"
+import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
@@ -21,8 +21,8 @@ export const taskOf = (
   key: string,
   state: State,
   now: number,
-  some: Partial<TaskDetails> = {}
-): TaskDetails => ({
+  some: Partial<Task> = {}
+): Task => ({
   organization_id: organization,
   id: taskIdOf(organization, key),
   idempotency_key: key,
@@ -107,7 +107,7 @@ export const keysOf = (now: number): ReadonlyArray<ApiKey> => {
 }
 
 /** An entry about a task. */
-export const entryOf = ({ id, organization_id }: TaskDetails, now: number): Entry => ({
+export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
   organization_id,
   id: "0b54a3a2-7d53-4a39-9d43-2f3c6b1b7a10",
   at: iso(now - 3 * minute),
@@ -128,7 +128,7 @@ const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
-  readonly tasks?: ReadonlyArray<TaskDetails>
+  readonly tasks?: ReadonlyArray<Task>
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
@@ -139,7 +139,7 @@ export const store = (rows: {
       const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
       return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
     })
-    const pageIf = (organization: string | undefined, isWanted: (task: TaskDetails) => boolean) =>
+    const pageIf = (organization: string | undefined, isWanted: (task: Task) => boolean) =>
       Effect.suspend(() =>
         pageOf(
           tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
@@ -169,8 +169,8 @@ export const store = (rows: {
       audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
       replay: Effect.fnUntraced(function* (_, organization, id) {
         const task = yield* one(organization, id)
-        if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
-        const replayed: TaskDetails = { ...task, state: "scheduled", attempts: 0, finished_at: null }
+        if (task.state !== "dead") return Replay.NotDead({ state: task.state })
+        const replayed: Task = { ...task, state: "scheduled", attempts: 0, finished_at: null }
         tasks = tasks?.map((each) => (each === task ? replayed : each))
         return Replay.Replayed({ organization })
       })
