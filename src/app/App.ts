@@ -31,6 +31,7 @@ import { Repositories } from "../records/Repository.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
+import * as Memory from "../process/Memory.ts"
 import * as Processes from "../process/Processes.ts"
 import { Children } from "../process/Children.ts"
 import * as AccessLog from "../observability/AccessLog.ts"
@@ -256,6 +257,7 @@ const served = Effect.fnUntraced(function* (
   if (processes === 1 || Processes.isChild) {
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
+  yield* Memory.assertFits(processes)
   if (Option.isSome(databaseUrl)) return several(settings)
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`

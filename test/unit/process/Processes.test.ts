@@ -57,6 +57,17 @@ it("A child that ends again and again is replaced after a pause that doubles, up
   assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
 })
 
+const mebibyte = 1024 ** 2
+
+it("Processes that do not fit are refused with what is there, what one needs and what to set", () => {
+  assert.strictEqual(
+    Memory.shortage(2, 256 * mebibyte),
+    "2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
+  )
+  assert.include(Memory.shortage(8, 1024 * mebibyte), "Set PROCESSES=4")
+  assert.isUndefined(Memory.shortage(2, 512 * mebibyte))
+})
+
 it("Processes together have the heap of one, and each of them as much as one at most", () => {
   // As `npm start` sets it.
   assert.strictEqual(Memory.heapOfEach(2, 400, 1000), 200)
