@@ -1,7 +1,7 @@
 /** The doctor: runs every check of an installation, each in its time, and advises what to do. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Duration, Effect, Option, Redacted, Struct } from "effect"
+import { Duration, Effect, Option, Redacted } from "effect"
 import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
@@ -16,14 +16,7 @@ import * as SettingsChecks from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
 
-const request = {
-  key: "doctor",
-  within: Duration.seconds(2),
-  unavailable: ({ reason }: { readonly reason: string }) => reason
-}
-
-const inArea = (area: string, found: ReadonlyArray<Fact>) =>
-  found.map((fact): Finding => ({ area, ...Struct.omit(fact, ["output"]) }))
+const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
 
 /** The databases of the configuration, each once, with the pools that connect to it. */
 const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
@@ -83,9 +76,9 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
     findings.push(...inArea(variable, found))
     if (sql === undefined) continue
     if (variable === "DATABASE_URL") primary = sql
-    const subject = { settings, variable, pools, sql, request }
     const above = variable === "READ_DATABASE_URL" ? primary : undefined
-    findings.push(...inArea(variable, yield* Check.examine(checksOf({ ...subject, primary: above }))))
+    const subject = { settings, variable, pools, sql, primary: above }
+    findings.push(...inArea(variable, yield* Check.examine(checksOf(subject))))
   }
   return { findings, sql: primary }
 })
@@ -99,7 +92,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   }
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
-    const subject = { settings, variable: undefined, pools: [], sql, primary: undefined, request }
+    const subject = { settings, variable: undefined, pools: [], sql, primary: undefined }
     return [
       ok(isGuest ? "Another process has it open, and shares it." : "It opens."),
       ...(yield* Check.examine(checksOf(subject)))

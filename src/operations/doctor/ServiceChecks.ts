@@ -9,7 +9,6 @@ import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
-import type { PspReads } from "../../psp/PspReads.ts"
 import * as Stripe from "../../psp/StripeClient.ts"
 import type { Settings } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
@@ -34,15 +33,6 @@ interface Processor {
   readonly settings: Settings
   /** The database that has the accounts, if it can be reached. */
   readonly sql: Database | undefined
-}
-
-/** The circuit breaker of a running process. */
-export const circuit = (state: Effect.Success<PspReads["Service"]["state"]>) => {
-  const output = "Cannot be reached"
-  return facts(
-    state === "none" && { ...ok("It is not configured."), output: "None" },
-    state === "down" && { ...fail(output, "Check the way to the processor."), output }
-  )
 }
 
 const Account = Schema.Struct({ account: Schema.String })

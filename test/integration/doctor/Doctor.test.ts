@@ -113,7 +113,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         const findings = yield* examined({ DATABASE_URL: url.href })
         has(findings, "warn", "may be read or go to anyone: not encrypted", "DATABASE_URL")
         const { host } = url
-        has(findings, "ok", `The task store is at ${host}: not encrypted; login postgres.`)
+        has(findings, "ok", `The task store is at ${host}: not encrypted.`)
         has(findings, "ok", `DATABASE_URL=postgres://postgres@${host}/`)
       }),
     long
