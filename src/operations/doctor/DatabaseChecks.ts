@@ -168,8 +168,7 @@ export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Exami
       (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
       (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
   const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}.`
-  const advice =
-    "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
+  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
   return [limit < needed ? fail(message, advice) : ok(message)]
 })
 

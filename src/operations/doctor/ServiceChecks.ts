@@ -16,9 +16,8 @@ import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
 
 /** The state of the processor by the error of a read, without any text of the processor. */
-const factOf = (error: PspError): Fact => {
-  if (error._tag === "PspNotConfigured") return notConfigured
-  return error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
+const factOf = (error: PspError): Fact =>
+  error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
     ? fail(
         `The processor cannot be used (${error.reason}).`,
         "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
@@ -27,7 +26,6 @@ const factOf = (error: PspError): Fact => {
         `The processor takes the key, and refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
         "Try again later. If it stays, have the clinic connect its account again."
       )
-}
 
 interface Processor {
   readonly settings: Settings

@@ -8,7 +8,7 @@ import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import { mostOrganizations, type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { mostRows, mostTasks, OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
+import { mostRows, OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
 import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -132,11 +132,11 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
   it.effect.each(State.literals)("lists the first of many %s tasks in order, and that there are more", (state) =>
     Effect.gen(function* () {
       const store = yield* OperatorStore
-      yield* many("org_many", state, mostTasks + 1)
+      yield* many("org_many", state, mostRows + 1)
       for (const organization of [undefined, "org_many"]) {
         const { isPartial, rows } = yield* store.tasks({ state, organization })
-        assert.deepStrictEqual([rows.length, isPartial], [mostTasks, true])
-        assert.strictEqual(new Set(rows.map(({ id }) => id)).size, mostTasks)
+        assert.deepStrictEqual([rows.length, isPartial], [mostRows, true])
+        assert.strictEqual(new Set(rows.map(({ id }) => id)).size, mostRows)
         const times = rows.map((task) => timeOf(task, organization))
         assert.deepStrictEqual(times, times.toSorted().toReversed())
       }
