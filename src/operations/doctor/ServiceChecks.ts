@@ -78,13 +78,12 @@ export const service = Effect.fnUntraced(function* (
       onFailure: (error) => [fail(`It does not answer at ${address}, and cannot start there.`, Failure.explain(error))]
     })
   }
-  const found = running.value
+  const { checks, version: own } = running.value
   return facts(
-    ok(`It runs at ${address}, version ${found.version}; this is ${version}.`),
-    ...Object.entries(found.checks).map(
-      ([name, { output = "no reason given", status }]) =>
-        status !== "pass" &&
-        warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
+    ok(`It runs at ${address}, version ${own}; this is ${version}.`),
+    ...Object.entries(checks).map(
+      ([name, { output, status }]) =>
+        status === "warn" && warn(`Its health warns of ${name}: ${output}.`, "See the other findings, and its log.")
     )
   )
 })
