@@ -127,12 +127,14 @@ describe("the configuration", () => {
         LOG_FORMAT: "JSON",
         MIGRATE: "Yes",
         ROLES: "worker, intake,intake",
-        DELETION_DELAY: "90s",
         DATABASE_URL: url
       })
-      assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate: Option.some(true) })
-      assert.deepStrictEqual(settings.roles, ["intake", "worker"])
-      assert.strictEqual(Duration.toMillis(settings.deletionDelay), 90_000)
+      assert.deepInclude(settings, {
+        logLevel: "Debug",
+        logFormat: "json",
+        migrate: Option.some(true),
+        roles: ["intake", "worker"]
+      })
       assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
     })
   )
@@ -154,14 +156,14 @@ describe("the configuration", () => {
         logLevel: "Info",
         logFormat: "pretty",
         operationsHost: "127.0.0.1",
-        metricsByOrganization: false
+        metricsByOrganization: false,
+        roles: ["data-api", "intake", "worker"],
+        headersTimeout: Duration.seconds(10),
+        bodyTimeout: Duration.seconds(15),
+        idleTimeout: Duration.seconds(75),
+        deletionDelay: Duration.minutes(1),
+        taskRetention: Duration.days(90)
       })
-      assert.deepStrictEqual(settings.roles, ["data-api", "intake", "worker"])
-      const { bodyTimeout, deletionDelay, headersTimeout, idleTimeout, taskRetention } = settings
-      assert.deepStrictEqual(
-        [headersTimeout, bodyTimeout, idleTimeout, deletionDelay, taskRetention].map(Duration.toSeconds),
-        [10, 15, 75, 60, 90 * 86_400]
-      )
     })
   )
 })
