@@ -82,8 +82,8 @@ export interface Examined {
   /** The database of `DATABASE_URL`, where this one may be a replica of it. */
   readonly primary: Database | undefined
   readonly settings: Settings
-  /** The variable that names it; undefined for the embedded database. */
-  readonly variable: string | undefined
+  /** The variable that names it. */
+  readonly variable: string
   readonly pools: ReadonlyArray<Pool>
 }
 

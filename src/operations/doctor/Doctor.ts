@@ -53,14 +53,14 @@ const sessions = Effect.fnUntraced(function* (variable: string, pools: ReadonlyA
 /** The checks of a database of the configuration. */
 const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
   const { settings, sql, variable } = subject
-  const isServer = variable !== undefined
-  const isMain = !isServer || variable === "DATABASE_URL"
+  const isMain = variable === "DATABASE_URL"
   // The login of another role may not look at them.
   const isMainOf = (...roles: ReadonlyArray<Role>) => isMain && settings.roles.some((role) => roles.includes(role))
-  // The processes own the embedded database, and only read the records and the API keys of others.
-  const needed = settings.roles.filter((role) => isServer && (isMain || role === "data-api"))
+  // The processes only read the records and the API keys of others.
+  const needed = settings.roles.filter((role) => isMain || role === "data-api")
   return {
-    ...(isServer && { "The server": DatabaseChecks.server(subject), "Its connections": DatabaseChecks.room(subject) }),
+    "The server": DatabaseChecks.server(subject),
+    "Its connections": DatabaseChecks.room(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
@@ -92,10 +92,10 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   }
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
-    const subject = { settings, variable: undefined, pools: [], sql, primary: undefined }
+    const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
     return [
       ok(isGuest ? "Another process has it open, and shares it." : "It opens."),
-      ...(yield* Check.examine(checksOf(subject)))
+      ...(yield* Check.examine(checks))
     ]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) =>
