@@ -222,8 +222,9 @@ layer(traced({ OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_COMPRESSION:
         yield* round
         yield* Effect.log(`authorization: Bearer ${secrets.collector}`)
         const run = (yield* spansWith("the run", isRun)).find(isRun)
-        const isSafe = ({ body }: { readonly body: string }) => body === "authorization: Bearer …"
-        yield* eventually("the line without its secret", lines, (found) => found.some(isSafe))
+        yield* eventually("the line without its secret", lines, (found) =>
+          found.some(({ body }) => body === "authorization: Bearer …")
+        )
         const line = (yield* lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
         assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
         assert.strictEqual(line?.resource["service.name"], "practice-data")

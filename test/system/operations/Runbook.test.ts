@@ -79,10 +79,10 @@ const chargesOf = (url: string) =>
 
 layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's commands"), (it) => {
   /** A test in a folder of its own, over the Postgres with the demo data. */
-  const rehearse = <E>(what: string, test: (url: string, cwd: string) => Effect.Effect<void, E, Scope.Scope>) =>
+  const rehearse = <E>(what: string, steps: (url: string, cwd: string) => Effect.Effect<void, E, Scope.Scope>) =>
     it.effect.skipIf(Tools.binaries === undefined)(what, () =>
       Effect.gen(function* () {
-        yield* test((yield* Filled).url, yield* Process.temporaryFolder)
+        yield* steps((yield* Filled).url, yield* Process.temporaryFolder)
       }).pipe(Effect.scoped)
     )
 
