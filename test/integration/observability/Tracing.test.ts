@@ -208,40 +208,41 @@ const strangers: ReadonlyArray<Sent & { readonly caller: string }> = [
   { caller: "at the intake", ...delivery("of a stranger") }
 ]
 
-layer(traced({ OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" }), live)(
-  "compressed,",
-  (it) => {
-    it.effect("a trace is the same, and log lines are in it", () =>
-      Effect.gen(function* () {
-        const caller = callerOf("01")
-        yield* send({ path: "/api/v3/charges/search", headers: caller.headers })
-        const { all } = yield* traceOf(caller.traceId)
-        assert.strictEqual(all.length, 3)
-        const { faults, lines, seen } = yield* OtlpCollector
-        yield* send(delivery("logged"))
-        yield* round
-        yield* Effect.log(`authorization: Bearer ${secrets.collector}`)
-        const run = (yield* spansWith("the run", isRun)).find(isRun)
-        yield* eventually("the line without its secret", lines, (found) =>
-          found.some(({ body }) => body === "authorization: Bearer …")
-        )
-        const line = (yield* lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
-        assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
-        assert.strictEqual(line?.resource["service.name"], "practice-data")
-        assert.deepStrictEqual(yield* faults, [])
-        assert.isTrue((yield* seen).some(({ headers }) => headers["content-encoding"] === "gzip"))
-      })
-    )
+const compressed = { OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" }
 
-    it.effect.each(strangers)("the trace of a caller $caller is another one, and linked to it", (request) =>
-      Effect.gen(function* () {
-        const caller = callerOf("00")
-        yield* send({ ...request, headers: { ...request.headers, ...caller.headers } })
-        const { root } = yield* traceOf(caller.traceId)
-        assert.notStrictEqual(root.traceId, caller.traceId)
-        assert.strictEqual(root.parentSpanId, "")
-        assert.deepStrictEqual(root.links, [{ traceId: caller.traceId, spanId: caller.spanId }])
-      })
-    )
-  }
-)
+layer(traced(compressed), live)("compressed,", (it) => {
+  it.effect("a trace is the same, and log lines are in it", () =>
+    Effect.gen(function* () {
+      const caller = callerOf("01")
+      yield* send({ path: "/api/v3/charges/search", headers: caller.headers })
+      const { all } = yield* traceOf(caller.traceId)
+      assert.strictEqual(all.length, 3)
+      const { faults, lines, seen } = yield* OtlpCollector
+      yield* send(delivery("logged"))
+      yield* round
+      yield* Effect.log(`authorization: Bearer ${secrets.collector}`)
+      const run = (yield* spansWith("the run", isRun)).find(isRun)
+      yield* eventually("the line without its secret", lines, (found) =>
+        found.some(({ body }) => body === "authorization: Bearer …")
+      )
+      const line = (yield* lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
+      assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
+      assert.strictEqual(line?.resource["service.name"], "practice-data")
+      assert.deepStrictEqual(yield* faults, [])
+      yield* eventually("a compressed export", seen, (all) =>
+        all.some(({ headers }) => headers["content-encoding"] === "gzip")
+      )
+    })
+  )
+
+  it.effect.each(strangers)("the trace of a caller $caller is another one, and linked to it", (request) =>
+    Effect.gen(function* () {
+      const caller = callerOf("00")
+      yield* send({ ...request, headers: { ...request.headers, ...caller.headers } })
+      const { root } = yield* traceOf(caller.traceId)
+      assert.notStrictEqual(root.traceId, caller.traceId)
+      assert.strictEqual(root.parentSpanId, "")
+      assert.deepStrictEqual(root.links, [{ traceId: caller.traceId, spanId: caller.spanId }])
+    })
+  )
+})
