@@ -229,8 +229,8 @@ layer(traced(compressed), live)("compressed,", (it) => {
       assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
       assert.strictEqual(line?.resource["service.name"], "practice-data")
       assert.deepStrictEqual(yield* faults, [])
-      yield* eventually("a compressed export", seen, (all) =>
-        all.some(({ headers }) => headers["content-encoding"] === "gzip")
+      yield* eventually("a compressed export", seen, (exports) =>
+        exports.some(({ headers }) => headers["content-encoding"] === "gzip")
       )
     })
   )
