@@ -11,13 +11,10 @@ const place = /(<!-- metrics -->\n)([^]*?)(<!-- \/metrics -->)/
 const labelOf = ([name, values]: [string, Definition["labels"][string]]) =>
   `\`${name}\`: ${"atMost" in values ? values.values : values.join(", ")}`
 
-const rowOf = ([name, { help, kind, labels, when }]: [string, Definition]) =>
-  [
-    `\`${name}\``,
-    kind,
-    Record.toEntries(labels).map(labelOf).join("; "),
-    when === undefined ? help : `${help} With ${when}.`
-  ].map((cell) => cell.replaceAll("|", "\\|"))
+const rowOf = ([name, { help, kind, labels }]: [string, Definition]) =>
+  [`\`${name}\``, kind, Record.toEntries(labels).map(labelOf).join("; "), help].map((cell) =>
+    cell.replaceAll("|", "\\|")
+  )
 
 /** Each metric with its kind, its labels and its help, as a table. */
 export const metricsTable = () => {

@@ -16,19 +16,16 @@ export interface Definition {
   readonly labels: Labels
   /** The upper bounds of a histogram's buckets, in its unit; one more has no bound. */
   readonly buckets?: ReadonlyArray<number>
-  /** The condition of its series, if not every service has them. */
-  readonly when?: string | undefined
 }
 
 const upToTenSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10]
 
-/** The definitions of metrics that every service has, or on a condition. */
-const definers = (when?: string) => ({
-  counter: <const L extends Labels>(help: string, labels: L) => ({ kind: "counter", help, labels, when }) as const,
-  gauge: <const L extends Labels>(help: string, labels: L) => ({ kind: "gauge", help, labels, when }) as const,
-  histogram: <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number> = upToTenSeconds) =>
-    ({ kind: "histogram", help, labels, buckets, when }) as const
-})
+const counter = <const L extends Labels>(help: string, labels: L) => ({ kind: "counter", help, labels }) as const
+
+const gauge = <const L extends Labels>(help: string, labels: L) => ({ kind: "gauge", help, labels }) as const
+
+const histogram = <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number> = upToTenSeconds) =>
+  ({ kind: "histogram", help, labels, buckets }) as const
 
 /** A served path, however many processes and roles there are, or `other`. */
 const endpoint = { values: "a path that is served, or `other`", atMost: 100 } as const
@@ -89,13 +86,7 @@ export const processorOutcomes = [
 /** The number of organizations that have a series of their own. */
 export const maximumOrganizations = 1000
 
-const { counter, gauge, histogram } = definers()
-const intake = definers("the role intake")
-const intakeOrWorker = definers("the roles intake or worker")
-const worker = definers("the role worker")
-const dataApi = definers("the role data-api")
-const readers = definers("the roles data-api or worker")
-
+/** A process has the series of its roles and its configuration. */
 export const metrics = {
   practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
   practice_data_http_request_duration_seconds: histogram(
@@ -112,7 +103,7 @@ export const metrics = {
   practice_data_http_connections: gauge("Open connections of clients.", {}),
   practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the most connections that may be open.", {}),
   practice_data_http_connections_refused_total: counter("Connections refused: MAX_CONNECTIONS were open.", {}),
-  practice_data_organization_requests_total: definers("METRICS_BY_ORGANIZATION=true").counter(
+  practice_data_organization_requests_total: counter(
     "Requests with a valid key, by organization: the first 1,000 that a process sees, then other.",
     {
       organization: { values: "the id of an organization, or `other`", atMost: maximumOrganizations + 1 },
@@ -137,60 +128,60 @@ export const metrics = {
     "Outages of a database that began, and times that the circuit breaker of the processor opened.",
     { dependency: [...pools, "processor"] }
   ),
-  practice_data_tasks: intakeOrWorker.gauge(
+  practice_data_tasks: gauge(
     "Open deletion tasks, by state, counted every 5 seconds up to 10,000 each. Absent in an outage of the task store.",
     { state: ["scheduled", "running", "dead"] }
   ),
-  practice_data_task_oldest_due_age_seconds: intakeOrWorker.gauge(
+  practice_data_task_oldest_due_age_seconds: gauge(
     "Time since the oldest due deletion task was due; 0 if none is due. Absent in an outage of the task store.",
     {}
   ),
-  practice_data_tasks_read_timestamp_seconds: intakeOrWorker.gauge(
+  practice_data_tasks_read_timestamp_seconds: gauge(
     "Time at which the deletion tasks were last counted, in seconds since 1970; 0 if they never were.",
     {}
   ),
-  practice_data_clock_offset_seconds: intakeOrWorker.gauge(
+  practice_data_clock_offset_seconds: gauge(
     "Lead of the process's clock over the task store's. Absent in an outage of the task store.",
     {}
   ),
-  practice_data_task_runs_total: worker.counter(
+  practice_data_task_runs_total: counter(
     "Attempts of tasks that ended: failed (another follows), dead (it was the last), superseded, released (an outage).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_attempts_total: worker.counter("Attempts that ended, unless their worker was lost.", {}),
-  practice_data_task_takeovers_total: worker.counter("Tasks taken over from a worker that died or was paused.", {}),
-  practice_data_task_items_total: worker.counter(
+  practice_data_task_attempts_total: counter("Attempts that ended, unless their worker was lost.", {}),
+  practice_data_task_takeovers_total: counter("Tasks taken over from a worker that died or was paused.", {}),
+  practice_data_task_items_total: counter(
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
     {
       kind: ["invoices", "invoice_lines", "lines_of_invoices"],
       verdict: ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"]
     }
   ),
-  practice_data_task_delay_seconds: worker.histogram(
+  practice_data_task_delay_seconds: histogram(
     "Time from when a deletion task was scheduled for to its completion.",
     {},
     [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
   ),
-  practice_data_deliveries_total: intake.counter(
+  practice_data_deliveries_total: counter(
     "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned.",
     { outcome: deliveries }
   ),
-  practice_data_changes_lag_seconds: readers.gauge(
+  practice_data_changes_lag_seconds: gauge(
     "Time for which a transaction, or a replica, has held changes back. Absent while the records cannot be read.",
     {}
   ),
-  practice_data_changes_waiting: readers.gauge("Requests that wait for changes.", {}),
-  practice_data_replica_lag_seconds: definers("a READ_DATABASE_URL of a replica").gauge(
+  practice_data_changes_waiting: gauge("Requests that wait for changes.", {}),
+  practice_data_replica_lag_seconds: gauge(
     "Delay of the replica of READ_DATABASE_URL. Absent while it or its primary does not answer.",
     {}
   ),
-  practice_data_processor_requests_total: dataApi.counter(
+  practice_data_processor_requests_total: counter(
     "Calls of the processor, by outcome: interrupted (no answer in time, or the caller left), refused (our request).",
     { outcome: processorOutcomes }
   ),
-  practice_data_processor_request_duration_seconds: dataApi.histogram("Duration of a call of the processor.", {}),
-  practice_data_processor_circuit_open: dataApi.gauge("1 if the circuit breaker of the processor is open.", {}),
-  practice_data_processor_account_circuits_open: dataApi.gauge("Accounts whose circuit breaker is open.", {}),
+  practice_data_processor_request_duration_seconds: histogram("Duration of a call of the processor.", {}),
+  practice_data_processor_circuit_open: gauge("1 if the circuit breaker of the processor is open.", {}),
+  practice_data_processor_account_circuits_open: gauge("Accounts whose circuit breaker is open.", {}),
   practice_data_ready: gauge("1 if the process is ready: its database is migrated and it is not stopping.", {}),
   practice_data_stopping: gauge("1 if the process is stopping: it is not ready, and still serves requests.", {}),
   practice_data_event_loop_delay_seconds: gauge(
@@ -203,10 +194,9 @@ export const metrics = {
     roles: { values: "the roles, separated by commas", atMost: 1 }
   }),
   practice_data_log_lines_dropped_total: counter("Log lines that were dropped: their reader was too slow.", {}),
-  practice_data_telemetry_export_failures_total: definers("OTEL_EXPORTER_OTLP_ENDPOINT").counter(
-    "Exports over OTLP that failed, with all their tries.",
-    { signal: ["traces", "metrics", "logs"] }
-  ),
+  practice_data_telemetry_export_failures_total: counter("Exports over OTLP that failed, with all their tries.", {
+    signal: ["traces", "metrics", "logs"]
+  }),
   practice_data_processes: gauge("Processes that are to serve: PROCESSES.", {}),
   practice_data_processes_answered: gauge("Processes that answered within a second when their figures were read.", {}),
   practice_data_process_restarts_total: counter("Processes that ended and were replaced.", {}),

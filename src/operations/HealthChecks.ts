@@ -16,9 +16,8 @@ import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import type { Fact } from "./doctor/Check.ts"
-import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
-import * as ServiceChecks from "./doctor/ServiceChecks.ts"
+import { clock, longestHeld, timed } from "./doctor/DatabaseChecks.ts"
+import * as Replica from "./Replica.ts"
 
 const request: Store.Request<string> = {
   key: "health",
@@ -29,19 +28,42 @@ const request: Store.Request<string> = {
 /** Health responds within half a second. What takes longer than a statement is left out. */
 const longest = Duration.millis(450)
 
-/** The first fact that `/health` shows. */
-const stateOf = (facts: ReadonlyArray<Fact>): Health["checks"][string] => {
-  const shown = facts.find(({ output }) => output !== undefined)
-  if (shown?.output === undefined) return { status: "pass" }
-  return { status: shown.status === "ok" ? "pass" : "warn", output: shown.output }
+type State = Health["checks"][string]
+
+const pass: State = { status: "pass" }
+
+const stateOf = (problem: string | undefined): State =>
+  problem === undefined ? pass : { status: "warn", output: problem }
+
+/** An answer in time, of a server whose clock is about right; and its replication from a primary that answers. */
+const stateOfDatabase = (sql: Database, primary?: Database) => {
+  const answer = Effect.match(sql.run(request, timed(sql)), {
+    onFailure: (problem) => problem,
+    onSuccess: (measured) => {
+      const { message, status } = clock(measured)
+      return status === "fail" ? message.replace(/\.$/, "") : undefined
+    }
+  })
+  const replication =
+    primary === undefined ? Effect.undefined : Effect.map(Replica.standing(primary, sql, request), Replica.problemOf)
+  const problems = [answer, replication].map((check) =>
+    Effect.orElseSucceed(Effect.timeout(check, longest), () => undefined)
+  )
+  return Effect.map(Effect.all(problems, { concurrency: "unbounded" }), ([first, second]) => stateOf(first ?? second))
 }
 
-const stateOfDatabase = (sql: Database, primary?: Database) => {
-  const subject = { sql, primary, request }
-  const checks = [DatabaseChecks.answers(subject), DatabaseChecks.replication(subject)].map((check) =>
-    Effect.orElseSucceed(Effect.timeout(check, longest), (): ReadonlyArray<Fact> => [])
+const stateOfChanges = (seconds: number, isDistributed: boolean): State => {
+  if (isDistributed) return { ...pass, output: "Not served: the database is distributed over several servers" }
+  if (seconds <= longestHeld) return pass
+  return stateOf(
+    `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
   )
-  return Effect.map(Effect.all(checks, { concurrency: "unbounded" }), (found) => stateOf(found.flat()))
+}
+
+const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {
+  up: pass,
+  down: stateOf("Cannot be reached"),
+  none: { ...pass, output: "None" }
 }
 
 export class HealthChecks extends Context.Service<
@@ -78,9 +100,9 @@ export class HealthChecks extends Context.Service<
             credentials: stateOfDatabase(credentials),
             tasks: stateOfDatabase(tasks),
             changes: Effect.map(changes.lastLag, (lag) =>
-              stateOf(DatabaseChecks.lag({ lag, isDistributed: records.distribution.isDistributed() === true }))
+              stateOfChanges(lag, records.distribution.isDistributed() === true)
             ),
-            processor: Effect.map(psp.state, (state) => stateOf(ServiceChecks.circuit(state)))
+            processor: Effect.map(psp.state, (state) => statesOfProcessor[state])
           },
           { concurrency: "unbounded" }
         ),

@@ -22,18 +22,16 @@ export interface Page<A> {
   readonly isPartial: boolean
 }
 
-/** The most rows of a page of tasks. */
-export const mostTasks = 50
-
-/** The most rows of a page of keys, secrets or the audit log. */
+/** The most rows of a page. */
 export const mostRows = 100
 
-const firstOf =
-  (most: number) =>
-  <A>(found: ReadonlyArray<A>): Page<A> => ({ rows: found.slice(0, most), isPartial: found.length > most })
+/** The most rows that are read, of which the last one shows that there are more. */
+const limit = mostRows + 1
 
-const paged = firstOf(mostRows)
-const pagedTasks = firstOf(mostTasks)
+const paged = <A>(found: ReadonlyArray<A>): Page<A> => ({
+  rows: found.slice(0, mostRows),
+  isPartial: found.length > mostRows
+})
 
 const within = Duration.millis(1500)
 
@@ -68,12 +66,9 @@ const credentialsIn = (sql: Database, table: string, columns: string, { id, orga
     from ${sql.literal(table)}
     where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
       and ${id === undefined ? sql`true` : sql`id = ${id}`}
-    order by organization_id, id limit ${sql.literal(`${mostRows + 1}`)}`.unprepared
+    order by organization_id, id limit ${sql.literal(`${limit}`)}`.unprepared
 
 const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
-
-/** Dead tasks that the page replays at once: more take longer than a page may. */
-export const mostReplayed = 1000
 
 const make = Effect.gen(function* () {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
@@ -82,10 +77,10 @@ const make = Effect.gen(function* () {
 
   return {
     taskCounts: tasks.read(Tasks.counts(sql)),
-    tasks: (filter: Tasks.TaskFilter) => Effect.map(tasks.read(Tasks.list(filter, mostTasks + 1)), pagedTasks),
+    tasks: (filter: Tasks.TaskFilter) => Effect.map(tasks.read(Tasks.list(filter, limit)), paged),
     /** Finds tasks by their id or the Idempotency-Key of their delivery. */
     findTasks: (text: string, organization: string | undefined) =>
-      Effect.map(tasks.read(Tasks.find(text, organization, mostTasks + 1)), pagedTasks),
+      Effect.map(tasks.read(Tasks.find(text, organization, limit)), paged),
     task: (organization: string, id: string) =>
       Effect.flatMap(
         tasks.read(Tasks.details({ organization, id })),
@@ -98,17 +93,14 @@ const make = Effect.gen(function* () {
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
     audit: (filter: Commands.EntryFilter) => {
       const reads = [
-        tasks.read(Commands.entries(sql, filter, mostRows + 1)),
-        ...(isSameDatabase(sql, credentials) ? [] : [keys.read(Commands.entries(credentials, filter, mostRows + 1))])
+        tasks.read(Commands.entries(sql, filter, limit)),
+        ...(isSameDatabase(sql, credentials) ? [] : [keys.read(Commands.entries(credentials, filter, limit))])
       ]
-      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, mostRows + 1)))
+      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, limit)))
     },
-    countDead: (filter: Tasks.DeadFilter) => tasks.read(Tasks.countDead(filter)),
     // Changes are logged.
     replay: (actor: Commands.Actor, organization: string, id: string) =>
       tasks.change(Commands.replayTask(actor, { id, organization })),
-    replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
-      tasks.change(Commands.replayDead(actor, filter, mostReplayed)),
     createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
       Effect.map(keys.change(Commands.createKey(actor, options)), ({ id, key: secret }) => ({ id, secret })),
     revokeKey: (actor: Commands.Actor, id: string) => keys.change(Commands.revokeKey(actor, id)),

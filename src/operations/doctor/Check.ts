@@ -8,12 +8,10 @@ export interface Fact {
   readonly status: "ok" | "warn" | "fail"
   readonly message: string
   readonly advice?: string
-  /** Its text in `/health`, which shows no other facts. */
-  readonly output?: string
 }
 
 /** A fact with its area, such as a database. */
-export interface Finding extends Omit<Fact, "output"> {
+export interface Finding extends Fact {
   readonly area: string
 }
 

@@ -1,5 +1,5 @@
 /** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
-import { Clock, Effect, Schema, String } from "effect"
+import { Clock, Duration, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
@@ -11,7 +11,7 @@ import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Config.ts"
 import * as Replica from "../Replica.ts"
-import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
+import { fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** The only row of a statement. */
 const row = <A>(schema: Schema.Decoder<A>) => {
@@ -32,19 +32,13 @@ const verified = {
   host: "its certificate and host are verified"
 } as const
 
-const Identity = Schema.Struct({ login: Schema.String, tls: Schema.NullOr(Schema.String) })
-
-/** The server of a session, its encryption and its login. */
+/** The server of a session, and its encryption. */
 export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
   if (sql.route === undefined) return []
   const { servers, url } = sql.route
   const endpoint = sql.route.endpoint()
   const { tls } = endpoint
-  // A pooler has a connection of its own to the server, and may report that one.
-  const session = yield* row(Identity)(sql`
-    select session_user as login,
-      (select version || ', ' || cipher from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls`)
-  const encryption = tls === undefined ? "not encrypted" : `${session.tls ?? "TLS"}, ${verified[tls.verification]}`
+  const encryption = tls === undefined ? "not encrypted" : `encrypted, ${verified[tls.verification]}`
   const isOne = url.hosts.length === 1
   const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
@@ -54,7 +48,7 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
   const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
   const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
-    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}.`),
+    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}.`),
     primaries.size > 1 &&
       fail(
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
@@ -82,36 +76,32 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   ]
 })
 
-/** A database that answers, or should. */
-export interface Reached<E = string> {
+/** A database of the configuration. */
+export interface Examined {
   readonly sql: Database
   /** The database of `DATABASE_URL`, where this one may be a replica of it. */
   readonly primary: Database | undefined
-  /** The time and the turn of a statement, and the failure of one without a result. */
-  readonly request: Request<E>
+  readonly settings: Settings
+  /** The variable that names it. */
+  readonly variable: string
+  readonly pools: ReadonlyArray<Pool>
 }
 
-/** The replication from the primary. A primary that does not answer is a problem of its own. */
-export const replication = ({ primary, request, sql }: Reached) =>
+const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
+
+/** The replication from the primary. */
+export const replication = ({ primary, sql }: Examined) =>
   primary === undefined
     ? Effect.succeed([])
     : Effect.match(Replica.standing(primary, sql, request), {
         onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
         onSuccess: (standing) => {
-          const output = Replica.problemOf(standing)
-          return output === undefined
+          const problem = Replica.problemOf(standing)
+          return problem === undefined
             ? [ok("It follows DATABASE_URL, or was never its replica.")]
-            : [{ ...fail(`It ${String.uncapitalize(output)}.`, "Look at its replication."), output }]
+            : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
         }
       })
-
-/** A database of the configuration. */
-export interface Examined extends Reached {
-  readonly settings: Settings
-  /** The variable that names it; undefined for the embedded database. */
-  readonly variable: string | undefined
-  readonly pools: ReadonlyArray<Pool>
-}
 
 /** Milliseconds. */
 const skewed = 500
@@ -120,14 +110,15 @@ const wrong = 60_000
 const Now = Schema.Struct({ now: Schema.Finite })
 
 /** The milliseconds that a statement takes, and that the clock of the server is ahead. */
-const timed = Effect.fnUntraced(function* (sql: Database) {
+export const timed = Effect.fnUntraced(function* (sql: Database) {
   const before = yield* Clock.currentTimeMillis
   const { now } = yield* row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
   const after = yield* Clock.currentTimeMillis
   return { took: after - before, ahead: now - (before + after) / 2 }
 })
 
-const clock = ({ ahead, took }: { readonly ahead: number; readonly took: number }) => {
+/** A failure from a minute on. */
+export const clock = ({ ahead, took }: Effect.Success<ReturnType<typeof timed>>) => {
   const off = Math.abs(ahead) - took / 2
   if (off <= skewed) return ok("Its clock and this machine's agree.")
   return (off > wrong ? fail : warn)(
@@ -135,16 +126,6 @@ const clock = ({ ahead, took }: { readonly ahead: number; readonly took: number 
     "Let both follow the same time server: leases and due times of deletions compare clocks."
   )
 }
-
-/** An answer in time, of a server whose clock is about right. */
-export const answers = ({ request, sql }: Reached) =>
-  Effect.match(sql.run(request, timed(sql)), {
-    onSuccess: (measured): ReadonlyArray<Fact> => {
-      const fact = clock(measured)
-      return fact.status === "fail" ? [{ ...fact, output: fact.message.replace(/\.$/, "") }] : []
-    },
-    onFailure: (output) => [{ ...fail(`${output}.`, "Look at the database."), output }]
-  })
 
 const Server = Schema.Struct({
   version: Schema.String,
@@ -174,31 +155,21 @@ export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) 
   )
 })
 
-const Room = Schema.Struct({ all: Schema.Int, limit: Schema.Int, used: Schema.Int, own: Schema.Int })
+const Room = Schema.Struct({ limit: Schema.Int })
 
 /** The room for the connections that the processes of this configuration open. */
 export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   const needed = settings.processes * pools.length * settings.poolSize
   // A limit of -1 is none.
-  const { all, limit, own, used } = yield* row(Room)(sql`
-    select server.all, least(
-        server.all,
-        (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
-        (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit,
-      (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
-      (select count(*) from pg_stat_activity
-        where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
-          and datname = current_database() and pid <> pg_backend_pid())::int as own
-    from (
-      select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        - coalesce(current_setting('reserved_connections', true), '0')::int as all
-    ) server`)
-  const free = Math.max(0, all - used)
-  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}; ${free} are free.`
-  const advice =
-    "Lower PROCESSES or DATABASE_POOL_SIZE, end what holds connections, or raise the limit: of the server, the database or the login."
-  if (limit < needed) return [fail(message, advice)]
-  return [free + own < needed ? warn(message, advice) : ok(message)]
+  const { limit } = yield* row(Room)(sql`
+    select least(
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+      (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+      (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
+  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}.`
+  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
+  return [limit < needed ? fail(message, advice) : ok(message)]
 })
 
 /** Seconds. */
@@ -223,24 +194,14 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
 })
 
 /** The longest that changes may be held back, in seconds. */
-const longestHeld = 60
-
-/** The lag of the changes that a process has measured last, in seconds. */
-export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: boolean; readonly lag: number }) => {
-  const note = "Not served: the database is distributed over several servers"
-  const held = `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
-  return facts(
-    isDistributed && { ...ok(note), output: note },
-    seconds > longestHeld && { ...fail(held, "End the transaction."), output: held }
-  )
-}
+export const longestHeld = 60
 
 const Feed = Schema.Struct({ name: Schema.String })
 
-/** `age`: null where the login may not see it. */
-const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite) })
+/** `age`: in seconds. */
+const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
 
-/** The order of changes, and the transaction that delays it on a replica the most. */
+/** The order of changes, and the transaction that delays it on a replica the most, if the login may see its age. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
@@ -255,9 +216,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
       union all
       select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
-    ) held where age is null or age >= ${longestHeld} order by age desc nulls last limit 1`)
-  const age = held?.age ?? null
-  const since = age === null ? "a time that this login may not see" : `${Math.round(age)} seconds`
+    ) held where age >= ${longestHeld} order by age desc limit 1`)
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")
@@ -267,8 +226,8 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
         ),
     held !== undefined &&
       warn(
-        `${held.holder} has been open for ${since}. It delays what readers of a replica see, and vacuum.`,
-        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout. To see times, grant pg_read_all_stats to this login."
+        `${held.holder} has been open for ${Math.round(held.age)} seconds. It delays what readers of a replica see, and vacuum.`,
+        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout."
       )
   )
 })

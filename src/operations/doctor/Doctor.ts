@@ -1,7 +1,7 @@
 /** The doctor: runs every check of an installation, each in its time, and advises what to do. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Duration, Effect, Option, Redacted, Struct } from "effect"
+import { Duration, Effect, Option, Redacted } from "effect"
 import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
@@ -16,14 +16,7 @@ import * as SettingsChecks from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
 
-const request = {
-  key: "doctor",
-  within: Duration.seconds(2),
-  unavailable: ({ reason }: { readonly reason: string }) => reason
-}
-
-const inArea = (area: string, found: ReadonlyArray<Fact>) =>
-  found.map((fact): Finding => ({ area, ...Struct.omit(fact, ["output"]) }))
+const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
 
 /** The databases of the configuration, each once, with the pools that connect to it. */
 const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
@@ -60,14 +53,14 @@ const sessions = Effect.fnUntraced(function* (variable: string, pools: ReadonlyA
 /** The checks of a database of the configuration. */
 const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
   const { settings, sql, variable } = subject
-  const isServer = variable !== undefined
-  const isMain = !isServer || variable === "DATABASE_URL"
+  const isMain = variable === "DATABASE_URL"
   // The login of another role may not look at them.
   const isMainOf = (...roles: ReadonlyArray<Role>) => isMain && settings.roles.some((role) => roles.includes(role))
-  // The processes own the embedded database, and only read the records and the API keys of others.
-  const needed = settings.roles.filter((role) => isServer && (isMain || role === "data-api"))
+  // The processes only read the records and the API keys of others.
+  const needed = settings.roles.filter((role) => isMain || role === "data-api")
   return {
-    ...(isServer && { "The server": DatabaseChecks.server(subject), "Its connections": DatabaseChecks.room(subject) }),
+    "The server": DatabaseChecks.server(subject),
+    "Its connections": DatabaseChecks.room(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
@@ -83,9 +76,9 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
     findings.push(...inArea(variable, found))
     if (sql === undefined) continue
     if (variable === "DATABASE_URL") primary = sql
-    const subject = { settings, variable, pools, sql, request }
     const above = variable === "READ_DATABASE_URL" ? primary : undefined
-    findings.push(...inArea(variable, yield* Check.examine(checksOf({ ...subject, primary: above }))))
+    const subject = { settings, variable, pools, sql, primary: above }
+    findings.push(...inArea(variable, yield* Check.examine(checksOf(subject))))
   }
   return { findings, sql: primary }
 })
@@ -99,10 +92,10 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   }
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
-    const subject = { settings, variable: undefined, pools: [], sql, primary: undefined, request }
+    const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
     return [
       ok(isGuest ? "Another process has it open, and shares it." : "It opens."),
-      ...(yield* Check.examine(checksOf(subject)))
+      ...(yield* Check.examine(checks))
     ]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) =>

@@ -9,7 +9,6 @@ import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
-import type { PspReads } from "../../psp/PspReads.ts"
 import * as Stripe from "../../psp/StripeClient.ts"
 import type { Settings } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
@@ -17,9 +16,8 @@ import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
 
 /** The state of the processor by the error of a read, without any text of the processor. */
-const factOf = (error: PspError): Fact => {
-  if (error._tag === "PspNotConfigured") return notConfigured
-  return error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
+const factOf = (error: PspError): Fact =>
+  error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
     ? fail(
         `The processor cannot be used (${error.reason}).`,
         "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
@@ -28,21 +26,11 @@ const factOf = (error: PspError): Fact => {
         `The processor takes the key, and refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
         "Try again later. If it stays, have the clinic connect its account again."
       )
-}
 
 interface Processor {
   readonly settings: Settings
   /** The database that has the accounts, if it can be reached. */
   readonly sql: Database | undefined
-}
-
-/** The circuit breaker of a running process. */
-export const circuit = (state: Effect.Success<PspReads["Service"]["state"]>) => {
-  const output = "Cannot be reached"
-  return facts(
-    state === "none" && { ...ok("It is not configured."), output: "None" },
-    state === "down" && { ...fail(output, "Check the way to the processor."), output }
-  )
 }
 
 const Account = Schema.Struct({ account: Schema.String })
@@ -90,13 +78,12 @@ export const service = Effect.fnUntraced(function* (
       onFailure: (error) => [fail(`It does not answer at ${address}, and cannot start there.`, Failure.explain(error))]
     })
   }
-  const found = running.value
+  const { checks, version: own } = running.value
   return facts(
-    ok(`It runs at ${address}, version ${found.version}; this is ${version}.`),
-    ...Object.entries(found.checks).map(
-      ([name, { output = "no reason given", status }]) =>
-        status !== "pass" &&
-        warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
+    ok(`It runs at ${address}, version ${own}; this is ${version}.`),
+    ...Object.entries(checks).map(
+      ([name, { output, status }]) =>
+        status === "warn" && warn(`Its health warns of ${name}: ${output}.`, "See the other findings, and its log.")
     )
   )
 })

@@ -1,5 +1,5 @@
 /** Checks of the configuration. */
-import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Result } from "effect"
+import { Config, Effect, Option, Redacted, Result } from "effect"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
@@ -16,18 +16,11 @@ const shown = (value: unknown, text: string) => {
 
 /** The name of a variable, and its fact unless it is unset. */
 const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
-  const provider = yield* ConfigProvider.ConfigProvider
-  let name = ""
-  let text = ""
-  const recording = ConfigProvider.make((path) => {
-    name = path.join("_")
-    return Effect.tap(provider.load(path), (node) => Effect.sync(() => (text = node?.value ?? "")))
-  })
-  const value = yield* Effect.exit(setting.parse(recording))
-  if (Exit.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.value, text)}`)] }
-  const error = Option.getOrUndefined(Exit.findErrorOption(value))
-  const message = error === undefined ? `${name} cannot be read.` : Failure.explain(error)
-  return { name, set: [fail(message, `Set ${name} to what is expected, or unset it.`)] }
+  const [name = ""] = yield* Variable.namesOf(setting)
+  const text = yield* Config.withDefault(Config.String(name), "")
+  const value = yield* Effect.result(setting)
+  if (Result.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)] }
+  return { name, set: [fail(Failure.explain(value.failure), `Set ${name} to what is expected, or unset it.`)] }
 })
 
 /** The variables that are set, without secrets, and the mistakes in them. */

@@ -45,18 +45,7 @@ export const page = Page.page(
       charts(recent, window, now, path),
       countsBy("endpoints", "endpoint", endpoints),
       countsBy("organizations", "organization", organizations),
-      section(
-        "refused",
-        "Refused",
-        table<Row>({
-          caption: "Refused requests by reason",
-          rows: refusals.toSorted(([, one], [, two]) => two.requests - one.requests),
-          columns: {
-            Reason: ([reason]) => id(reason),
-            Requests: { number: ([, { requests }]) => Format.count(requests) }
-          }
-        })
-      ),
+      countsBy("refused", "reason of refusal", refusals),
       small(
         "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."

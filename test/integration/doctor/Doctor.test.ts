@@ -78,7 +78,7 @@ describe.concurrent("the doctor", () => {
 
   test.live("does not warn of an operators' listener on loopback", () =>
     Effect.map(examined({ ...open, OPERATIONS_HOST: "127.0.0.1" }), (findings) =>
-      assert.isFalse(findings.some(({ message, status }) => status === "warn" && message.includes("OPERATIONS_HOST")))
+      assert.notInclude(json(findings), "without a token")
     )
   )
 })
@@ -113,7 +113,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         const findings = yield* examined({ DATABASE_URL: url.href })
         has(findings, "warn", "may be read or go to anyone: not encrypted", "DATABASE_URL")
         const { host } = url
-        has(findings, "ok", `The task store is at ${host}: not encrypted; login postgres.`)
+        has(findings, "ok", `The task store is at ${host}: not encrypted.`)
         has(findings, "ok", `DATABASE_URL=postgres://postgres@${host}/`)
       }),
     long

@@ -11,7 +11,6 @@ import * as Listening from "../../support/Listening.ts"
 /** A message of the official definitions. */
 interface Message {
   readonly decode: (bytes: Uint8Array) => unknown
-  readonly fromObject: (value: unknown) => unknown
   readonly toObject: (message: unknown, options: object) => unknown
 }
 
@@ -63,8 +62,6 @@ const Export = Schema.Struct({
 // oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decode = Schema.decodeUnknownSync(Export)
 
-const idNames = ["traceId", "spanId", "parentSpanId"]
-
 /** The value that an object such as `{ intValue: "1" }` holds. */
 const heldBy = (value: object) => {
   const [[type, held] = ["", undefined]] = Object.entries(value)
@@ -74,7 +71,7 @@ const heldBy = (value: object) => {
 /** A message with ids in hexadecimal, and with attributes and bodies as plain values. */
 const plain = (message: unknown): unknown =>
   JSON.parse(JSON.stringify(message), (name, value) => {
-    if (idNames.includes(name)) return Buffer.from(value, "base64").toString("hex")
+    if (["traceId", "spanId", "parentSpanId"].includes(name)) return Buffer.from(value, "base64").toString("hex")
     if (name === "body") return String(heldBy(value))
     if (name !== "attributes") return value
     return Object.fromEntries(Array.from(value, ({ key, value: held }) => [key, heldBy(held)]))
@@ -86,9 +83,6 @@ const spansOf = ({ resourceSpans = [] }: typeof Export.Type) =>
       .flatMap(({ spans }) => spans)
       .map((span) => ({
         ...span,
-        /** Nanoseconds. */
-        start: BigInt(span.startTimeUnixNano),
-        end: BigInt(span.endTimeUnixNano),
         status: span.status.code,
         resource: of.resource.attributes
       }))
@@ -99,15 +93,7 @@ export type Span = ReturnType<typeof spansOf>[number]
 
 const linesOf = ({ resourceLogs = [] }: typeof Export.Type) =>
   resourceLogs.flatMap((of) =>
-    of.scopeLogs
-      .flatMap(({ logRecords }) => logRecords)
-      .map((line) => ({ ...line, level: line.severityText, text: line.body, resource: of.resource.attributes }))
-  )
-
-// In JSON, ids are hexadecimal, unlike other bytes.
-const parsed = (text: string): unknown =>
-  JSON.parse(text, (name, value: unknown) =>
-    idNames.includes(name) && Predicate.isString(value) ? Buffer.from(value, "hex").toString("base64") : value
+    of.scopeLogs.flatMap(({ logRecords }) => logRecords).map((line) => ({ ...line, resource: of.resource.attributes }))
   )
 
 const make = Effect.gen(function* () {
@@ -119,12 +105,10 @@ const make = Effect.gen(function* () {
   const take = ({ headers, url: path = "/" }: IncomingMessage, given: Buffer) => {
     const body = headers["content-encoding"] === "gzip" ? gunzipSync(given) : given
     if (!isPath(path)) throw new Error(`Nothing is at ${path}`)
-    const type = messages[path]
-    const isJson = headers["content-type"] === "application/json"
-    const message = isJson ? type.fromObject(parsed(body.toString())) : type.decode(body)
     seen.push({ path, headers, body })
+    const type = messages[path]
     const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: true }
-    const found = decode(plain(type.toObject(message, options)))
+    const found = decode(plain(type.toObject(type.decode(body), options)))
     spans.push(...spansOf(found))
     lines.push(...linesOf(found))
   }
@@ -135,7 +119,7 @@ const make = Effect.gen(function* () {
     request.on("end", () => {
       try {
         take(request, Buffer.concat(pieces))
-        response.writeHead(200, { "content-type": "application/json" }).end("{}")
+        response.writeHead(200).end()
       } catch (fault) {
         faults.push(fault)
         response.writeHead(400).end()

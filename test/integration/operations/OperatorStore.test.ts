@@ -8,7 +8,7 @@ import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import { mostOrganizations, type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { mostRows, mostTasks, OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
+import { mostRows, OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
 import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -102,58 +102,45 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     })
   )
 
-  it.effect("lists keys of an organization, without their hashes", () =>
-    Effect.gen(function* () {
-      const made = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-      const { rows } = yield* (yield* OperatorStore).keys({ organization: "org_keys" })
-      assert.strictEqual(rows.length, 1)
-      assert.deepInclude(rows[0], { id: made.id, name: "Warehouse", last_used_on: null, revoked_at: null })
-      assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
-    })
-  )
-
-  it.effect("shows the first of many keys, and that there are more", () =>
+  it.effect("lists keys of an organization without their hashes, and says if there are more than it shows", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const store = yield* OperatorStore
+      const { keys } = yield* OperatorStore
+      const made = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
+      const { isPartial, rows } = yield* keys({ organization: "org_keys" })
+      assert.deepStrictEqual([rows.length, isPartial], [1, false])
+      assert.deepInclude(rows[0], { id: made.id, name: "Warehouse", last_used_on: null, revoked_at: null })
+      assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
       yield* sql`
         insert into api_keys (organization_id, id, name, prefix, key_hash)
         select 'org_many', 'key_' || n, 'k', 'pda_live_', sha256(n::text::bytea) from generate_series(1, ${mostRows + 1}::integer) n`
-      for (const [organization, isPartial] of [
-        ["org_many", true],
-        ["org_keys", false]
-      ] as const) {
-        const found = yield* store.keys({ organization })
-        assert.deepStrictEqual([found.rows.length, found.isPartial], [isPartial ? mostRows : 1, isPartial])
-      }
+      const first = yield* keys({ organization: "org_many" })
+      assert.deepStrictEqual([first.rows.length, first.isPartial], [mostRows, true])
     })
   )
 
   it.effect.each(State.literals)("lists the first of many %s tasks in order, and that there are more", (state) =>
     Effect.gen(function* () {
       const store = yield* OperatorStore
-      yield* many("org_many", state, mostTasks + 1)
+      yield* many("org_many", state, mostRows + 1)
       for (const organization of [undefined, "org_many"]) {
         const { isPartial, rows } = yield* store.tasks({ state, organization })
-        assert.deepStrictEqual([rows.length, isPartial], [mostTasks, true])
-        assert.strictEqual(new Set(rows.map(({ id }) => id)).size, mostTasks)
+        assert.deepStrictEqual([rows.length, isPartial], [mostRows, true])
+        assert.strictEqual(new Set(rows.map(({ id }) => id)).size, mostRows)
         const times = rows.map((task) => timeOf(task, organization))
         assert.deepStrictEqual(times, times.toSorted().toReversed())
       }
       assert.deepStrictEqual(yield* store.tasks({ state, organization: "org_nobody" }), { rows: [], isPartial: false })
     })
   )
-})
 
-layer(services, { excludeTestServices: true })("the operators' store", (it) => {
   it.effect("changes nothing that cannot be logged", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const before = yield* ApiKeys.list("org_refused")
       yield* sql`alter table audit_log add constraint refused check (organization_id <> 'org_refused')`
       yield* Effect.flip(Commands.createKey(alice, { organization: "org_refused", name: "k" }))
       yield* sql`alter table audit_log drop constraint refused`
-      assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), before)
+      assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), [])
     })
   )
 
@@ -164,16 +151,10 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       const id = taskIdOf("org_registered", "many 1")
       yield* register("org_registered")
       yield* many("org_registered", "completed", 1)
-      yield* sql`
-        update deletion_tasks set id = ${id} where organization_id = 'org_registered'`
-      yield* sql`
-        insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
-          invoice_lines_count, received_at, scheduled_for, state, finished_at)
-        select 'aaa_' || n, gen_random_uuid(), 'made up', '', '{}', 1, 0, now(), '2020-01-01', 'completed', now()
-        from generate_series(1, ${mostOrganizations}::integer) n`
-      const found = yield* store.findTasks("many 1", undefined)
-      assert.deepStrictEqual(idsOf(found), [id])
-      assert.isEmpty((yield* store.findTasks("made up", undefined)).rows)
+      yield* sql`update deletion_tasks set id = ${id} where organization_id = 'org_registered'`
+      yield* many("made up", "completed", mostOrganizations)
+      yield* sql`update deletion_tasks set organization_id = 'aaa_' || idempotency_key where organization_id = 'made up'`
+      assert.deepStrictEqual(idsOf(yield* store.findTasks("many 1", undefined)), [id])
     })
   )
 

@@ -58,7 +58,7 @@ it.live(
         requests.map(({ attributes }) => attributes["practice_data.request_id"]),
         ids
       )
-      assert.isTrue((yield* exported).some(({ text }) => text.startsWith("Listening on")))
+      assert.isTrue((yield* exported).some(({ body }) => body.startsWith("Listening on")))
       assert.deepStrictEqual(yield* faults, [])
     }).pipe(Effect.provide(Layer.merge(OtlpCollector.layer, TestDatabase.layerDemo)))
 )

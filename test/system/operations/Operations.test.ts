@@ -4,9 +4,9 @@
  *
  * @module-tag long
  */
+import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
 import { metrics } from "../../../src/observability/Metrics.ts"
 import { namesOf, samplesOf } from "../../support/metrics.ts"
@@ -14,7 +14,6 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
-import { hasPromtool, operationsOf, promtool, scraper } from "../../support/scraper.ts"
 import * as Client from "../../support/Client.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { inTime } from "../../support/inTime.ts"
@@ -34,82 +33,71 @@ const hostile = ['/api/v3/charges/search"}', "/api/v3/charges/search%0Apractice_
 
 const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/audit"]
 
-/** Starts the program with an operators' listener, whose address is `operators`. */
-const started = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const { url } = yield* TestDatabase
-  const program = yield* Program.start({
-    DATABASE_URL: url,
-    OPERATIONS_PORT: "0",
-    OPERATIONS_TOKEN: token,
-    ...environment
-  })
-  return { ...program, operators: yield* operationsOf(program) }
-})
+const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
-const get = (url: string) =>
-  Effect.flatMap(HttpClient.get(url), (response) =>
-    Effect.map(response.text, (text) => ({ status: response.status, text }))
-  )
+/** True where there is a promtool. */
+const hasPromtool = spawnSync("promtool", ["--version"]).error === undefined
 
-const services = Layer.merge(FetchHttpClient.layer, Layer.fresh(TestDatabase.layer))
-
-describe.concurrent("The operators' listener", () => {
-  it.live("has metrics, health and the page, and none of them is on the public port", () =>
-    Effect.gen(function* () {
-      const { client, operators, url } = yield* started({})
-      for (const path of [...paths, "/metrics", "/health"]) {
-        assert.strictEqual((yield* get(`${operators}${path}`)).status, 200, path)
-        assert.strictEqual((yield* get(`${url}${path}`)).status, 404, path)
-      }
-      for (const path of ["/api/v1/health", "/api/v3/openapi.json"]) {
-        assert.strictEqual((yield* get(`${operators}${path}`)).status, 404, path)
-        assert.strictEqual((yield* get(`${url}${path}`)).status, 200, path)
-      }
-      yield* client.ask("/charges/search")
-      for (const path of hostile) yield* client.call({ path, body: "{}" })
-      const expected = Object.keys(metrics).filter((name) => !notHere.includes(name))
-      // A program that has just started has not counted its tasks yet.
-      const lacking = Effect.map(get(`${operators}/metrics`), ({ text }) =>
-        expected.filter((name) => !text.includes(`# TYPE ${name} `))
-      )
-      yield* eventually("a series of each metric", lacking, ({ length }) => length === 0).pipe(
-        Effect.timeoutOption("8 seconds")
-      )
-      assert.deepStrictEqual(yield* lacking, [])
-      const { text } = yield* get(`${operators}/metrics`)
-      assert.sameMembers([...namesOf(text)], expected)
-      const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
-      assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
-      if (hasPromtool) assert.strictEqual(promtool(text), "")
-    }).pipe(Effect.provide(services))
-  )
-
-  it.live("is there only where it is asked for, on a Postgres", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
-    }).pipe(Effect.provide(services))
-  )
-})
-
-const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
+/** The complaints of `promtool check metrics` about a text. */
+const promtool = (text: string): string => {
+  const { stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })
+  return stdout + stderr
+}
 
 type Samples = Readonly<Record<string, number>>
 
-/** A running program, and its samples, which come within a second whatever is broken. */
+/** A running program, its operators' listener, and its samples, which come within a second whatever is broken. */
 const scraped = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const program = yield* Process.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0s", ...environment })
-  const client = yield* Client.make(yield* program.address)
-  const { scrape } = yield* scraper(program)
-  const read = Effect.map(scrape, ({ status, text, took }) => {
+  const program = yield* Program.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0s", ...environment })
+  yield* eventually("the operators' listener", () => operatorsPage.test(program.output()))
+  const operators = yield* Client.make(operatorsPage.exec(program.output())?.[1] ?? "", 2)
+  const scrape = operators.call({ path: "/metrics", method: "GET", headers: {} })
+  const read = Effect.map(Effect.timed(scrape), ([took, { status, text }]) => {
     assert.strictEqual(status, 200)
     assert.isBelow(Duration.toSeconds(took), inTime(1.3))
     return samplesOf(text)
   })
   const untilSamples = (what: string, isSo: (samples: Samples) => boolean) =>
     eventually(what, Effect.delay(Effect.map(read, isSo), "50 millis"))
-  return { client, program, read, scrape, untilSamples }
+  return { client: program.client, operators, program, read, scrape, untilSamples }
 })
+
+const statusOf = ({ call }: Client.Client, path: string) =>
+  Effect.map(call({ path, method: "GET", headers: {} }), ({ status }) => status)
+
+describe.concurrent("The operators' listener", () => {
+  it.live("has metrics, health and the page, and none of them is on the public port", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const { client, operators, scrape } = yield* scraped({ DATABASE_URL: url, OPERATIONS_TOKEN: token })
+      for (const path of [...paths, "/metrics", "/health"]) {
+        assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [200, 404], path)
+      }
+      for (const path of ["/api/v1/health", "/api/v3/openapi.json"]) {
+        assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [404, 200], path)
+      }
+      yield* client.ask("/charges/search")
+      for (const path of hostile) yield* client.call({ path, body: "{}" })
+      const expected = Object.keys(metrics).filter((name) => !notHere.includes(name))
+      // A program that has just started has not counted its tasks yet.
+      yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
+      const { text } = yield* scrape
+      assert.sameMembers([...namesOf(text)], expected)
+      const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
+      assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
+      if (hasPromtool) assert.strictEqual(promtool(text), "")
+    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
+  )
+
+  it.live("is there only where it is asked for, on a Postgres", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
+    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
+  )
+})
+
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
 const up = (dependency: string) => `practice_data_dependency_up{dependency="${dependency}"}`
 const isUp = (samples: Samples, dependency: string) => samples[up(dependency)] === 1

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { createServer } from "node:net"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Config, Context, Effect, Layer } from "effect"
+import { Config, Context, Effect, Layer, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { resources } from "../../../src/api/records/index.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
@@ -23,16 +23,15 @@ import { run, succeed } from "../../support/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import * as Listening from "../../support/Listening.ts"
 
-const root = join(import.meta.dirname, "../../..")
-const node = join(root, "node_modules/.bin/node")
+const cli = `${join(Process.root, "node_modules/.bin/node")} ${join(Process.root, "src/cli.ts")}`
 
 const blocks = snippetsOf("src/operations/RUNBOOK.md").filter(({ language }) => language === "sh")
 
-/** The block of the README that begins with a text. */
+/** The block of the runbook that begins with a text. */
 const blockOf = (beginning: string) => {
   const block = blocks.find(({ code }) => code.startsWith(beginning))
   assert.isDefined(block, beginning)
-  return block.code.replaceAll("npm run cli --", `${node} ${join(root, "src/cli.ts")}`)
+  return block.code.replaceAll("npm run cli --", cli)
 }
 
 const psql = 'psql --dbname="$DATABASE_URL" --command='
@@ -43,14 +42,18 @@ const shell = Effect.fnUntraced(function* (commands: string, cwd: string, env: R
   return yield* succeed("sh", ["-ec", commands], { cwd, env: { PATH, ...env } })
 })
 
-/** A Postgres with the demo data, of the version that the machine has tools of. */
+/** A new Postgres of the version that the machine has tools of. */
+const cluster = LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
+
+/** One with the demo data, if there are tools. */
 class Filled extends Context.Service<Filled, { readonly url: string }>()(
   "practice-data/test/system/operations/Filled"
 ) {
   static readonly layer = Layer.effect(
     Filled,
     Effect.gen(function* () {
-      const { url } = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
+      if (Tools.binaries === undefined) return { url: "" }
+      const { url } = yield* cluster
       const sql = yield* clientOf(url)
       yield* Effect.provide(Effect.andThen(migrate(sql), loadDemoData(sql)), Reactivity.layer)
       return { url }
@@ -74,98 +77,87 @@ const statusOf = (address: string, key: string) =>
 const chargesOf = (url: string) =>
   Effect.flatMap(clientOf(url), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
 
-const title = Tools.named("the README's commands for operators")
-
-layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled.layer, { excludeTestServices: true })(
-  title,
-  (it) => {
-    it.effect.skipIf(Tools.binaries === undefined)("back up, and restore into a new cluster, which serves", () =>
+layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's commands"), (it) => {
+  /** A test in a folder of its own, over the Postgres with the demo data. */
+  const rehearse = <E>(what: string, steps: (url: string, cwd: string) => Effect.Effect<void, E, Scope.Scope>) =>
+    it.effect.skipIf(Tools.binaries === undefined)(what, () =>
       Effect.gen(function* () {
-        const { url } = yield* Filled
-        const cwd = yield* Process.temporaryFolder
-        yield* shell(blockOf("pg_dumpall"), cwd, { DATABASE_URL: url })
-        const fresh = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
-        const { stdout } = yield* shell(blockOf('psql --dbname="$NEW'), cwd, { NEW_DATABASE_URL: fresh.url })
-        assert.notMatch(stdout, /failed/)
-        assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
-        const service = yield* Process.start({ DATABASE_URL: fresh.url })
-        assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
+        yield* steps((yield* Filled).url, yield* Process.temporaryFolder)
       }).pipe(Effect.scoped)
     )
 
-    it.effect.skipIf(Tools.binaries === undefined)("export every record of every organization as JSON lines", () =>
-      Effect.gen(function* () {
-        const { url } = yield* Filled
-        const cwd = yield* Process.temporaryFolder
-        const sql = yield* clientOf(url)
-        yield* sql`update organizations set name = ${'a "b" \\ c\nd'} where id = 'org_oakridge'`
-        yield* shell(blockOf("tables="), cwd, { DATABASE_URL: url })
-        const files = readdirSync(cwd)
-        assert.strictEqual(files.length, resources.length)
-        for (const file of files) {
-          const table = file.replace(".ndjson", "")
-          const text = readFileSync(join(cwd, file), "utf8")
-          const lines = yield* Effect.forEach(text.split("\n").slice(0, -1), Client.parse)
-          const rows = yield* sql`select organization_id as organization, record::json from ${sql(table)}`
-          assert.sameDeepMembers(lines, [...rows], table)
-        }
-      }).pipe(Effect.scoped)
-    )
+  rehearse(
+    "back up, and restore into a new cluster, which serves",
+    Effect.fnUntraced(function* (url, cwd) {
+      yield* shell(blockOf("pg_dumpall"), cwd, { DATABASE_URL: url })
+      const fresh = yield* cluster
+      const { stdout } = yield* shell(blockOf('psql --dbname="$NEW'), cwd, { NEW_DATABASE_URL: fresh.url })
+      assert.notMatch(stdout, /failed/)
+      assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
+      const service = yield* Process.start({ DATABASE_URL: fresh.url })
+      assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
+    })
+  )
 
-    it.effect.skipIf(Tools.binaries === undefined)("rotate an API key and a signing secret", () =>
-      Effect.gen(function* () {
-        const { url } = yield* Filled
-        const cwd = yield* Process.temporaryFolder
-        const env = { DATABASE_URL: url }
-        const cli = `${node} ${join(root, "src/cli.ts")}`
-        const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
-        yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
-        const sql = yield* clientOf(url)
-        const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
-          select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
-          where k.organization_id = 'org_1' and s.organization_id = 'org_1'`
-        const service = yield* Process.start(env)
-        const address = yield* service.address
-        assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 200)
-        const { stdout } = yield* shell(blockOf("npm run cli -- keys create"), cwd, { ...env, ...ids })
-        assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 401)
-        assert.strictEqual(yield* statusOf(address, /pda_live_\w+/.exec(stdout)?.[0] ?? ""), 200)
-        assert.include(stdout, "whsec_")
-      }).pipe(Effect.scoped)
-    )
+  rehearse(
+    "export every record of every organization as JSON lines",
+    Effect.fnUntraced(function* (url, cwd) {
+      const sql = yield* clientOf(url)
+      yield* sql`update organizations set name = ${'a "b" \\ c\nd'} where id = 'org_oakridge'`
+      yield* shell(blockOf("tables="), cwd, { DATABASE_URL: url })
+      const files = readdirSync(cwd)
+      assert.strictEqual(files.length, resources.length)
+      for (const file of files) {
+        const table = file.replace(".ndjson", "")
+        const text = readFileSync(join(cwd, file), "utf8")
+        const lines = yield* Effect.forEach(text.split("\n").slice(0, -1), Client.parse)
+        const rows = yield* sql`select organization_id as organization, record::json from ${sql(table)}`
+        assert.sameDeepMembers(lines, [...rows], table)
+      }
+    })
+  )
 
-    it.effect.skipIf(Tools.binaries === undefined)("give the service a new login, and take the old one away", () =>
-      Effect.gen(function* () {
-        const { url } = yield* Filled
-        const cwd = yield* Process.temporaryFolder
-        const [create, drop] = [blockOf(`${psql}"create role`), blockOf(`${psql}"drop role`)]
-        const login = (user: string, password: string) => {
-          const other = new URL(url)
-          other.username = user
-          other.password = password
-          return other.href
-        }
-        const env = { DATABASE_URL: url }
-        yield* shell(create.replace("service_2", "service_1"), cwd, { ...env, NEW_PASSWORD: "first" })
-        const old = yield* Process.start({ DATABASE_URL: login("service_1", "first") })
-        assert.strictEqual(yield* statusOf(yield* old.address, "pda_demo_oakridge"), 200)
-        yield* shell(create, cwd, { ...env, NEW_PASSWORD: "second" })
-        const next = yield* Process.start({ DATABASE_URL: login("service_2", "second") })
-        const address = yield* next.address
-        assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
-        yield* old.kill("SIGTERM")
-        yield* old.ended
-        yield* shell(drop, cwd, env)
-        assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
-        const refused = yield* run("psql", [login("service_1", "first"), "--command=select 1"], {
-          cwd,
-          env: { PATH: yield* Config.String("PATH") }
-        })
-        assert.notStrictEqual(refused.code, 0)
-      }).pipe(Effect.scoped)
-    )
-  }
-)
+  rehearse(
+    "rotate an API key and a signing secret",
+    Effect.fnUntraced(function* (url, cwd) {
+      const env = { DATABASE_URL: url }
+      const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
+      yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
+      const sql = yield* clientOf(url)
+      const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
+        select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
+        where k.organization_id = 'org_1' and s.organization_id = 'org_1'`
+      const address = yield* (yield* Process.start(env)).address
+      assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 200)
+      const { stdout } = yield* shell(blockOf("npm run cli -- keys create"), cwd, { ...env, ...ids })
+      assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 401)
+      assert.strictEqual(yield* statusOf(address, /pda_live_\w+/.exec(stdout)?.[0] ?? ""), 200)
+      assert.include(stdout, "whsec_")
+    })
+  )
+
+  rehearse(
+    "give the service a new login, and take the old one away",
+    Effect.fnUntraced(function* (url, cwd) {
+      const [create, drop] = [blockOf(`${psql}"create role`), blockOf(`${psql}"drop role`)]
+      const login = (username: string, password: string) => Object.assign(new URL(url), { username, password }).href
+      const env = { DATABASE_URL: url }
+      yield* shell(create.replace("service_2", "service_1"), cwd, { ...env, NEW_PASSWORD: "first" })
+      const old = yield* Process.start({ DATABASE_URL: login("service_1", "first") })
+      assert.strictEqual(yield* statusOf(yield* old.address, "pda_demo_oakridge"), 200)
+      yield* shell(create, cwd, { ...env, NEW_PASSWORD: "second" })
+      const address = yield* (yield* Process.start({ DATABASE_URL: login("service_2", "second") })).address
+      assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
+      yield* old.kill("SIGTERM")
+      yield* old.ended
+      yield* shell(drop, cwd, env)
+      assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
+      const PATH = yield* Config.String("PATH")
+      const refused = yield* run("psql", [login("service_1", "first"), "--command=select 1"], { cwd, env: { PATH } })
+      assert.notStrictEqual(refused.code, 0)
+    })
+  )
+})
 
 const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
 
@@ -190,13 +182,8 @@ test.live(
       assert.include(stdout, "Created org_1")
       assert.include(readdirSync(cwd), "practice.db")
       const copy = new DatabaseSync(join(cwd, "practice.db"), { readOnly: true })
-      assert.deepStrictEqual(
-        copy
-          .prepare("select id, name from organizations")
-          .all()
-          .map((row) => ({ ...row })),
-        [{ id: "org_1", name: "Happy Paws" }]
-      )
+      const [organization, ...others] = copy.prepare("select id, name from organizations").all()
+      assert.deepStrictEqual([{ ...organization }, others], [{ id: "org_1", name: "Happy Paws" }, []])
       copy.close()
     }).pipe(Effect.scoped, Effect.provide(TestDatabase.layer)),
   300_000
