@@ -53,6 +53,7 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   Overview.page,
   Requests.page,
   Deletions.list,
+  ...Deletions.replay,
   Task.page,
   ...Task.replay,
   ...Credentials.keys,

@@ -70,6 +70,9 @@ const credentialsIn = (sql: Database, table: string, columns: string, { id, orga
 
 const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
 
+/** Dead tasks that the page replays at once: more take longer than a page may. */
+export const mostReplayed = 1000
+
 const make = Effect.gen(function* () {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const tasks = runner(TaskDatabase, sql, "task")
@@ -98,9 +101,12 @@ const make = Effect.gen(function* () {
       ]
       return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, limit)))
     },
+    countDead: (filter: Tasks.DeadFilter) => tasks.read(Tasks.countDead(filter)),
     // Changes are logged.
     replay: (actor: Commands.Actor, organization: string, id: string) =>
       tasks.change(Commands.replayTask(actor, { id, organization })),
+    replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
+      tasks.change(Commands.replayDead(actor, filter, mostReplayed)),
     createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
       Effect.map(keys.change(Commands.createKey(actor, options)), ({ id, key: secret }) => ({ id, secret })),
     revokeKey: (actor: Commands.Actor, id: string) => keys.change(Commands.revokeKey(actor, id)),

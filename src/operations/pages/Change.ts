@@ -1,7 +1,7 @@
 /** The pages of changes: a form that confirms one, and the change itself, with the operators' token and a name. */
 import { ByteSize, Effect, Redacted, Result, Schema } from "effect"
 import { HttpIncomingMessage, type HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Content, h } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import { addressOf, credentials, responseTo, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
 import { button, field } from "../Layout.ts"
@@ -20,6 +20,8 @@ export interface Change<Subject> extends Pick<Shown, "place"> {
   readonly title: string
   /** The subject that the parameters name. */
   readonly subject: (parameter: Query) => Effect.Effect<Subject, Problem, OperatorStore>
+  /** The parameters that name it, beside the fields. */
+  readonly parameters: (subject: Subject) => Readonly<Record<string, string | undefined>>
   readonly about: (subject: Subject, now: number) => Content
   readonly fields?: (subject: Subject) => Content
   /** The page before the form. */
@@ -66,8 +68,12 @@ export const make = <Subject>(change: Change<Subject>) => {
       view: (now) => [
         problem !== undefined && h("p", { class: "note problem", role: "alert" })(problem.message),
         change.about(subject, now),
-        // Without an action it is sent to the URL of the page, whose parameters name the subject.
-        h("form", { class: "confirm", method: "post", autocomplete: "off" })(
+        h("form", {
+          class: "confirm",
+          method: "post",
+          action: link(path, change.parameters(subject)),
+          autocomplete: "off"
+        })(
           change.fields?.(subject),
           field("name", "Your name, for the audit log", { required: true, value: name, maxlength: 100 }),
           field("token", "Operators' token (OPERATIONS_TOKEN)", { required: true, type: "password", maxlength: 255 }),

@@ -56,6 +56,7 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
         organization: parameter("organization") ?? "",
         name: isNamed ? (parameter("purpose") ?? "") : one
       }),
+    parameters: () => ({}),
     about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
     fields: ({ name, organization }) => [
       field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
@@ -87,6 +88,7 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
       const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
       return row ?? (yield* new Problem({ status: 404, message: `There is no ${one} ${which}.` }))
     }),
+    parameters: ({ id: which, organization_id: organization }) => ({ organization, id: which }),
     about: (row) => [
       pairs({ Organization: id(row.organization_id), Id: id(row.id), ...Record.map(kind.columns, (of) => of(row)) }),
       h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)

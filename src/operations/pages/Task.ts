@@ -63,6 +63,7 @@ export const replay = Change.make({
   path: "/ops/task/replay",
   title: "Replay this deletion",
   subject: requested,
+  parameters: ({ id: which, organization_id: organization }) => ({ organization, id: which }),
   about: (task, now) => [
     facts(task, now),
     h("p")(

@@ -156,6 +156,23 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     }).pipe(Effect.provide(replayable, { local: true }))
   )
 
+  it.effect("the dead tasks of a reason are replayed after their number was confirmed", () =>
+    Effect.gen(function* () {
+      yield* shows("/ops/deletions?state=dead", ["Replay dead deletions…"])
+      const path = "/ops/deletions/replay"
+      const text = yield* shows(`${path}?reason=total`, ["<strong>2</strong>", "dead deletions match"])
+      // The tasks that die after the confirmation was shown are left alone.
+      assert.match(text, /action="[^"]*reason=total[^"]*before=\d{4}-/)
+      // Postgres reads neither of the last two.
+      for (const since of ["soon", "%2B010000-01-01T00:00Z", "0000-01-01T00:00Z"])
+        assert.strictEqual((yield* ask(`${path}?since=${since}`)).status, 422)
+      assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
+      const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=dead"])
+      assert.strictEqual((yield* ask(`${path}?reason=total`, byCurl)).status, 409)
+    }).pipe(Effect.provide(replayable, { local: true }))
+  )
+
   it.effect.each([
     ["/ops/keys", { organization: "org_a", purpose: "CI" }, "pda_live_new", "key_3nVVQ0aXbT1Zk"],
     ["/ops/secrets", { organization: "org_a" }, "whsec_new", secret.id]
@@ -247,10 +264,10 @@ const lost = (message: string) => new Problem({ status: 503, message })
 
 test.effect("the form of a change whose store is lost meanwhile says that it may be done", () => {
   let reads = 0
-  const task = () => Effect.suspend(() => (reads++ === 0 ? Effect.succeed(dead) : lost("Cannot be reached.")))
-  const services = Layer.merge(well, storeWith({ task, replay: () => lost("It may be done.") }))
+  const countDead = () => Effect.suspend(() => (reads++ === 0 ? Effect.succeed(1) : lost("Cannot be reached.")))
+  const services = Layer.merge(well, storeWith({ countDead, replayDead: () => lost("It may be done.") }))
   return Effect.gen(function* () {
-    const { status, text } = yield* ask(ofTask("/ops/task/replay", dead), { form: { name: "alice", token } })
+    const { status, text } = yield* ask("/ops/deletions/replay", { form: { name: "alice", token } })
     assert.strictEqual(status, 503)
     assert.include(text, "It may be done.")
   }).pipe(Effect.provide(listener(services)))

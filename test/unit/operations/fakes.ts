@@ -145,6 +145,7 @@ export const store = (rows: {
           tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
         )
       )
+    const dead = (reason = "") => tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
     const counts = { scheduled: 1, running: 0, dead: 1, oldest_due_at: null, now: iso(0) }
     return {
       taskCounts: Effect.as(given(tasks), counts),
@@ -154,6 +155,13 @@ export const store = (rows: {
       task: one,
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
+      countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
+      replayDead: (_, { reason }) =>
+        Effect.sync(() => {
+          const replayed = dead(reason)
+          tasks = tasks?.filter((task) => !replayed.includes(task))
+          return replayed.length
+        }),
       createKey: () => Effect.succeed({ id: "key_new", secret: Redacted.make("pda_live_new") }),
       revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
