@@ -1,11 +1,9 @@
 /** The API key of a request: the organization that it decides, the limit of requests, and that nothing logs or traces it. */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schema } from "effect"
-import { HttpServer } from "effect/http"
-import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
+import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { Authorization, layerKey, ReadsByKey } from "../../../src/api/Authorization.ts"
-import { CredentialStoreDown, OrgMismatch, responses, TooManyRequests, Unauthorized } from "../../../src/api/Errors.ts"
+import { CredentialStoreDown, TooManyRequests, Unauthorized } from "../../../src/api/Errors.ts"
+import * as Server from "../../../src/app/Server.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import {
@@ -117,40 +115,28 @@ layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it
   )
 })
 
+/** The routes of the data API in a server without its middleware. */
+const mounted = (resolver: Layer.Layer<OrgResolver>) =>
+  InProcess.layerOf(Layer.provide(Server.dataApiRoutes, Layer.merge(layerDemo, resolver)))
+
+layer(mounted(OrgResolver.layerDown))("a request without a key", (it) => {
+  it.effect("is refused by another server too, also while the store is down", () =>
+    hasStatus(401, { headers: { authorization: undefined } })
+  )
+})
+
 const stranger = () => Effect.fail(new Unauthorized())
 
-class PingApi extends HttpApi.make("ping").add(
-  HttpApiGroup.make("ping")
-    .add(
-      HttpApiEndpoint.get("ping", "/ping", { success: Schema.String }),
-      HttpApiEndpoint.get("read", "/read", { error: responses(OrgMismatch) }).annotate(ReadsByKey, true)
+layer(mounted(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger }))))(
+  "a key that is not valid",
+  (it) => {
+    it.effect("is refused by an endpoint that looks it up first, and by one that fails before its read", () =>
+      Effect.gen(function* () {
+        yield* hasStatus(401, { path: "/api/v3/organization/get" })
+        yield* hasStatus(401, { json: { limit: 0 } })
+      })
     )
-    .middleware(Authorization)
-) {}
-
-const clientOf = (resolver: Layer.Layer<OrgResolver>, ofKey: string) =>
-  Effect.provide(HttpApiTest.groups(PingApi, ["ping"]), [
-    HttpApiBuilder.group(PingApi, "ping", (handlers) =>
-      handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
-    ).pipe(Layer.provideMerge(AuthorizationServer.layer), Layer.provide(resolver)),
-    layerKey(Redacted.make(ofKey)),
-    HttpServer.layerServices
-  ])
-
-test.effect("a request without a key is refused by an endpoint of another server, also while the store is down", () =>
-  Effect.gen(function* () {
-    const client = yield* clientOf(OrgResolver.layerDown, "")
-    assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
-  })
-)
-
-test.effect("a key that is not valid is refused by an endpoint that reads nothing, and by one whose read fails", () =>
-  Effect.gen(function* () {
-    const resolver = OrgResolver.of({ resolve: stranger, resolveHash: stranger })
-    const client = yield* clientOf(Layer.succeed(OrgResolver, resolver), "unknown")
-    assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
-    assert.deepStrictEqual(yield* Effect.flip(client.ping.read()), new Unauthorized())
-  })
+  }
 )
 
 const limited = (services: ServiceLayer) =>
