@@ -42,7 +42,7 @@ const rangeOf = (endpoint: Endpoint, field: string) => {
 }
 
 /** The headers that errors of some statuses have. */
-const headers: Readonly<Record<string, string>> = {
+const headerOf: Readonly<Record<string, string>> = {
   401: "www-authenticate",
   429: "retry-after",
   503: "retry-after"
@@ -110,7 +110,7 @@ describe("the document of the data API", () => {
       const responses = entries(dig(operation, "responses")).map(([status, response]) => {
         assert.isNotEmpty(dig(response, "description"))
         const error = status !== "200" && namesOf(dig(response, "content application/json schema")).join()
-        const header = status in headers && entries(dig(response, "headers")).at(-1)?.[0]
+        const header = status in headerOf && entries(dig(response, "headers")).at(-1)?.[0]
         return [status, isProvisional(response), error, header]
       })
       const keys = items(dig(operation, "security")).flatMap((scheme) => Object.keys(Object(scheme)))
@@ -127,7 +127,7 @@ describe("the document of the data API", () => {
           status,
           decided.includes(status),
           status !== "200" && (status === "422" ? "HTTPValidationError" : "ErrorDetail"),
-          status in headers && headers[status]
+          status in headerOf && headerOf[status]
         ])
     ]
   )

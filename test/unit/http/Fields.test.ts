@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import { searchable } from "../../../src/api/records/index.ts"
 import { expectAnswer, InProcess, invalid, paths, send } from "../../support/inProcess.ts"
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
@@ -25,9 +24,6 @@ const pages = [
 const digits = "9".repeat(400)
 const outOfRange = ["-1e400", "1e400", "9007199254740993", digits, `-${digits}`]
 const detail = "limit must be between 1 and 1000"
-
-const kindOf = (filter: string) =>
-  filter.startsWith("include_") ? faults.boolean : /_(since|before)$/.test(filter) ? faults.datetime : faults.string
 
 /** A field, values in JSON that are of another type, and the fault. */
 const otherTypes = [
@@ -82,14 +78,6 @@ layer(InProcess.layer())("a field", (it) => {
     Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
       expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
     )
-  )
-
-  it.effect("of any search that is a filter is 422 where its type is another", () =>
-    Effect.forEach(searchable, ({ filters, name }) => {
-      const wrong = Object.keys(filters).map((filter) => [filter, kindOf(filter)] as const)
-      const json = Object.fromEntries(wrong.map(([filter]) => [filter, 1]))
-      return expectAnswer({ path: `/api/v3/${name}/search`, json }, 422, invalid(...wrong))
-    })
   )
 
   it.effect("with paired surrogates or control characters is fine", () =>
