@@ -6,7 +6,7 @@ import { deletionTasks } from "./DeletionTasks.ts"
 import * as Errors from "./Errors.ts"
 import { faults } from "./Faults.ts"
 import { JsonBody } from "./JsonBody.ts"
-import { documentation, errorStatus } from "./openapi/Document.ts"
+import { bodyStatuses, documentation, errorStatus } from "./openapi/Document.ts"
 import type { Status } from "./openapi/Endpoint.ts"
 import { pspGroups } from "./Psp.ts"
 import { allChanges } from "./records/Changes.ts"
@@ -48,10 +48,7 @@ const statuses: Readonly<Record<string, Status>> = {
     "The order of changes restarted: start again without a cursor, with an empty copy.",
     new Errors.CursorExpired()
   ),
-  413: errorStatus("The request body is larger than 1 MiB.", {
-    detail: "The request body is larger than 1048576 bytes"
-  }),
-  415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
+  ...bodyStatuses(1),
   422: {
     description:
       "The request does not match the schema of the endpoint. All faults of the body are listed, up to 100; a query string is refused before the body is read.",

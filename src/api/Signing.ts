@@ -1,4 +1,4 @@
-/** The documentation of signatures. Its examples run as they are. */
+/** The documentation of signatures. Its example runs as it is. */
 
 const curl = `
 id=$(openssl rand -hex 16)
@@ -12,29 +12,9 @@ curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: applic
   -H "webhook-id: $id" -H "webhook-timestamp: $timestamp" -H "webhook-signature: v1,$signature"
 `.trim()
 
-const python = `
-import base64, hmac, json, os, time, urllib.request, uuid
+const block = (code: string) => `\`\`\`sh\n${code}\n\`\`\``
 
-id = str(uuid.uuid4())
-timestamp = str(int(time.time()))
-body = json.dumps({"invoices": [{"invoice_id": "invoice_1"}]}).encode()
-key = base64.b64decode(os.environ["SECRET"].removeprefix("whsec_"))
-signature = base64.b64encode(hmac.digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")).decode()
-
-request = urllib.request.Request(os.environ["INTAKE"] + "/invoice-deletions", body, {
-    "Content-Type": "application/json",
-    "X-Organization-Id": os.environ["ORGANIZATION"],
-    "Idempotency-Key": id,
-    "webhook-id": id,
-    "webhook-timestamp": timestamp,
-    "webhook-signature": "v1," + signature,
-})
-print(urllib.request.urlopen(request, timeout=10).read().decode())
-`.trim()
-
-const block = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\``
-
-/** Markdown. Each example takes \`INTAKE\`, \`ORGANIZATION\` and \`SECRET\` from the environment. */
+/** Markdown. The example takes \`INTAKE\`, \`ORGANIZATION\` and \`SECRET\` from the environment. */
 export const signing = `
 ## Sign a delivery
 
@@ -47,17 +27,11 @@ If the organization has a signing secret, sign its deliveries as [Standard Webho
 
 A retry keeps the Idempotency-Key and the body, and has a new time and signature. A 401 names the header that is wrong.
 
-The examples run as they are, with the address of this API, the organization and its secret in the environment:
+With curl and openssl, to try it (while openssl runs, others on the machine can see its arguments, and so the key). It runs as it is, with the address of this API, the organization and its secret in the environment:
 
-${block("sh", "export INTAKE=https://practice-data.example/api/v1 ORGANIZATION=org_1 SECRET=whsec_...")}
+${block("export INTAKE=https://practice-data.example/api/v1 ORGANIZATION=org_1 SECRET=whsec_...")}
 
-With curl and openssl, to try it (while openssl runs, others on the machine can see its arguments, and so the key):
+${block(curl)}
 
-${block("sh", curl)}
-
-With Python, 3.9 or later:
-
-${block("python", python)}
-
-With JavaScript, \`InvoiceDeletions\` of \`practice-data/client\` signs and retries.
+In Python, \`send\` of [practice_data.py](docs/connectors) signs and retries; in JavaScript, \`InvoiceDeletions\` of \`practice-data/client\`.
 `.trim()

@@ -27,7 +27,7 @@ const available = [...preferred, "identity"] as const
 export const compress =
   (acceptEncoding: string | undefined) =>
   (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
-    const { body, headers } = response
+    const { body } = response
     if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
     const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
     const encoding = client.encoding(available, { preferred })
@@ -35,10 +35,5 @@ export const compress =
     return HttpServerResponse.setBody(
       response,
       HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
-    ).pipe(
-      HttpServerResponse.setHeaders({
-        "content-encoding": encoding,
-        vary: headers["vary"] === undefined ? "accept-encoding" : `${headers["vary"]}, accept-encoding`
-      })
-    )
+    ).pipe(HttpServerResponse.setHeaders({ "content-encoding": encoding, vary: "accept-encoding" }))
   }

@@ -40,29 +40,12 @@ export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/Js
   defaultValue: () => new Uint8Array()
 })
 
-const mebibyte = 1024 * 1024
-
 /**
- * The maximum bytes of all bodies in memory, beyond the first 64 KiB of each. Received bytes count, not announced ones: a
+ * The bytes left for all bodies in memory, beyond the first 64 KiB of each. Received bytes count, not announced ones: a
  * client that announces much and sends little takes nothing.
  */
-export class Budget {
-  #left: number
-
-  constructor(bytes = 64 * mebibyte) {
-    this.#left = bytes
-  }
-
-  /** Takes bytes if enough are left. */
-  take(bytes: number): boolean {
-    if (bytes > this.#left) return false
-    this.#left -= bytes
-    return true
-  }
-
-  give(bytes: number): void {
-    this.#left += bytes
-  }
+export interface Budget {
+  left: number
 }
 
 const notUtf8 = invalidAt(["body", 0], faults.json)
@@ -100,12 +83,13 @@ const readStream = Effect.fnUntraced(function* (
   const pieces: Array<Uint8Array> = []
   let length = 0
   let taken = 0
-  yield* Effect.addFinalizer(() => Effect.sync(() => budget.give(taken)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => void (budget.left += taken)))
   const add = (piece: Uint8Array): Effect.Effect<void, NotRead> => {
     length += piece.length
     if (length > maxBytes) return tooLarge(maxBytes)
     const more = Math.max(0, length - smallBody) - taken
-    if (!budget.take(more)) return Effect.fail(LargeBodies.busy)
+    if (more > budget.left) return Effect.fail(LargeBodies.busy)
+    budget.left -= more
     taken += more
     pieces.push(piece)
     return Effect.void
@@ -157,7 +141,9 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-const sharedBudget = new Budget()
+const mebibyte = 1024 * 1024
+
+const sharedBudget: Budget = { left: 64 * mebibyte }
 
 export interface Options {
   /** The maximum size of a body in bytes. A larger one is a 413. */

@@ -22,14 +22,12 @@ const apis = {
   dataApi: {
     name: "Practice data API",
     about: "Reads the records of an organization, with its API key.",
-    documentation: "/api/v3/docs",
-    openapi: "/api/v3/openapi.json"
+    path: "/api/v3"
   },
   intake: {
     name: "Invoice deletion intake",
     about: "Accepts webhooks about deleted invoices and invoice lines.",
-    documentation: "/api/v1/docs",
-    openapi: "/api/v1/openapi.json"
+    path: "/api/v1"
   }
 } as const
 
@@ -37,20 +35,20 @@ type Api = (typeof apis)[keyof typeof apis]
 
 export type Served = Readonly<Record<keyof typeof apis, boolean>>
 
-const health = { health: "/api/v1/health", ready: "/api/v1/health/ready" }
-
 const style = `${baseStyle}
 body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }`
 
 const respond = (html: string) => cacheable(secured(HttpServerResponse.html(html), "inline"))
 
-/** A page of markdown, with the script beside a documentation. */
-const page = (title: string, text: string, documentation = "") => {
-  const script = documentation !== "" && h("script", { src: `${documentation}/page.js`, defer: true })()
-  return respond(
-    document(title, [Html.markup(`<style>${style}</style>`), script], h("main", { id: "main" })(markdown(text)))
+/** A page of Markdown, with the script beside a documentation. */
+const page = (title: string, text: string, script?: string) =>
+  respond(
+    document(
+      title,
+      [Html.markup(`<style>${style}</style>`), script !== undefined && h("script", { src: script, defer: true })()],
+      h("main", { id: "main" })(markdown(text))
+    )
   )
-}
 
 const demoText = (demo: ReadonlyArray<DemoKey>) => [
   "## Demo data",
@@ -64,35 +62,22 @@ const landingText = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>) =>
   [
     "# Practice Data",
     "The data of a veterinary wellness-plan business, for its partners.",
-    ...shown.flatMap(({ about, documentation: path, name, openapi }) => [
+    ...shown.flatMap(({ about, name, path }) => [
       `## ${name}`,
-      `${about} [Documentation](${path}), [OpenAPI document](${openapi})`
+      `${about} [Documentation](${path}/docs), [OpenAPI document](${path}/openapi.json)`
     ]),
     ...(demo.length > 0 ? demoText(demo) : []),
     "## Health",
-    `[Health](${health.health}), [readiness](${health.ready})`
+    "[Health](/api/v1/health), [readiness](/api/v1/health/ready)"
   ].join("\n\n")
 
-/** Serves `/`: a page for browsers, JSON for others. */
+/** Serves `/`. */
 export const landing = (served: Served) =>
   HttpRouter.use((router) =>
-    Effect.gen(function* () {
-      const demo = yield* DemoKeys
+    Effect.flatMap(DemoKeys, (demo) => {
       const shown = Record.values(Record.filter(apis, (_, name) => served[name]))
-      const json = HttpServerResponse.jsonUnsafe({
-        apis: shown.map(({ documentation, name, openapi }) => ({ name, documentation, openapi })),
-        ...health,
-        ...(demo.length > 0 && {
-          demo_keys: Object.fromEntries(demo.map(({ key, organization }) => [organization, key]))
-        })
-      })
-      const html = page("Practice Data", landingText(shown, demo), shown[0]?.documentation)
-      yield* router.add("GET", "/", ({ headers }) =>
-        Effect.map(
-          headers["accept"]?.includes("text/html") === true ? html : Effect.succeed(json),
-          HttpServerResponse.setHeader("vary", "accept")
-        )
-      )
+      const script = shown[0] && `${shown[0].path}/docs/page.js`
+      return router.add("GET", "/", page("Practice Data", landingText(shown, demo), script))
     })
   )
 
@@ -131,7 +116,7 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
         })
       )
       yield* router.add("GET", "/docs", Effect.flatten(docs))
-      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md"), "."))
+      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md"), "page.js"))
       for (const [name, { source, type }] of Record.toEntries(files)) {
         const text = HttpServerResponse.text(read(source), { contentType: `${type}; charset=utf-8` })
         yield* router.add("GET", `/docs/${name}`, cacheable(secured(text, "inline")))

@@ -60,23 +60,12 @@ export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (
 )
 
 class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}
-class Annotated extends Schema.TaggedError<Annotated>()(
-  "Annotated",
-  { detail: Schema.String },
-  { httpApiStatus: 409 }
-) {}
 class Conflict extends error<Conflict>()("Conflict", 409, { detail: Schema.String }) {}
 
 export const errorsWithTheirStatus = [responses(Conflict), responseWithHeader(Conflict, "allow", "GET")]
 
 // @ts-expect-error An error has a status.
 export const errorWithoutStatus = responses(Conflict, Statusless)
-
-// @ts-expect-error Its type has the status, not an annotation that nothing checks.
-export const errorWithAnnotation = responses(Annotated)
-
-// @ts-expect-error An error has a status.
-export const headerWithoutStatus = responseWithHeader(Statusless, "allow", "GET")
 
 type Errors<Api> =
   Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? HttpApiEndpoint.Errors<HttpApiGroup.Endpoints<Groups>> : never
@@ -95,10 +84,6 @@ export const unhandledEndpoint = HttpApiBuilder.group(
   "charges",
   // @ts-expect-error The endpoint `get` is not handled.
   (handlers) => handlers.handle("search", searchFailingWith(new RecordStoreDown()))
-)
-
-export const repositoryOfItsGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
-  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(charges))))
 )
 
 export const repositoryOfAnotherGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
@@ -127,9 +112,6 @@ const part = { organization_id: "org_oakridge", id: "charge_1" }
 
 // @ts-expect-error A fake takes whole records.
 export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
-
-// @ts-expect-error There is no such resource.
-export const recordsOfNoResource = Repositories.layerMemory({ toys: [] })
 
 const toy = {
   name: "toys",
@@ -183,22 +165,18 @@ export const requiredId = Effect.gen(function* () {
   yield* client["psp-charges"].search({ payload: { clinic: null } })
 })
 
-export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge, histogram }) => [
+export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge }) => [
   counter("practice_data_deliveries_total", { outcome: "scheduled" }),
   // @ts-expect-error A label is missing.
   counter("practice_data_deliveries_total"),
   // @ts-expect-error The label has no such value.
   counter("practice_data_deliveries_total", { outcome: "lost" }),
-  // @ts-expect-error The metric has no such label.
-  counter("practice_data_deliveries_total", { outcome: "scheduled", organization: "org_oakridge" }),
   // @ts-expect-error There is no such metric.
   counter("practice_data_surprises_total"),
   // @ts-expect-error It is a gauge.
   counter("practice_data_ready"),
-  gauge("practice_data_ready"),
   // @ts-expect-error It has no labels.
-  gauge("practice_data_ready", { pool: "records" }),
-  histogram("practice_data_pool_wait_seconds", { pool: "records" })
+  gauge("practice_data_ready", { pool: "records" })
 ])
 
 const client = new PracticeData({ baseUrl: "http://service.test", apiKey: "key" })

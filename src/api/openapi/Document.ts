@@ -1,6 +1,7 @@
 /** The parts of the OpenAPI documents that the annotations of endpoints do not give. */
 import { Array, type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
+import { EncodingUnsupported } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { sent, type Status } from "./Endpoint.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
@@ -13,6 +14,14 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
 
 const internalError = errorStatus("A bug. The response reveals nothing of its cause.", {
   detail: "Internal Server Error"
+})
+
+/** The documentation of the statuses that refuse a body before it is decoded. */
+export const bodyStatuses = (mebibytes: number): Readonly<Record<string, Status>> => ({
+  413: errorStatus(`The request body is larger than ${mebibytes} MiB.`, {
+    detail: `The request body is larger than ${mebibytes * 1024 * 1024} bytes`
+  }),
+  415: errorStatus("The request has a Content-Encoding other than identity.", new EncodingUnsupported())
 })
 
 const text = (...values: ReadonlyArray<string>) => ({ schema: { type: "string", enum: values } })
@@ -94,7 +103,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
       ...given,
       parameters: given.parameters.map(parameterOf),
       ...(requestBody && required && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
-      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, code) => {
+      responses: Record.map<string, OpenApi.OpenApiSpecResponse & Status, object>(responses, (response, code) => {
         const { description, example } = { 500: internalError, ...statuses }[code] ?? {}
         return {
           description: description ?? response.description,
@@ -102,7 +111,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
           ...(response.content && {
             content: Record.map(response.content, (media) => {
               const schema = simplify(media.schema, true)
-              return { example: example ?? exampleOf(schema, schemas), ...media, schema }
+              return { ...media, example: response.example ?? example ?? exampleOf(schema, schemas), schema }
             })
           }),
           ...(!contract.includes(code) && { "x-provisional": true })

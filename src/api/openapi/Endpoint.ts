@@ -28,9 +28,6 @@ interface Documentation {
 /** A named example of a request: pages that send requests look for named ones. */
 export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the demo data", value } } })
 
-const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>
-  Record.map(content, (media) => ({ ...media, ...extension }))
-
 export const annotations = ({ isContract = false, operation, request, statuses = {}, ...texts }: Documentation) =>
   OpenApi.annotations({
     identifier: `${Text.uncapitalize(typeName(operation[0]))}.${operation[1]}`,
@@ -38,15 +35,16 @@ export const annotations = ({ isContract = false, operation, request, statuses =
     override: isContract ? undefined : { "x-provisional": true },
     transform: ({ requestBody, responses, ...documented }) => ({
       ...documented,
-      ...(request && { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
-      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => {
-        const { example, ...described } = statuses[status] ?? {}
-        const { content } = response
-        return {
-          ...response,
-          ...described,
-          ...(content && example !== undefined && { content: extended(content, { example }) })
+      ...(request && {
+        requestBody: {
+          ...requestBody,
+          content: Record.map<string, object, object>(requestBody.content, (media) => ({ ...media, ...sent(request) }))
         }
-      })
+      }),
+      // The document of the API moves each example beside its schema.
+      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => ({
+        ...response,
+        ...statuses[status]
+      }))
     })
   })

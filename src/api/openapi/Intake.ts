@@ -1,8 +1,7 @@
 /** The document of version 1: the intake, and health. */
-import * as Errors from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import { signing } from "../Signing.ts"
-import { documentation, errorStatus } from "./Document.ts"
+import { bodyStatuses, documentation, errorStatus } from "./Document.ts"
 import type { Status } from "./Endpoint.ts"
 
 const description = `
@@ -40,10 +39,7 @@ export const delivery: Readonly<Record<string, Status>> = {
     "The required signature is missing or invalid. The detail names the header that is missing, too old, too new, or does not match; or says that the organization has no signing secret.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
-  413: errorStatus("The request body is larger than 4 MiB.", {
-    detail: "The request body is larger than 4194304 bytes"
-  }),
-  415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
+  ...bodyStatuses(4),
   422: {
     description:
       "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",

@@ -5,34 +5,23 @@
  *
  * @module-tag long
  */
-import { execFile } from "node:child_process"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, layer } from "@effect/vitest"
-import { Context, Data, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
 import * as Program from "../../support/Program.ts"
+import { succeed } from "../../support/run.ts"
 
 const folder = join(import.meta.dirname, "../../../scripts/openapi")
 const generated = join(folder, "generated")
 
-class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
-
 /** Runs a program in the folder of the tools. Returns what it writes. */
 const run = (program: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<string, Failed>((resume) => {
-    const child = execFile(program, args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) =>
-      resume(
-        error === null
-          ? Effect.succeed(stdout)
-          : Effect.fail(new Failed({ message: `${program} ${args.join(" ")}\n${stdout}\n${stderr}` }))
-      )
-    )
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+  Effect.map(succeed(program, args, { cwd: folder, env: process.env }), ({ stdout }) => stdout)
 
 /** Runs a tool, or a program that was compiled, with the Node of the tests. */
 const node = (program: string, ...args: ReadonlyArray<string>) => run(process.execPath, program, ...args)

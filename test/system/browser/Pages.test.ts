@@ -63,23 +63,6 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
       )
     }
 
-    it.effect(
-      "every link of / leads to something",
-      () =>
-        Effect.gen(function* () {
-          const { page } = yield* openPage(`${yield* Service}/`, phone)
-          const links = yield* Effect.promise(() =>
-            page.locator("a").evaluateAll((found) => found.map((each) => each.getAttribute("href") ?? ""))
-          )
-          assert.isNotEmpty(links)
-          for (const href of links) {
-            const response = yield* Effect.promise(() => page.request.get(new URL(href, page.url()).href))
-            assert.strictEqual(response.status(), 200, href)
-          }
-        }).pipe(Effect.scoped),
-      long
-    )
-
     it.effect.each([
       ["v1", "invoiceDeletions.schedule", "202"],
       ["v3", "charges.search", "200"]

@@ -47,10 +47,7 @@ class Started extends Context.Service<
 }
 
 /** How each example is run, and the programs that it needs. */
-const languages = [
-  { language: "sh", file: "send.sh", command: "sh", needs: ["sh", "curl", "openssl", "od"] },
-  { language: "python", file: "send.py", command: "python3", needs: ["python3"] }
-] as const
+const languages = [{ language: "sh", file: "send.sh", command: "sh", needs: ["sh", "curl", "openssl", "od"] }] as const
 
 const lacks = (needs: ReadonlyArray<string>) =>
   needs.filter((program) => spawnSync(program, ["--version"]).error !== undefined)
