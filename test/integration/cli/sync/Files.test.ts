@@ -166,8 +166,9 @@ it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with 
       assert.strictEqual(yield* typeOf("net_paid"), "DOUBLE")
       assert.strictEqual(yield* typeOf("paid_amount"), "DECIMAL(15, 4)")
     }
-    const statement = "select type from pragma_table_info('charges') where name = 'net_paid'"
-    assert.deepStrictEqual(Readers.query(join(folder, "_practice_data_sync.db"), statement), [{ type: "decimal" }])
+    yield* open(`sqlite:${folder}.db`)
+    const statement = "select type from pragma_table_info('_practice_data_sync_staged_charges') where name = 'net_paid'"
+    assert.deepStrictEqual(Readers.query(`${folder}.db`, statement), [{ type: "decimal" }])
   }).pipe(Effect.scoped)
 )
 
