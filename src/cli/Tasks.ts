@@ -32,15 +32,13 @@ const list = Command.make(
     json: Output.json
   },
   Effect.fn(function* ({ json, limit, ...given }) {
-    const state = Option.getOrUndefined(given.state)
-    const owner = Option.getOrUndefined(given.organization)
-    const none = `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
-    const found = yield* Tasks.list({ state, organization: owner }, limit)
-    yield* Output.rows(json ? found : found.map(inBrief), {
-      fields: ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"],
-      json,
-      none
-    })
+    const bounds = {
+      state: Option.getOrUndefined(given.state),
+      organization: Option.getOrUndefined(given.organization)
+    }
+    const found = yield* Tasks.list(bounds, limit)
+    const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
+    yield* Output.rows(json, json ? found : found.map(inBrief), fields)
   })
 ).pipe(
   documented("List deletion tasks, the latest first", [
@@ -66,23 +64,22 @@ type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
 const identityOf = Effect.fnUntraced(function* (command: string, given: Given) {
   const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
-  const named = owner === undefined ? "" : ` of ${owner}`
-  if (id !== undefined && key === undefined) return { id, organization: owner, name: `${id}${named}` }
+  if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
-    return { id: taskIdOf(owner, key), organization: owner, name: `with the Idempotency-Key ${key}${named}` }
+    return { id: taskIdOf(owner, key), organization: owner }
   }
   return yield* misused(["tasks", command], "Give either a task-id, or --idempotency-key with --organization.")
 })
 
-const notFound = (name: string) => new Refused({ message: `There is no task ${name}.` })
+const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
 
 const show = Command.make(
   "show",
   { ...identity, json: Output.json },
   Effect.fn(function* (given) {
-    const { name, ...which } = yield* identityOf("show", given)
+    const which = yield* identityOf("show", given)
     const found = yield* Tasks.show(which)
-    if (Option.isNone(found)) return yield* notFound(name)
+    if (Option.isNone(found)) return yield* notFound(which)
     yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
   })
 ).pipe(
@@ -123,8 +120,7 @@ const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isCo
   const count = yield* Tasks.countDead(chosen)
   if (count === 0) return yield* Output.note("There is no such dead task.")
   if (!isConfirmed) {
-    const isCut = count > Tasks.mostCounted
-    const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")
+    const all = counted(Math.min(count, Tasks.mostCounted), "dead task")
     if (!(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
       return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
     }
@@ -150,12 +146,12 @@ const replay = Command.make(
       )
     }
     if (!isOne) return yield* replaySeveral(bounds, yes)
-    const { name, ...which } = yield* identityOf("replay", given)
+    const which = yield* identityOf("replay", given)
     yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* Commands.commandLine, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
-      NotFound: () => Effect.fail(notFound(name))
+      NotFound: () => Effect.fail(notFound(which))
     })
   })
 ).pipe(

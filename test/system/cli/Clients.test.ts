@@ -51,7 +51,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       const table = yield* printed("search", "invoices", "--fields", "id,total,updated_at", "--limit", "3")
       assert.match(table, /^id +total +updated_at\n(invoice_oakridge_\d+ +[\d.]+ +2026-\d\d-\d\d [\d:]+\n){3}$/)
       const none = yield* run("search", "charges", "--filter", "status=lost")
-      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There are no charges to show.\n" })
+      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There is nothing to show.\n" })
     })
   )
 
