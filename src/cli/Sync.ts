@@ -31,14 +31,15 @@ interface TargetOptions {
   readonly softDelete: boolean
 }
 
-/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
+/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: TargetOptions) {
-  const isPostgres = /^postgres(ql)?:/i.test(text)
-  const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
-  const given = text.slice(prefix.length)
+  const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
+  if (kind === undefined) {
+    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+  }
+  const isPostgres = kind.startsWith("postgres")
   if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
-    return yield* refuse("--compact is for a folder of NDJSON.")
+  if (compact && kind !== "ndjson") return yield* refuse("--compact is for a folder of NDJSON.")
   if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
     const parsed = ConnectionUrl.parse(text)
@@ -53,14 +54,9 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
       softDelete
     })
   }
-  if (given === "") return yield* refuse("The target has no path.")
   const path = yield* fromFolderOfUser(given)
-  if (kind === "parquet") return ParquetTarget.make(path)
   if (kind === "sqlite") return SqliteTarget.make(path, text, softDelete)
-  if (kind === "" && /^[a-z][a-z\d+.-]+:|\.(db|sqlite3?)$/i.test(text)) {
-    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
-  }
-  return NdjsonTarget.make(path, compact)
+  return kind === "parquet" ? ParquetTarget.make(path) : NdjsonTarget.make(path, compact)
 })
 
 const names = tables.map(({ resource }) => resource)
@@ -95,8 +91,6 @@ export const sync = Command.make(
       "soft-delete",
       "Postgres and SQLite: mark removed rows with the time in _removed_at, in place of deleting them"
     ),
-    // Without effect since all resources are in one feed. Scripts may have it.
-    concurrency: Flag.withHidden(Flag.optional(Flag.Int("concurrency"))),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
       Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")

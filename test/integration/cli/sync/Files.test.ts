@@ -38,7 +38,7 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
       symlinkSync(join(folder, "elsewhere"), join(copy, name))
     }
     writeFileSync(join(copy, "_practice_data_sync.db"), "")
-    yield* syncWith(yield* targetAt(copy), () => page(1, [charge("a", "1")]), charges)
+    yield* syncWith(yield* targetAt(`ndjson:${copy}`), () => page(1, [charge("a", "1")]), charges)
     assert.deepStrictEqual(readdirSync(folder), ["copy"])
   }).pipe(Effect.scoped)
 )
@@ -68,7 +68,7 @@ it.effect("a file of NDJSON gets a line for each change, and with --compact has 
     const folder = join(yield* temporaryFolder, "copy")
     const sync = (at: number, changes: ReadonlyArray<Change>, compact = false) =>
       Effect.gen(function* () {
-        const target = yield* targetOf(folder, { schema: Option.none(), compact, softDelete: false })
+        const target = yield* targetOf(`ndjson:${folder}`, { schema: Option.none(), compact, softDelete: false })
         yield* syncWith(target, () => page(at, changes), charges)
         return textsOf(readFileSync(join(folder, "charges.ndjson"), "utf8").trimEnd().split("\n"))
       })
@@ -95,7 +95,7 @@ it.effect.each([
 ] as const)("a file of NDJSON that %s has the whole copy after the next run", ([, damage]) =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const target = yield* targetAt(folder)
+    const target = yield* targetAt(`ndjson:${folder}`)
     yield* syncWith(target, () => page(1, [charge("a", "1"), charge("b", "1")]), charges)
     for (const [at, changes, ids] of [
       [2, [], "a,b"],
@@ -115,7 +115,7 @@ it.effect.each([
 it.effect("the size that is noted has all of a file that was replaced by a run that did not end", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const target = yield* targetOf(folder, { schema: Option.none(), compact: true, softDelete: false })
+    const target = yield* targetOf(`ndjson:${folder}`, { schema: Option.none(), compact: true, softDelete: false })
     yield* syncWith(target, () => page(1, [charge("b", "1"), charge("c", "1")]), charges)
     writeFileSync(join(folder, "charge_refunds.ndjson"), "")
     for (const [at, changes, ids] of [

@@ -60,7 +60,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
       const copies = [
         { target: schema, read: (name: string) => Readers.inPostgres(sql, "practice", name) },
         { target: `sqlite:${file}`, read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name)) },
-        { target: copy, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
+        { target: `ndjson:${copy}`, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
         { target: `parquet:${parquet}`, read: (name: string) => Effect.promise(() => Readers.inParquet(parquet, name)) }
       ]
       for (const { read, target } of copies) {
@@ -113,7 +113,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
       const target = `sqlite:${join(folder, "copy.db")}`
       for (const [args, code, reason] of [
         [[target, "--api-key", "pda_wrong"], 1, "401"],
-        [["."], 1, "that practice-data did not create"],
+        [["ndjson:."], 1, "that practice-data did not create"],
         [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"],
         [[target, "--url", "http://127.0.0.1:1"], 75, "127.0.0.1:1"]
       ] as const) {
