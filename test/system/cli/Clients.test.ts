@@ -81,7 +81,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       const task = yield* printed("get", "invoice-deletions", "--idempotency-key", "by-command")
       assert.match(task, /^state +scheduled$/m)
       writeFileSync(file, `{"invoices":[{"invoice":"1"}]}`)
-      assert.include((yield* run(...sending)).stderr, "invoices.0.invoice_id")
+      assert.include((yield* run(...sending)).stderr, 'at ["invoices"][0]["invoice_id"]')
     })
   )
 })

@@ -5,8 +5,8 @@ import { targetOf } from "../../../../src/cli/Sync.ts"
 
 interface Options {
   readonly schema?: string
-  readonly compact?: true
-  readonly softDelete?: true
+  readonly compact?: boolean
+  readonly softDelete?: boolean
 }
 
 /** The name of a target, or the error of a text. */
