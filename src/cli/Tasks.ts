@@ -1,6 +1,6 @@
 /** `tasks`: deletion tasks. */
-import { DateTime, Effect, Option, Record, Schema, Stdio, Struct } from "effect"
-import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import * as Tasks from "../deletions/Tasks.ts"
@@ -101,7 +101,7 @@ const instant = (name: string, description: string) =>
   )
 
 /** The flags of a replay of several tasks. */
-const filter = {
+const several = {
   reason: Flag.String("reason").pipe(
     Flag.withDescription("All dead tasks whose last error contains this text"),
     Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
@@ -109,32 +109,22 @@ const filter = {
   ),
   since: instant("since", "All dead tasks that died at this time or later"),
   before: instant("before", "All dead tasks that died before this time"),
-  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Replay several tasks without asking"), Flag.withDefault(false))
+  yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
 }
 
-/** Replays dead tasks, after their number was confirmed. */
-const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isConfirmed: boolean) {
-  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
-  const next = DateTime.add(yield* DateTime.now, { milliseconds: 1 })
-  const chosen = { ...given, before: given.before ?? DateTime.formatIso(next) }
-  const count = yield* Tasks.countDead(chosen)
-  if (count === 0) return yield* Output.note("There is no such dead task.")
+/** Replays dead tasks, or shows their number. */
+const replaySeveral = Effect.fnUntraced(function* (filter: Tasks.DeadFilter, isConfirmed: boolean) {
   if (!isConfirmed) {
-    const all = counted(Math.min(count, Tasks.mostCounted), "dead task")
-    if (!(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
-      return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
-    }
-    if (!(yield* Prompt.Confirm({ message: `Replay ${all}?` }))) {
-      return yield* new Refused({ message: "Nothing was changed." })
-    }
+    const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
   }
-  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, chosen, Tasks.mostCounted)
+  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, filter, Tasks.mostCounted)
   yield* Output.print(`Replaying ${counted(replayed, "task")}`)
 })
 
 const replay = Command.make(
   "replay",
-  { ...identity, ...filter },
+  { ...identity, ...several },
   Effect.fn(function* ({ before, reason, since, yes, ...given }) {
     const bounds = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
     const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
@@ -159,8 +149,7 @@ const replay = Command.make(
     `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
     [
       ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z"],
-      ["practice-data tasks replay --organization org_1 --yes", "All of an organization, without asking"]
+      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
     ]
   )
 )
