@@ -98,10 +98,7 @@ export const send = Command.make(
     "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
     [
       ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
-      [
-        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait",
-        "Wait for the outcome"
-      ],
+      ["practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait"],
       ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
     ]
   )

@@ -96,10 +96,7 @@ export const sync = Command.make(
       Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")
     ),
     ...connection,
-    allowNewUrl: Output.flag(
-      "allow-new-url",
-      "Go on with a copy that was made from another address, as the service has moved"
-    )
+    allowNewUrl: Output.flag("allow-new-url", "Go on with a copy from another address, as the service has moved")
   },
   Effect.fn(function* (options) {
     const source = Source.make(options.url, yield* clientOf(["sync"], options))
@@ -127,18 +124,9 @@ You can kill a run at any point; the next one resumes there. A target that has s
 
 Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
     [
-      [
-        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db",
-        "Copy the demo data to a SQLite file"
-      ],
-      [
-        "practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10",
-        "Keep a schema of a Postgres in step. PGPASSWORD has the password"
-      ],
-      [
-        "practice-data sync ndjson:copy --resource charges --compact",
-        "Only the charges, in a file with one line for each"
-      ]
+      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
+      ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
+      ["practice-data sync ndjson:copy --resource charges --compact", "The charges, a line for each"]
     ]
   )
 )
