@@ -38,15 +38,10 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       assert.match(charge, /^id +charge_oakridge_0001\n/)
       const [organization] = yield* records("get", "organization")
       assert.strictEqual(organization?.["id"], "org_oakridge")
-      for (const [resource, filters, request] of [
-        ["charges", "--limit 2 --filter status=open", { status: "open", limit: 2 }],
-        ["charges", "--limit 1", { limit: 1 }],
-        ["consumption-logs", "--all -f include_deleted=true", { include_deleted: true, limit: 1000 }]
-      ] as const) {
-        const body = yield* records("search", resource, ...filters.split(" "))
-        const page = yield* ask(`/${resource}/search`, request)
-        assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
-      }
+      const filters = ["--all", "--filter", "include_deleted=true"]
+      const body = yield* records("search", "consumption-logs", ...filters)
+      const page = yield* ask("/consumption-logs/search", { include_deleted: true, limit: 1000 })
+      assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
       assert.lengthOf(yield* records("search", "psp-charges", "-f", "clinic=clinic_oakridge_01", "--limit", "105"), 105)
       const table = yield* printed("search", "invoices", "--fields", "id,total,updated_at", "--limit", "3")
       assert.match(table, /^id +total +updated_at\n(invoice_oakridge_\d+ +[\d.]+ +2026-\d\d-\d\d [\d:]+\n){3}$/)
@@ -57,9 +52,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
 
   it.effect.each([
     ["get charges charge_harbor_0001", /^404 /],
-    ["get charges", /^400 .+id is required/],
     ["get charges charge_oakridge_0001 --api-key pda_wrong", /^401 /],
-    ["search charges -f updated_at_since=soon", /updated_at_since: /],
     ["send --organization org_oakridge --file /nowhere", /^\/nowhere cannot be read/]
   ] as const)("`%s` exits with 1, and the reason", ([command, reason]) =>
     Effect.map(run(...command.split(" ")), ({ code, stderr, stdout }) => {

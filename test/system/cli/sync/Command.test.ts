@@ -86,7 +86,6 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
 
   it.effect.each([
     ["sqlite", "SIGINT", 130],
-    ["ndjson", "SIGTERM", 143],
     ["parquet", "SIGTERM", 143]
   ] as const)("%s files are their user's alone, and %s ends a sync with %i", ([kind, signal, code]) =>
     Effect.gen(function* () {
@@ -113,9 +112,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
       const target = `sqlite:${join(folder, "copy.db")}`
       for (const [args, code, reason] of [
         [[target, "--api-key", "pda_wrong"], 1, "401"],
-        [["ndjson:."], 1, "that practice-data did not create"],
-        [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"],
-        [[target, "--url", "http://127.0.0.1:1"], 75, "127.0.0.1:1"]
+        [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"]
       ] as const) {
         const { stderr, stdout, ...ended } = yield* sync(...args)
         assert.deepStrictEqual({ code: ended.code, stdout }, { code, stdout: "" }, stderr)
