@@ -169,17 +169,18 @@ describe("a request", () => {
   })
 })
 
+/** All that logs may have of a value. */
+const shown = (value: unknown) =>
+  [
+    inspect(value, { depth: 10, showHidden: true, getters: true }),
+    JSON.stringify(value),
+    String(value),
+    value instanceof Error ? value.stack : ""
+  ].join("\n")
+
 describe("neither a key nor a secret", () => {
   const apiKey = "pda_live_QUITEPRIVATE"
   const secret = `whsec_${Buffer.from("QUITEPRIVATE".padEnd(24, "!")).toString("base64")}`
-
-  const shown = (value: unknown) =>
-    [
-      inspect(value, { depth: 10, showHidden: true, getters: true }),
-      JSON.stringify(value),
-      String(value),
-      value instanceof Error ? value.stack : ""
-    ].join("\n")
 
   test("is shown by a client, a sender or an error, whatever failed", async () => {
     const values: Array<unknown> = []

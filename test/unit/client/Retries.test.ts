@@ -56,6 +56,8 @@ const noted = () => {
   return { at, noting }
 }
 
+const busy = (status: number) => refused(status, "Busy", { "retry-after": "7" })
+
 /** Runs a search to its end, and says when each try was made. */
 const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}, clientFor = patient) => {
   const { at, noting } = noted()
@@ -83,7 +85,6 @@ afterEach(() => {
 describe("a retry", () => {
   it("after a 429 or 503 waits for its Retry-After, with jitter; it may be a date", async () => {
     jitter(0.5)
-    const busy = (status: number) => refused(status, "Busy", { "retry-after": "7" })
     assert.deepStrictEqual(await timed([busy(429), busy(503), emptyPage]), { at: [0, 7250, 14_750], result: [] })
     vi.setSystemTime(1_000_000_000_000)
     jitter(0)
