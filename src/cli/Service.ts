@@ -66,10 +66,10 @@ export const distribute = Command.make(
     const { distributed, refused } = done
     yield* Output.shown(json, done, { ...done, settings })
     if (distributed.length > 0) {
-      yield* Output.note(
-        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')"
-      )
-      yield* Output.note("Services that run notice it within 10 seconds. POST /X/changes is refused from now on.")
+      yield* Output.note([
+        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')",
+        "Services that run notice it within 10 seconds. POST /X/changes is refused from now on."
+      ])
     }
     if (refused.length > 0) {
       return yield* new Refused({

@@ -1,6 +1,5 @@
 /** `sync`: keeps a copy of the records in step. */
-import { resolve } from "node:path"
-import { Config, Duration, Effect, Option, Redacted, Result } from "effect"
+import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
@@ -17,13 +16,6 @@ import * as Output from "./Output.ts"
 import { documented, misused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["sync"], message)
-
-/** A path as the user meant it: npm runs `npm run cli` in the folder of the package. */
-const fromFolderOfUser = (path: string) =>
-  Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]).pipe(
-    Effect.map(([folder, script]) => (script === "cli" ? resolve(folder, path) : path)),
-    Effect.orElseSucceed(() => path)
-  )
 
 interface TargetOptions {
   readonly schema: Option.Option<string>
@@ -54,9 +46,8 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
       softDelete
     })
   }
-  const path = yield* fromFolderOfUser(given)
-  if (kind === "sqlite") return SqliteTarget.make(path, text, softDelete)
-  return kind === "parquet" ? ParquetTarget.make(path) : NdjsonTarget.make(path, compact)
+  if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
+  return kind === "parquet" ? ParquetTarget.make(given) : NdjsonTarget.make(given, compact)
 })
 
 const names = tables.map(({ resource }) => resource)

@@ -1,6 +1,6 @@
 /** The targets that texts name, and the secrets that no message shows. */
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import { targetOf } from "../../../../src/cli/Sync.ts"
 
 interface Options {
@@ -20,23 +20,11 @@ it.effect.each([
   ["postgres://me:s3cret@db:5433/x?sslmode=require", {}, "postgres://db:5433/x, schema public"],
   ["postgresql://me@db/x?schema=practice", {}, "postgres://db:5432/x, schema practice"],
   ["postgres://me@db/x?schema=practice", { schema: "flag" }, "postgres://db:5432/x, schema flag"],
-  ["sqlite:copies/practice.db", {}, "sqlite:copies/practice.db"]
+  ["sqlite:copies/practice.db", {}, "sqlite:copies/practice.db"],
+  ["parquet:copies", {}, "parquet:copies"],
+  ["ndjson:copies/practice.db", {}, "ndjson:copies/practice.db"]
 ] as const)("%s with %j is %s", ([text, options, name]) =>
   Effect.map(named(text, options), (found) => assert.strictEqual(found, name))
-)
-
-it.effect.each([
-  ["cli", "parquet:../copies", "parquet:/home/copies"],
-  ["cli", "ndjson:/srv/copies", "ndjson:/srv/copies"],
-  ["sync", "ndjson:copies", "ndjson:copies"]
-] as const)("`npm run %s` has %s at %s", ([script, text, name]) =>
-  named(text).pipe(
-    Effect.map((found) => assert.strictEqual(found, name)),
-    Effect.provideService(
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnv({ env: { INIT_CWD: "/home/me", npm_lifecycle_event: script } })
-    )
-  )
 )
 
 it.effect.each([
