@@ -46,8 +46,8 @@ const records = (...command: ReadonlyArray<string>) =>
 
 const jsonById = (text: string): Readonly<Record<string, string>> => {
   const found = JSON.parse(text)
-  const records: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
-  return Object.fromEntries(records.map((record) => [record.id, JSON.stringify(record)]))
+  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
+  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
 }
 
 /** The records as `/search` has them: the JSON of each, by its id. */
@@ -114,9 +114,9 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
         const first = yield* sync(target)
         assert.strictEqual(first.code, 0, first.stderr)
         for (const { name } of resources) {
-          const records = yield* searched(name)
-          assert.isNotEmpty(Object.keys(records))
-          assert.deepStrictEqual(Object.fromEntries(yield* read(name)), records, `${name} in ${target}`)
+          const expected = yield* searched(name)
+          assert.isNotEmpty(Object.keys(expected))
+          assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
         }
         const second = yield* sync(target, "--progress", "text")
         assert.match(second.stdout, /\nIn step: nothing new, after [\d.]+ s\.\n$/)
