@@ -127,7 +127,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
 
         const { write } = yield* writer
         const restart = Effect.gen(function* () {
-          yield* Effect.sleep("3 seconds")
+          yield* Effect.sleep("6 seconds")
           yield* warehouse.stopImmediately
           yield* Effect.sleep("500 millis")
           yield* warehouse.start
