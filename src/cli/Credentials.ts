@@ -40,8 +40,7 @@ export const organizations = Command.make("organizations").pipe(
 
 /** Lists credentials, without the credentials themselves. */
 const listOf = <Row extends Readonly<Record<string, unknown>>, E, R>(
-  group: string,
-  one: string,
+  group: "keys" | "secrets",
   fields: ReadonlyArray<keyof Row & string>,
   read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>
 ) =>
@@ -49,12 +48,10 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R>(
     "list",
     { organization: Operators.ofOne(group), json: Output.json },
     Effect.fn(function* ({ json, organization }) {
-      const owner = Option.getOrUndefined(organization)
-      const none = owner === undefined ? `There is no ${one}.` : `${owner} has no ${one}.`
-      yield* Output.rows(yield* read(owner), { fields, json, none })
+      yield* Output.rows(json, yield* read(Option.getOrUndefined(organization)), fields)
     })
   ).pipe(
-    documented(`List ${one}s, without the ${group} themselves`, [
+    documented(`List ${group === "keys" ? "API keys" : "signing secrets"}, without the ${group} themselves`, [
       [`practice-data ${group} list`],
       [`practice-data ${group} list --organization org_1 --json`]
     ])
@@ -82,6 +79,19 @@ const revokeOf = <A, E, R>(
     ])
   )
 
+/** Prints a credential that was made: as a record, or alone. */
+const printMade = Effect.fnUntraced(function* (
+  isJson: boolean,
+  kind: "key" | "secret",
+  made: { readonly id: string; readonly organization_id: string; readonly name?: string },
+  credential: Redacted.Redacted
+) {
+  const text = Redacted.value(credential)
+  yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
+  yield* Output.note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
+  yield* Operators.noteIfUnknown(made.organization_id)
+})
+
 const createKey = Command.make(
   "create",
   {
@@ -94,10 +104,7 @@ const createKey = Command.make(
   },
   Effect.fn(function* ({ json, name, organization }) {
     const { id, key } = yield* Commands.createKey(yield* Commands.commandLine, { name, organization })
-    const made = { id, organization_id: organization, name, key: Redacted.value(key) }
-    yield* json ? Output.record(made) : Output.print(made.key)
-    yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
-    yield* Operators.noteIfUnknown(organization)
+    yield* printMade(json, "key", { id, organization_id: organization, name }, key)
   })
 ).pipe(
   documented("Create an API key for an organization. Standard output has the key alone.", [
@@ -112,7 +119,6 @@ export const keys = Command.make("keys").pipe(
     createKey.pipe(Command.provide(Operators.keys)),
     listOf(
       "keys",
-      "API key",
       ["id", "organization_id", "prefix", "name", "created_at", "last_used_on", "revoked_at"],
       ApiKeys.list
     ).pipe(Command.provide(Operators.keys)),
@@ -125,12 +131,8 @@ const addSecret = Command.make(
   { organization: Operators.organization, json: Output.json },
   Effect.fn(function* ({ json, organization }) {
     const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
-    const made = { id, organization_id: organization, secret: Redacted.value(secret) }
-    yield* json ? Output.record(made) : Output.print(made.secret)
-    yield* Output.note(
-      `Created ${id}. The secret is shown once. From now on deliveries of ${organization} must be signed.`
-    )
-    yield* Operators.noteIfUnknown(organization)
+    yield* printMade(json, "secret", { id, organization_id: organization }, secret)
+    yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
   })
 ).pipe(
   documented(
@@ -143,7 +145,7 @@ export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
   Command.withSubcommands([
     addSecret.pipe(Command.provide(Operators.tasks)),
-    listOf("secrets", "signing secret", ["id", "organization_id", "created_at", "revoked_at"], IntakeSecrets.list).pipe(
+    listOf("secrets", ["id", "organization_id", "created_at", "revoked_at"], IntakeSecrets.list).pipe(
       Command.provide(Operators.tasks)
     ),
     revokeOf("secret", "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
@@ -158,11 +160,8 @@ const listChanges = Command.make(
   "list",
   { limit: Output.limit("entries"), json: Output.json },
   Effect.fn(function* ({ json, limit }) {
-    yield* Output.rows(yield* Commands.auditLog(limit), {
-      fields: ["at", "actor", "source", "action", "result", "target", "organization_id"],
-      json,
-      none: "Nothing has been changed yet."
-    })
+    const fields = ["at", "actor", "source", "action", "result", "target", "organization_id"]
+    yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
   })
 ).pipe(
   documented("List what operators changed by commands and on their page, the latest first", [

@@ -64,16 +64,11 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =>
   aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellOf(row[field])))])
 
-interface List {
-  /** The columns of the table. JSON has all fields. */
-  readonly fields: ReadonlyArray<string>
-  readonly json: boolean
-  readonly none: string
-}
+export const nothing = note("There is nothing to show.")
 
-/** Prints records: a table, or lines of JSON. An empty list is a note. */
-export const rows = (found: ReadonlyArray<Row>, { fields, json: isJson, none }: List) => {
-  if (found.length === 0) return note(none)
+/** Prints records: as lines of JSON, or as a table of some fields. */
+export const rows = (isJson: boolean, found: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {
+  if (found.length === 0) return nothing
   return isJson ? Effect.forEach(found, record, { discard: true }) : print(lines(fields, found))
 }
 

@@ -118,7 +118,7 @@ export const search = Command.make(
         Stream.runForEach(Stream.grouped(records, 500), (rows) =>
           Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
         )
-    if (hits === 0) yield* Output.note(`There are no ${given.resource} to show.`)
+    if (hits === 0) yield* Output.nothing
     if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
   })
 ).pipe(

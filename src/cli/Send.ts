@@ -1,5 +1,5 @@
 /** `send`. */
-import { DateTime, Effect, FileSystem, Option, Redacted, Schema, SchemaIssue, Stdio, Stream } from "effect"
+import { DateTime, Effect, FileSystem, Option, Redacted, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
@@ -12,8 +12,6 @@ import { documented, misused, Refused } from "./Usage.ts"
 
 const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
 
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
-
 const textOf = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const { stdin } = yield* Stdio.Stdio
@@ -23,12 +21,8 @@ const textOf = Effect.fnUntraced(function* (file: string) {
 const readFile = (file: string) =>
   Effect.catchTags(Effect.flatMap(textOf(file), decode), {
     PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
-    SchemaError: ({ issue }) => {
-      const reasons = issuesOf(issue).issues.map(
-        ({ message, path = [] }) => `${path.map(String).join(".")}: ${message}`
-      )
-      return new Refused({ message: `${file} is not what the intake takes. ${reasons.join("; ")}` })
-    }
+    SchemaError: ({ message }) =>
+      new Refused({ message: `${file} is not what the intake takes. ${message.replaceAll(/\s+/g, " ")}` })
   })
 
 /** Polls a task until it has ended, for ten minutes after it is due. All its attempts may take longer. */
@@ -104,10 +98,7 @@ export const send = Command.make(
     "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
     [
       ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
-      [
-        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait",
-        "Wait for the outcome"
-      ],
+      ["practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait"],
       ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
     ]
   )

@@ -1,5 +1,5 @@
 /** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
-import { Effect, Layer, Record, Struct } from "effect"
+import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { Reactivity } from "effect/reactivity"
 import { resources } from "../api/records/index.ts"
@@ -41,11 +41,9 @@ export const migrate = Command.make(
     if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
     const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
     const { begun, waiting } = yield* beginAnew(databases[0])
-    const done = { applied, begun_anew: begun, waiting }
-    if (json) return yield* Output.record(done)
+    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
     yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-    const others = Record.filter(Struct.omit(done, ["applied"]), (names) => names.length > 0)
-    if (!Record.isEmptyRecord(others)) yield* Output.shown(false, others)
+    if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
   }, Effect.provide(Operators.asTheyAre))
 ).pipe(
   documented("Apply the migrations that are missing, and begin the order of changes anew after a restore", [
@@ -66,10 +64,10 @@ export const distribute = Command.make(
     const { distributed, refused } = done
     yield* Output.shown(json, done, { ...done, settings })
     if (distributed.length > 0) {
-      yield* Output.note(
-        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')"
-      )
-      yield* Output.note("Services that run notice it within 10 seconds. POST /X/changes is refused from now on.")
+      yield* Output.note([
+        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')",
+        "Services that run notice it within 10 seconds. POST /X/changes is refused from now on."
+      ])
     }
     if (refused.length > 0) {
       return yield* new Refused({

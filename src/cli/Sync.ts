@@ -1,6 +1,5 @@
 /** `sync`: keeps a copy of the records in step. */
-import { resolve } from "node:path"
-import { Config, Duration, Effect, Option, Redacted, Result } from "effect"
+import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
@@ -18,27 +17,21 @@ import { documented, misused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["sync"], message)
 
-/** A path as the user meant it: npm runs `npm run cli` in the folder of the package. */
-const fromFolderOfUser = (path: string) =>
-  Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]).pipe(
-    Effect.map(([folder, script]) => (script === "cli" ? resolve(folder, path) : path)),
-    Effect.orElseSucceed(() => path)
-  )
-
 interface TargetOptions {
   readonly schema: Option.Option<string>
   readonly compact: boolean
   readonly softDelete: boolean
 }
 
-/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
+/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: TargetOptions) {
-  const isPostgres = /^postgres(ql)?:/i.test(text)
-  const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
-  const given = text.slice(prefix.length)
+  const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
+  if (kind === undefined) {
+    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+  }
+  const isPostgres = kind.startsWith("postgres")
   if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
-    return yield* refuse("--compact is for a folder of NDJSON.")
+  if (compact && kind !== "ndjson") return yield* refuse("--compact is for a folder of NDJSON.")
   if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
     const parsed = ConnectionUrl.parse(text)
@@ -53,14 +46,8 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
       softDelete
     })
   }
-  if (given === "") return yield* refuse("The target has no path.")
-  const path = yield* fromFolderOfUser(given)
-  if (kind === "parquet") return ParquetTarget.make(path)
-  if (kind === "sqlite") return SqliteTarget.make(path, text, softDelete)
-  if (kind === "" && /^[a-z][a-z\d+.-]+:|\.(db|sqlite3?)$/i.test(text)) {
-    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
-  }
-  return NdjsonTarget.make(path, compact)
+  if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
+  return kind === "parquet" ? ParquetTarget.make(given) : NdjsonTarget.make(given, compact)
 })
 
 const names = tables.map(({ resource }) => resource)
@@ -95,17 +82,12 @@ export const sync = Command.make(
       "soft-delete",
       "Postgres and SQLite: mark removed rows with the time in _removed_at, in place of deleting them"
     ),
-    // Without effect since all resources are in one feed. Scripts may have it.
-    concurrency: Flag.withHidden(Flag.optional(Flag.Int("concurrency"))),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
       Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")
     ),
     ...connection,
-    allowNewUrl: Output.flag(
-      "allow-new-url",
-      "Go on with a copy that was made from another address, as the service has moved"
-    )
+    allowNewUrl: Output.flag("allow-new-url", "Go on with a copy from another address, as the service has moved")
   },
   Effect.fn(function* (options) {
     const source = Source.make(options.url, yield* clientOf(["sync"], options))
@@ -133,18 +115,9 @@ You can kill a run at any point; the next one resumes there. A target that has s
 
 Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
     [
-      [
-        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db",
-        "Copy the demo data to a SQLite file"
-      ],
-      [
-        "practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10",
-        "Keep a schema of a Postgres in step. PGPASSWORD has the password"
-      ],
-      [
-        "practice-data sync ndjson:copy --resource charges --compact",
-        "Only the charges, in a file with one line for each"
-      ]
+      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
+      ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
+      ["practice-data sync ndjson:copy --resource charges --compact", "The charges, a line for each"]
     ]
   )
 )

@@ -1,6 +1,6 @@
 /** `tasks`: deletion tasks. */
-import { DateTime, Effect, Option, Record, Schema, Stdio, Struct } from "effect"
-import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import * as Tasks from "../deletions/Tasks.ts"
@@ -32,15 +32,13 @@ const list = Command.make(
     json: Output.json
   },
   Effect.fn(function* ({ json, limit, ...given }) {
-    const state = Option.getOrUndefined(given.state)
-    const owner = Option.getOrUndefined(given.organization)
-    const none = `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
-    const found = yield* Tasks.list({ state, organization: owner }, limit)
-    yield* Output.rows(json ? found : found.map(inBrief), {
-      fields: ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"],
-      json,
-      none
-    })
+    const bounds = {
+      state: Option.getOrUndefined(given.state),
+      organization: Option.getOrUndefined(given.organization)
+    }
+    const found = yield* Tasks.list(bounds, limit)
+    const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
+    yield* Output.rows(json, json ? found : found.map(inBrief), fields)
   })
 ).pipe(
   documented("List deletion tasks, the latest first", [
@@ -66,23 +64,22 @@ type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
 const identityOf = Effect.fnUntraced(function* (command: string, given: Given) {
   const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
-  const named = owner === undefined ? "" : ` of ${owner}`
-  if (id !== undefined && key === undefined) return { id, organization: owner, name: `${id}${named}` }
+  if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
-    return { id: taskIdOf(owner, key), organization: owner, name: `with the Idempotency-Key ${key}${named}` }
+    return { id: taskIdOf(owner, key), organization: owner }
   }
   return yield* misused(["tasks", command], "Give either a task-id, or --idempotency-key with --organization.")
 })
 
-const notFound = (name: string) => new Refused({ message: `There is no task ${name}.` })
+const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
 
 const show = Command.make(
   "show",
   { ...identity, json: Output.json },
   Effect.fn(function* (given) {
-    const { name, ...which } = yield* identityOf("show", given)
+    const which = yield* identityOf("show", given)
     const found = yield* Tasks.show(which)
-    if (Option.isNone(found)) return yield* notFound(name)
+    if (Option.isNone(found)) return yield* notFound(which)
     yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
   })
 ).pipe(
@@ -104,7 +101,7 @@ const instant = (name: string, description: string) =>
   )
 
 /** The flags of a replay of several tasks. */
-const filter = {
+const several = {
   reason: Flag.String("reason").pipe(
     Flag.withDescription("All dead tasks whose last error contains this text"),
     Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
@@ -112,33 +109,22 @@ const filter = {
   ),
   since: instant("since", "All dead tasks that died at this time or later"),
   before: instant("before", "All dead tasks that died before this time"),
-  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Replay several tasks without asking"), Flag.withDefault(false))
+  yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
 }
 
-/** Replays dead tasks, after their number was confirmed. */
-const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isConfirmed: boolean) {
-  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
-  const next = DateTime.add(yield* DateTime.now, { milliseconds: 1 })
-  const chosen = { ...given, before: given.before ?? DateTime.formatIso(next) }
-  const count = yield* Tasks.countDead(chosen)
-  if (count === 0) return yield* Output.note("There is no such dead task.")
+/** Replays dead tasks, or shows their number. */
+const replaySeveral = Effect.fnUntraced(function* (filter: Tasks.DeadFilter, isConfirmed: boolean) {
   if (!isConfirmed) {
-    const isCut = count > Tasks.mostCounted
-    const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")
-    if (!(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
-      return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
-    }
-    if (!(yield* Prompt.Confirm({ message: `Replay ${all}?` }))) {
-      return yield* new Refused({ message: "Nothing was changed." })
-    }
+    const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
   }
-  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, chosen, Tasks.mostCounted)
+  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, filter, Tasks.mostCounted)
   yield* Output.print(`Replaying ${counted(replayed, "task")}`)
 })
 
 const replay = Command.make(
   "replay",
-  { ...identity, ...filter },
+  { ...identity, ...several },
   Effect.fn(function* ({ before, reason, since, yes, ...given }) {
     const bounds = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
     const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
@@ -150,12 +136,12 @@ const replay = Command.make(
       )
     }
     if (!isOne) return yield* replaySeveral(bounds, yes)
-    const { name, ...which } = yield* identityOf("replay", given)
+    const which = yield* identityOf("replay", given)
     yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* Commands.commandLine, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
-      NotFound: () => Effect.fail(notFound(name))
+      NotFound: () => Effect.fail(notFound(which))
     })
   })
 ).pipe(
@@ -163,8 +149,7 @@ const replay = Command.make(
     `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
     [
       ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z"],
-      ["practice-data tasks replay --organization org_1 --yes", "All of an organization, without asking"]
+      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
     ]
   )
 )

@@ -1,6 +1,6 @@
 /** The sender of invoice deletions. */
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
-import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
+import { type ClientOptions, printable, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
 import { send } from "./Request.ts"
 import { type Answer, isText, reading } from "./Response.ts"
 
@@ -22,14 +22,6 @@ export interface SendOptions extends RequestOptions {
 }
 
 const path = "/api/v1/invoice-deletions"
-
-// Where it begins or ends with a space, a header loses it.
-const printable = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
-
-const checked = (name: string, text: string, longest: number) => {
-  if (typeof text === "string" && text.length <= longest && printable.test(text)) return text
-  throw new TypeError(`${name} must have 1 to ${longest} printable ASCII characters, and no space at its ends`)
-}
 
 /** The bytes of a signing secret. An error does not show the secret. */
 const bytesOf = (secret: string): Uint8Array<ArrayBuffer> => {
@@ -71,7 +63,7 @@ export class InvoiceDeletions {
   /** Throws if an option is invalid. Nothing is sent. */
   constructor(options: InvoiceDeletionsOptions) {
     this.#settings = settingsOf(options)
-    this.#organization = checked("organization", options.organization, 128)
+    this.#organization = printable("organization", options.organization, 128)
     this.#secret = options.secret === undefined ? undefined : bytesOf(options.secret)
   }
 
@@ -85,7 +77,7 @@ export class InvoiceDeletions {
     const secret = this.#secret
     const headers = async (body: string) => ({
       "x-organization-id": this.#organization,
-      "idempotency-key": checked("idempotencyKey", idempotencyKey, 36),
+      "idempotency-key": printable("idempotencyKey", idempotencyKey, 36),
       ...(secret !== undefined && (await signed(secret, idempotencyKey, body)))
     })
     return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options)

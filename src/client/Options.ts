@@ -92,6 +92,16 @@ const originOf = (baseUrl: string) => {
   return `${origin}${pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
 }
 
+/**
+ * A text that a header can hold, without a space at its ends, which a header would lose. No message shows it, as it may be
+ * a secret.
+ */
+export const printable = (name: string, text: string, longest: number) => {
+  if (typeof text === "string" && text.length <= longest && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text))
+    return text
+  throw new TypeError(`${name} must have 1 to ${longest} printable ASCII characters, and no space at its ends`)
+}
+
 /** The settings of a request. */
 export const settingsWith = (
   settings: Settings,

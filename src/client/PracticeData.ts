@@ -1,7 +1,7 @@
 /** The client of the data API. */
 import { Resources, resources } from "./generated/resources.ts"
 import type { AllChanges } from "./generated/types.ts"
-import { type AllChangesOptions, type ClientOptions, settingsOf } from "./Options.ts"
+import { type AllChangesOptions, type ClientOptions, printable, settingsOf } from "./Options.ts"
 import { changes, type Post } from "./Pages.ts"
 import { send } from "./Request.ts"
 import { anyResource, type AnyResource, makeWith } from "./Resource.ts"
@@ -13,15 +13,9 @@ export interface PracticeDataOptions extends ClientOptions {
   readonly apiKey: string
 }
 
-const checked = (apiKey: string) => {
-  if (typeof apiKey !== "string" || apiKey === "") throw new TypeError("apiKey is missing")
-  if (/^[\x21-\x7e]+$/.test(apiKey)) return apiKey
-  throw new TypeError("apiKey has a space, a line break or another character that an API key does not have")
-}
-
 const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
   const settings = settingsOf(options)
-  const authorization = `Bearer ${checked(apiKey)}`
+  const authorization = `Bearer ${printable("apiKey", apiKey, 1000)}`
   const headers = () => Promise.resolve({ authorization })
   return (path, body, read, requestOptions, more) =>
     send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)

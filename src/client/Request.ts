@@ -77,10 +77,7 @@ const exchange = async (
     signal?.throwIfAborted()
     if (controller.signal.aborted) throw late
     if (cause instanceof UnexpectedResponseError) throw cause
-    // A browser does not say whether it was the network or a missing permission.
-    const hint = "document" in globalThis ? "; a page of another origin needs the service's CORS_ORIGINS" : ""
-    const message = `Cannot get a response from ${host}: ${reasonOf(cause)}${hint}`
-    throw new ConnectionError(message, { idempotencyKey }, { cause })
+    throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener("abort", abort)

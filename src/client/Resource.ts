@@ -83,8 +83,10 @@ const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInf
   search: (request?: Search, options?: RequestOptions) =>
     post(`/${info.name}/search`, request ?? {}, readBody<Item>(), options),
   all: (filters?: Filters<Search>, options: AllOptions = {}) => walk<Item>(post, info, filters ?? {}, options),
-  get: (request: object, options?: RequestOptions) =>
-    post(`/${info.name}/get`, request, readRecord<Item>(info.id), options),
+  get: (key: string | object = {}, options?: RequestOptions) => {
+    const request = typeof key === "string" ? { [info.id]: key } : key
+    return post(`/${info.name}/get`, request, readRecord<Item>(info.id), options)
+  },
   changes: (cursor?: string | null, options: ChangesOptions = {}) =>
     changes(post, `/${info.name}/changes`, readChanges<Item>(), cursor, options)
 })
@@ -94,10 +96,7 @@ export const makeWith = (post: Post) => ({
   own: <Item>(info: ResourceInfo): OwnResource<Item> => ({
     get: (options) => operationsOf<Item, object>(post, info).get({}, options)
   }),
-  records: <Item, Search extends object>(info: ResourceInfo): RecordResource<Item, Search> => {
-    const { get, ...others } = operationsOf<Item, Search>(post, info)
-    return { ...others, get: (id, options) => get({ id }, options) }
-  },
+  records: <Item, Search extends object>(info: ResourceInfo): RecordResource<Item, Search> => operationsOf(post, info),
   live: <Item, Search extends object>(info: ResourceInfo): LiveResource<Item, Search> => ({
     search: (request, options) => post(`/${info.name}/search`, request, readLive<Item>(), options),
     all: (filters, options = {}) => walkLive<Item>(post, info, filters, options)
@@ -124,9 +123,7 @@ export const anyResource = (post: Post, info: ResourceInfo): AnyResource => {
   return {
     ...info,
     ...(info.verbs.includes("search") && { search, all }),
-    ...(info.verbs.includes("get") && {
-      get: (key = {}, options) => get(typeof key === "string" ? { [info.id]: key } : key, options)
-    }),
+    ...(info.verbs.includes("get") && { get }),
     ...(info.verbs.includes("changes") && { changes: walkChanges })
   }
 }

@@ -154,9 +154,6 @@ export const reading =
 
 const isList = (value: unknown) => isListOf(value, isObject)
 
-const isChange = (value: unknown): value is AllChanges["body"][number] =>
-  isObject(value) && isText(value["resource"]) && ("record" in value || "removed" in value || "reset" in value)
-
 const lagOf = (headers: Headers) => ({ lag: Number(headers.get("x-changes-lag") ?? 0) })
 
 const page = { cursor: isText, has_more: isFlag }
@@ -177,6 +174,6 @@ export const readChanges = <Item>(): Read<ChangesPage<Item>> =>
   }))
 
 export const readAllChanges: Read<AllChanges> = reading(
-  { ...page, body: (value) => isListOf(value, isChange), schema: isText, is_consistent: isFlag },
+  { ...page, body: isList, schema: isText, is_consistent: isFlag },
   lagOf
 )

@@ -1,6 +1,6 @@
 /**
- * A copy in a folder of files, one for each resource. The copy itself is a SQLite file beside them. At the end of each
- * round, the files of the resources that have changed follow it.
+ * A copy in a folder of files, one for each resource. The copy itself is a SQLite file beside them, with the JSON of each
+ * record. At the end of each round, the files of the resources that have changed follow it.
  */
 import { statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
@@ -18,15 +18,24 @@ export const changedTable = "_practice_data_sync_changed"
 export interface Format {
   /** The kind of target, and the extension of its files. */
   readonly kind: string
-  /** The table of a resource in the SQLite copy. */
-  readonly tableOf: (table: Table) => Table
-  /** A record as a row of that table. */
-  readonly rowOf: (record: object) => object
   /** Writes all rows to a file. */
   readonly write: (file: string, database: DatabaseSync, table: Table) => void
   /** Writes the rows that have changed at a position of a file, and returns its size. Without it, files are replaced. */
   readonly append?: (file: string, position: number, database: DatabaseSync, table: Table) => number
 }
+
+/** The table of a resource in the SQLite copy. */
+const storedTable = ({ name, resource }: Table): Table => ({
+  name,
+  resource,
+  columns: [
+    { name: "id", type: "text" },
+    { name: "record", type: "text" }
+  ]
+})
+
+/** A record as a row of that table. */
+const rowOf = (record: object) => ({ id: "id" in record ? record.id : null, record: JSON.stringify(record) })
 
 /** The statements by which a table notes the ids that change. */
 const followed = ({ name, resource }: Table) =>
@@ -43,7 +52,7 @@ const followed = ({ name, resource }: Table) =>
     .join(" ")
 
 /** The target of a folder, which is made if there is none. */
-export const make = (given: string, { append, kind, rowOf, tableOf, write }: Format): Target.Target => {
+export const make = (given: string, { append, kind, write }: Format): Target.Target => {
   const folder = resolve(given)
   const name = `${kind}:${given}`
   const storeName = `${Files.ownPrefix}.db`
@@ -53,7 +62,7 @@ export const make = (given: string, { append, kind, rowOf, tableOf, write }: For
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     yield* Files.takeFolder(name, folder, storeName)
-    const copy = yield* copyTarget.open({ ...opening, tables: opening.tables.map(tableOf) })
+    const copy = yield* copyTarget.open({ ...opening, tables: opening.tables.map(storedTable) })
     const database = yield* Files.openSqlite(name, store)
     // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.
     yield* attempt(() =>
@@ -110,7 +119,7 @@ export const make = (given: string, { append, kind, rowOf, tableOf, write }: For
 
     const stored = (change: Target.Change) =>
       "record" in change ? { ...change, record: rowOf(change.record) } : change
-    const followAll = Effect.forEach(opening.tables.map(tableOf), follow, { discard: true })
+    const followAll = Effect.forEach(opening.tables, follow, { discard: true })
     return {
       ...copy,
       apply: (page: Target.Page, wanted: ReadonlyArray<string>) =>

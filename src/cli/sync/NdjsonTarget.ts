@@ -30,15 +30,6 @@ function* linesOf(rows: Iterable<Readonly<Record<string, unknown>>>) {
 export const make = (given: string, compact: boolean) =>
   FolderTarget.make(given, {
     kind: "ndjson",
-    tableOf: ({ name, resource }) => ({
-      name,
-      resource,
-      columns: [
-        { name: "id", type: "text" },
-        { name: "record", type: "text" }
-      ]
-    }),
-    rowOf: (record) => ({ id: "id" in record ? record.id : null, record: JSON.stringify(record) }),
     write: (file, database, { name }) => {
       const rows = database.prepare(`select id, record from ${quoteName(name)} order by id`)
       Files.writeAt(file, 0, linesOf(rows.iterate()))

@@ -1,5 +1,5 @@
 /** A copy in a folder of Parquet files, which are replaced: they cannot be changed in place. */
-import type { DatabaseSync, SQLOutputValue } from "node:sqlite"
+import type { DatabaseSync } from "node:sqlite"
 import { DateTime } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
 import * as FolderTarget from "./FolderTarget.ts"
@@ -23,11 +23,13 @@ const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Partial<SchemaEle
   date: { type: "INT32", converted_type: "DATE" }
 }
 
-/** A row with 1 for each column with a number that has more than 4 decimals, or more than 11 digits before them. */
-const findDoubles = (database: DatabaseSync, { columns, name }: Table) => {
-  const numbers = columns.filter(({ type }) => type === "numeric").map((column) => quoteName(column.name))
-  const tests = numbers.map((one) => `, max(${one} <> round(${one}, 4) or abs(${one}) >= 1e11) as ${one}`)
-  return database.prepare(`select count(*)${tests.join("")} from ${quoteName(name)}`).get()
+/** The names of the fields that have a number with more than 4 decimals, or more than 11 digits before them. */
+const findDoubles = (database: DatabaseSync, { name }: Table) => {
+  const found = database.prepare(
+    `select distinct key from ${quoteName(name)}, json_each(record)
+     where type in ('integer', 'real') and (value <> round(value, 4) or abs(value) >= 1e11)`
+  )
+  return new Set(found.all().map(({ key }) => key))
 }
 
 /** The elements of the schema for a column. A list has three: itself, its repeated group, and the item. */
@@ -43,14 +45,11 @@ const elementsOf = ({ name, type }: Column, isDouble: boolean): ReadonlyArray<Sc
   return [{ name, ...(isDouble ? ({ type: "DOUBLE" } as const) : elements[type]), repetition_type: "OPTIONAL" }]
 }
 
-/** A value of a SQLite copy as the writer takes it. */
-const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown => {
-  if (typeof value === "bigint") return type === "boolean" ? value === 1n : Number(value)
-  if (typeof value === "number") return value
-  if (typeof value !== "string") return null
-  if (type === "timestamptz" || type === "date") return DateTime.toDateUtc(DateTime.makeUnsafe(value))
-  return type === "text[]" || type === "jsonb" ? JSON.parse(value) : value
-}
+/** A value of a record as the writer takes it. */
+const valueOf = (type: ColumnType, value: unknown): unknown =>
+  typeof value === "string" && (type === "timestamptz" || type === "date")
+    ? DateTime.toDateUtc(DateTime.makeUnsafe(value))
+    : value
 
 /** The rows in memory at the same time, and in a row group. */
 const rowsAtOnce = 50_000
@@ -58,7 +57,7 @@ const rowsAtOnce = 50_000
 const write = (file: string, database: DatabaseSync, table: Table) => {
   const { columns } = table
   const doubles = findDoubles(database, table)
-  const fields = columns.flatMap((column) => elementsOf(column, doubles?.[column.name] === 1))
+  const fields = columns.flatMap((column) => elementsOf(column, doubles.has(column.name)))
   const schema = [{ name: "root", num_children: columns.length }, ...fields]
   const writer = new ParquetWriter({ writer: fileWriter(file), schema, createdBy: "practice-data" })
   // By columns, as rows would need more memory.
@@ -68,11 +67,9 @@ const write = (file: string, database: DatabaseSync, table: Table) => {
     void writer.write({ columnData, rowGroupSize: rowsAtOnce })
     data = columns.map(() => [])
   }
-  const select = database.prepare(`select * from ${quoteName(table.name)} order by id`)
-  // An integer of SQLite may be one that no number is.
-  select.setReadBigInts(true)
-  for (const row of select.iterate()) {
-    columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, row[name])))
+  for (const { record } of database.prepare(`select record from ${quoteName(table.name)} order by id`).iterate()) {
+    const values: Readonly<Record<string, unknown>> = JSON.parse(String(record))
+    columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, values[name])))
     if (data[0]?.length === rowsAtOnce) writeGroup()
   }
   if (data[0]?.length !== 0) writeGroup()
@@ -80,5 +77,4 @@ const write = (file: string, database: DatabaseSync, table: Table) => {
 }
 
 /** The target of a folder, which is made if there is none. */
-export const make = (given: string) =>
-  FolderTarget.make(given, { kind: "parquet", tableOf: (table) => table, rowOf: (record) => record, write })
+export const make = (given: string) => FolderTarget.make(given, { kind: "parquet", write })

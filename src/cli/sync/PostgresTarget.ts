@@ -82,20 +82,26 @@ const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, toFailure: 
   return client
 })
 
+/** The part of a connection that the types of `pg` lack. */
+interface CopyIn {
+  readonly sendCopyFromChunk: (chunk: Uint8Array) => void
+  readonly endCopyFrom: () => void
+}
+
 /** Copies lines into a table by a session. */
 const copyIn = (client: Client, statement: string, lines: Uint8Array, toFailure: (cause: unknown) => Failed) =>
-  Effect.callback<void, Failed>((resume) =>
+  Effect.callback<void, Failed>((resume) => {
     client.query({
       submit: (connection) => connection.query(statement),
-      handleCopyInResponse: (connection) => {
+      handleCopyInResponse: (connection: CopyIn) => {
         connection.sendCopyFromChunk(lines)
         connection.endCopyFrom()
       },
       handleCommandComplete: () => {},
       handleReadyForQuery: () => resume(Effect.void),
-      handleError: (error) => resume(Effect.fail(toFailure(error)))
+      handleError: (error: unknown) => resume(Effect.fail(toFailure(error)))
     })
-  )
+  })
 
 /** The target of a `postgres://` URL. */
 export const make = (options: Options): Target.Target => {
@@ -110,7 +116,7 @@ export const make = (options: Options): Target.Target => {
     )
     const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
       Effect.map(
-        Effect.tryPromise({ try: () => client.query(statement, params), catch: toFailure }),
+        Effect.tryPromise({ try: () => client.query(statement, [...params]), catch: toFailure }),
         ({ rows }) => rows
       )
 

@@ -1,5 +1,5 @@
 /** Reports of a running sync: lines for a person, lines of JSON for a program, or warnings only. */
-import { Clock, DateTime, Effect, Number } from "effect"
+import { Clock, DateTime, Effect } from "effect"
 import { note, print } from "../../process/Printed.ts"
 import type { Change } from "./Target.ts"
 
@@ -23,72 +23,52 @@ export type Event =
 
 export type Report = (event: Event) => Effect.Effect<void>
 
-interface Changes {
+/** The changes since the copy was last in step. */
+interface Count {
   readonly records: number
   readonly removed: number
 }
 
-type Line =
-  | Said
-  | (Changes & { readonly event: "applied"; readonly resource: string })
-  | (Changes & InStep & { readonly event: "in_step"; readonly resource: string })
-  | (Changes & InStep & { readonly event: "done" })
+type Line = Said | (Count & { readonly event: "applied" }) | (Count & InStep & { readonly event: "in_step" })
 
 /** Milliseconds between two lines about pages. */
 const interval = 1000
 
-/** The lines of events, from counts of the changes of resources since the copy was last in step. */
+/** The lines of events. */
 const makeLines = () => {
-  let counts = new Map<string, Changes>()
+  let [records, removed] = [0, 0]
   let notedAt: number | undefined
   let isFirst = true
 
-  const applied = (changes: ReadonlyArray<Change>, now: number): ReadonlyArray<Line> => {
-    for (const change of changes) {
-      const { records, removed } = counts.get(change.resource) ?? { records: 0, removed: 0 }
-      const added = {
-        records: records + ("record" in change ? 1 : 0),
-        removed: removed + ("removed" in change ? 1 : 0)
-      }
-      counts.set(change.resource, added)
-    }
-    notedAt ??= now
-    if (now - notedAt < interval) return []
-    notedAt = now
-    const touched = new Set(changes.map(({ resource }) => resource))
-    return [...counts].flatMap(([resource, count]) =>
-      touched.has(resource) ? [{ event: "applied", resource, ...count }] : []
-    )
-  }
-
-  const inStep = ({ lag, seconds }: InStep): ReadonlyArray<Line> => {
-    const changed = [...counts].filter(([, { records, removed }]) => records + removed > 0)
-    notedAt = undefined
-    counts = new Map()
-    if (changed.length === 0 && !isFirst) return []
-    isFirst = false
-    const records = Number.sumAll(changed.map(([, count]) => count.records))
-    const removed = Number.sumAll(changed.map(([, count]) => count.removed))
-    const lines = changed.map(([resource, count]): Line => ({ event: "in_step", resource, ...count, seconds, lag }))
-    return [...lines, { event: "done", records, removed, seconds, lag }]
-  }
-
   return (event: Event, now: number): ReadonlyArray<Line> => {
-    if (event.event === "applied") return applied(event.changes, now)
-    return event.event === "in_step" ? inStep(event) : [event]
+    if (event.event === "applied") {
+      records += event.changes.filter((change) => "record" in change).length
+      removed += event.changes.filter((change) => "removed" in change).length
+      notedAt ??= now
+      if (now - notedAt < interval) return []
+      notedAt = now
+      return [{ event: "applied", records, removed }]
+    }
+    if (event.event !== "in_step") return [event]
+    const line = { ...event, records, removed }
+    const isNews = isFirst || records + removed > 0
+    records = removed = 0
+    notedAt = undefined
+    isFirst = false
+    return isNews ? [line] : []
   }
 }
 
 const number = new Intl.NumberFormat("en")
 
-const textOf = ({ records, removed }: Changes) =>
+const textOf = ({ records, removed }: Count) =>
   `${number.format(records)} record${records === 1 ? "" : "s"}${removed === 0 ? "" : `, ${number.format(removed)} removed`}`
 
 /** The sentence of a line for a person. */
 const sentenceOf = (line: Line): string => {
   if (line.event === "opened") return `${line.organization} at ${line.url}, to ${line.target}`
   if (line.event === "note") return line.message
-  if (line.event !== "done") return `${line.resource}: ${textOf(line)}${line.event === "applied" ? " so far" : ""}`
+  if (line.event === "applied") return `${textOf(line)} so far`
   const news = line.records + line.removed > 0 ? textOf(line) : "nothing new"
   // Some transaction is always open on a busy server.
   const held =

@@ -113,8 +113,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       yield* run(`insert into ${mark} values (${Target.formatVersion}, $1, $2, $3)`, values)
     }
     const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
-    const damaged = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose another target.`
-    const found = yield* Effect.mapError(decodeMark(row), () => new Refused({ message: damaged }))
+    const found = yield* Effect.mapError(decodeMark(row), () => Target.notOurs(`table ${markTable} in ${databaseName}`))
     yield* Target.checkMark(databaseName, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
     return found.progress ?? { resources: [] }

@@ -63,7 +63,11 @@ const wrong = [
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],
   ["send --organization org_a --invoice i --secret whsec_s3cr*t", "secret must be whsec_ and base64"],
-  ["sync copy.db --api-key k", "sqlite:FILE"]
+  ["sync copy.db --api-key k", "sqlite:FILE"],
+  ["keys create --organization org_unnamed --name \t", "what the key is for"],
+  ["keys create --name n --organization ", "the id of an organization"],
+  ["keys create --name n --organization org_a\n", "the id of an organization"],
+  [`secrets add --organization ${"o".repeat(129)}`, "the id of an organization"]
 ] as const
 
 // These claim whatever is due.
@@ -95,12 +99,12 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.notInclude(shown, "payload")
       const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key"]
       assert.strictEqual(yield* succeeds(...byKey, "completed"), shown)
-      assert.include(yield* refuses(...byKey, "nope"), "nope")
+      assert.match(yield* refuses(...byKey, "nope"), /^There is no such task: [\da-f-]{36}$/)
       const asJson = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
       const task = yield* show({ id: completed, organization: undefined })
       assert.deepStrictEqual<unknown>(asJson, Option.getOrUndefined(task))
       const ofAnother = yield* refuses("tasks", "show", completed, "--organization", "org_b")
-      assert.strictEqual(ofAnother, `There is no task ${completed} of org_b.`)
+      assert.strictEqual(ofAnother, `There is no such task: ${completed}`)
     })
   )
 
@@ -115,22 +119,22 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only a dead task can be replayed.`)
-      assert.include(yield* refuses("tasks", "replay", unknownTask), `There is no task ${unknownTask}.`)
+      assert.include(yield* refuses("tasks", "replay", unknownTask), `There is no such task: ${unknownTask}`)
     }).pipe(inTurn)
   )
 
-  it.effect("`tasks replay` of several asks first, or takes --yes, and logs their bounds and number once", () =>
+  it.effect("`tasks replay` of several shows their number, or replays them with --yes and logs it once", () =>
     Effect.gen(function* () {
       yield* makeDead("org_several", "first")
       yield* makeDead("org_several", "second")
       const replay = ["tasks", "replay", "--organization", "org_several", "--reason", reason.slice(3)]
       assert.strictEqual(yield* refuses(...replay), "Nothing was changed. Add --yes to replay 2 dead tasks.")
       assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 2 tasks\n")
-      assert.include((yield* cli(...replay, "--yes")).stderr, "There is no such dead task.")
+      assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 0 tasks\n")
       const log = yield* succeeds("audit", "list", "--limit", "1000")
       const entries = log.split("\n").filter((line) => line.includes("org_several"))
       assert.lengthOf(entries, 1)
-      assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead, with ".+" in the last error, before /)
+      assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead, with ".+" in the last error +org_several/)
     }).pipe(inTurn)
   )
 
@@ -153,7 +157,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     {
       create: ["keys", "create", "--name", "Warehouse sync"],
       kind: "key",
-      words: "The key is shown once, and stored nowhere.",
+      words: "The key is shown once.",
       row: (id: string, key: string) => `${id}  org_made +${key.slice(0, 13)}  Warehouse sync .+ -  +-`,
       left: ""
     },
@@ -188,15 +192,6 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         assert.deepInclude(yield* parse(listedAsJson), { id: object["id"] })
       })
     )
-
-    it.effect.each(["", " ", " org_a", "org_a\n", "org\0a", "o".repeat(129), "\ud800"])(
-      `makes no ${kind} for an organization that cannot exist: %j`,
-      (organization) =>
-        Effect.map(cli(...create, "--organization", organization), ({ code, stderr }) => {
-          assert.strictEqual(code, 2)
-          assert.include(stderr, "the id of an organization")
-        })
-    )
   }
 
   it.effect.each(["keys list", "secrets list", "tasks list", "tasks list --json"])(
@@ -205,20 +200,18 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       Effect.gen(function* () {
         const { code, stdout, stderr } = yield* cli(...command.split(" "), "--organization", "org_none")
         assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "" })
-        assert.match(stderr, /^.*org_none.+\n$/)
+        assert.strictEqual(stderr, "There is nothing to show.\n")
       })
   )
 
-  it.effect.each([...wrong, ["keys create --organization org_unnamed --name \t", "what the key is for"]] as const)(
-    "exits with 2 for `%s`, and names what it expected: %s",
-    ([command, names]) =>
-      Effect.gen(function* () {
-        const { code, stdout, stderr } = yield* cli(...command.split(" "))
-        assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" })
-        assert.include(stderr, names)
-        assert.match(stderr, /^Usage: practice-data /m)
-        for (const absent of ["\u001b", "s3cr"]) assert.notInclude(stderr, absent)
-      })
+  it.effect.each(wrong)("exits with 2 for `%s`, and names what it expected: %s", ([command, names]) =>
+    Effect.gen(function* () {
+      const { code, stdout, stderr } = yield* cli(...command.split(" "))
+      assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" })
+      assert.include(stderr, names)
+      assert.match(stderr, /^Usage: practice-data /m)
+      for (const absent of ["\u001b", "s3cr"]) assert.notInclude(stderr, absent)
+    })
   )
 
   it.effect("refuses a database without tables until `migrate` has applied them", () =>

@@ -1,13 +1,12 @@
-/** Printed texts from elsewhere: of tables, and of a server that may not be ours. No control in them is printed. */
+/** Printed texts from elsewhere: of a server that may not be ours, and of arguments. No control in them is printed. */
 import { createServer } from "node:http"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Layer, Schema } from "effect"
 import { json } from "../../support/Client.ts"
-import { cli, runWith } from "../../support/cli.ts"
+import { runWith } from "../../support/cli.ts"
 import * as Listening from "../../support/Listening.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
 import { temporaryFolder } from "../../support/Process.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
 
 const forged = "FORGED"
@@ -146,24 +145,6 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
       options
     )
   }
-})
-
-layer(TestDatabase.layerDemo, { excludeTestServices: true })("Whatever stands in the tables,", (it) => {
-  it.effect("no control but the command's own line ends is printed", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const text = `a\n${forged}\r\t\u001b[2J\u009b31m\u007f\u0085\u2028\u202e\u2066z`
-      yield* sql`update api_keys set name = ${text}, organization_id = ${text}`
-      yield* sql`
-        insert into audit_log (organization_id, actor, source, action, target, result)
-        values (${text}, ${text}, ${text}, ${text}, ${text}, ${text})
-      `
-      for (const command of ["keys list", "keys list --json", "audit list", "audit list --json", "doctor"]) {
-        const { stderr, stdout } = yield* cli(...command.split(" "))
-        isHarmless(stdout + stderr)
-      }
-    })
-  )
 })
 
 test.effect.each(["\u001b[31m", "search \u001b]0;x\u0007", "tasks show \u009b31m"])(

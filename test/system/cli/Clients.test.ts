@@ -1,23 +1,37 @@
 /**
- * The commands of clients, over the running service, and `serve`, which is the service.
+ * The commands of clients as users run them, over the running service: `get`, `search`, `send` and `sync`; and `serve`,
+ * which is the service.
  *
  * @module-tag long
  */
-import { writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Effect } from "effect"
-import { runWith, start } from "../../support/cli.ts"
+import { Effect, Layer } from "effect"
+import * as Readers from "../../integration/cli/sync/readers.ts"
+import * as Client from "../../support/Client.ts"
+import { processWith, runWith, start } from "../../support/cli.ts"
+import { everything, resources } from "../../support/contract/Contract.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
+import { eventually } from "../../support/eventually.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { options, Service } from "../../support/Service.ts"
-import * as Client from "../../support/Client.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 
-const environment = { PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
+const key = "pda_demo_oakridge"
+const password = "s3cret of the warehouse"
+
+const environment = Effect.map(Service, ({ address }) => ({
+  PRACTICE_DATA_URL: address,
+  PRACTICE_DATA_API_KEY: key,
+  PGPASSWORD: password
+}))
 
 const run = (...command: ReadonlyArray<string>) =>
-  Effect.flatMap(Service, ({ address }) => runWith({ PRACTICE_DATA_URL: address, ...environment }, command))
+  Effect.flatMap(environment, (variables) => runWith(variables, command))
+
+const sync = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(environment, (variables) => processWith({ environment: variables }, ["sync", ...args]))
 
 /** The output, and the note that there is more, which a limit may have. */
 const printed = (...command: ReadonlyArray<string>) =>
@@ -30,7 +44,31 @@ const printed = (...command: ReadonlyArray<string>) =>
 const records = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(printed(...command, "--json"), (text) => Effect.forEach(text.trim().split("\n"), parse))
 
-layer(Service.layerEmbedded, options)("A command of a client", (it) => {
+const jsonById = (text: string): Readonly<Record<string, string>> => {
+  const found = JSON.parse(text)
+  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
+  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
+}
+
+/** The records as `/search` has them: the JSON of each, by its id. */
+const searched = Effect.fnUntraced(function* (name: string) {
+  const { ask } = yield* Service
+  const resource = resources.find((one) => one.name === name) ?? assert.fail(name)
+  const path = resource.search === undefined ? "get" : "search"
+  return jsonById((yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))).text)
+})
+
+/** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */
+const warehouse = Effect.gen(function* () {
+  const admin = new URL(yield* emptyDatabase)
+  const sql = yield* clientOf(admin.href)
+  const [database, user] = [admin.pathname.slice(1), `${admin.pathname.slice(1)}_user`]
+  yield* sql.unsafe(`create role ${user} login password '${password}'`)
+  yield* sql.unsafe(`grant connect, create on database ${database} to ${user}`)
+  return { target: `postgres://${user}@${admin.host}/${database}?schema=practice`, sql }
+})
+
+layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A command of a client", (it) => {
   it.effect("`get` prints one record, and `search` those that satisfy the filters, up to a limit, or all", () =>
     Effect.gen(function* () {
       const { ask } = yield* Service
@@ -38,28 +76,21 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       assert.match(charge, /^id +charge_oakridge_0001\n/)
       const [organization] = yield* records("get", "organization")
       assert.strictEqual(organization?.["id"], "org_oakridge")
-      for (const [resource, filters, request] of [
-        ["charges", "--limit 2 --filter status=open", { status: "open", limit: 2 }],
-        ["charges", "--limit 1", { limit: 1 }],
-        ["consumption-logs", "--all -f include_deleted=true", { include_deleted: true, limit: 1000 }]
-      ] as const) {
-        const body = yield* records("search", resource, ...filters.split(" "))
-        const page = yield* ask(`/${resource}/search`, request)
-        assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
-      }
+      const filters = ["--all", "--filter", "include_deleted=true"]
+      const body = yield* records("search", "consumption-logs", ...filters)
+      const page = yield* ask("/consumption-logs/search", { include_deleted: true, limit: 1000 })
+      assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
       assert.lengthOf(yield* records("search", "psp-charges", "-f", "clinic=clinic_oakridge_01", "--limit", "105"), 105)
       const table = yield* printed("search", "invoices", "--fields", "id,total,updated_at", "--limit", "3")
       assert.match(table, /^id +total +updated_at\n(invoice_oakridge_\d+ +[\d.]+ +2026-\d\d-\d\d [\d:]+\n){3}$/)
       const none = yield* run("search", "charges", "--filter", "status=lost")
-      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There are no charges to show.\n" })
+      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There is nothing to show.\n" })
     })
   )
 
   it.effect.each([
     ["get charges charge_harbor_0001", /^404 /],
-    ["get charges", /^400 .+id is required/],
     ["get charges charge_oakridge_0001 --api-key pda_wrong", /^401 /],
-    ["search charges -f updated_at_since=soon", /updated_at_since: /],
     ["send --organization org_oakridge --file /nowhere", /^\/nowhere cannot be read/]
   ] as const)("`%s` exits with 1, and the reason", ([command, reason]) =>
     Effect.map(run(...command.split(" ")), ({ code, stderr, stdout }) => {
@@ -68,6 +99,87 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
     })
   )
 
+  it.effect("`sync` copies what /search has, record by record, and has nothing new the second time", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { sql, target: schema } = yield* warehouse
+      const [file, copy, parquet] = [join(folder, "copy.db"), join(folder, "copy"), join(folder, "parquet")]
+      const copies = [
+        { target: schema, read: (name: string) => Readers.inPostgres(sql, "practice", name) },
+        { target: `sqlite:${file}`, read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name)) },
+        { target: `ndjson:${copy}`, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
+        { target: `parquet:${parquet}`, read: (name: string) => Effect.promise(() => Readers.inParquet(parquet, name)) }
+      ]
+      for (const { read, target } of copies) {
+        const first = yield* sync(target)
+        assert.strictEqual(first.code, 0, first.stderr)
+        for (const { name } of resources) {
+          const expected = yield* searched(name)
+          assert.isNotEmpty(Object.keys(expected))
+          assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
+        }
+        const second = yield* sync(target, "--progress", "text")
+        assert.match(second.stdout, /\nIn step: nothing new, after [\d.]+ s\.\n$/)
+        for (const { stderr, stdout } of [first, second]) {
+          assert.strictEqual(stderr, "")
+          for (const secret of [key, password]) assert.notInclude(stdout, secret)
+        }
+      }
+      for (const kept of [file, join(copy, "_practice_data_sync.json")]) {
+        assert.notInclude(readFileSync(kept).toString("latin1"), key)
+      }
+    })
+  )
+
+  it.effect.each([
+    ["sqlite", "SIGINT", 130],
+    ["parquet", "SIGTERM", 143]
+  ] as const)("%s files are their user's alone, and %s ends a sync with %i", ([kind, signal, code]) =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const target = `${kind}:${join(folder, "copy")}`
+      // The files beside a SQLite file are gone when the command ends.
+      const command = yield* start(yield* environment, ["sync", target, "--watch", "60"])
+      yield* eventually("the copy", () => command.stdout().includes('"in_step"'))
+      const made = readdirSync(folder, { recursive: true, withFileTypes: true })
+      assert.isAbove(made.length, 3)
+      for (const entry of made) {
+        const path = join(entry.parentPath, entry.name)
+        assert.strictEqual(statSync(path).mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, path)
+      }
+      yield* command.kill(signal)
+      assert.strictEqual((yield* command.ended).code, code)
+      assert.strictEqual((yield* sync(target)).code, 0)
+    })
+  )
+
+  it.effect("`sync` exits with 1 where it is refused, and with 75 where a retry may help", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const target = `sqlite:${join(folder, "copy.db")}`
+      for (const [args, code, reason] of [
+        [[target, "--api-key", "pda_wrong"], 1, "401"],
+        [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"]
+      ] as const) {
+        const { stderr, stdout, ...ended } = yield* sync(...args)
+        assert.deepStrictEqual({ code: ended.code, stdout }, { code, stdout: "" }, stderr)
+        assert.include(stderr, reason)
+        for (const secret of [key, "pda_wrong", "s3cret"]) assert.notInclude(stderr, secret)
+      }
+    })
+  )
+
+  it.effect("`sync` copies the resources that it is given, and the others later", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "copy.db")
+      yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
+      assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
+      yield* sync(`sqlite:${file}`)
+      assert.deepStrictEqual(Object.fromEntries(Readers.inSqlite(file, "clinics")), yield* searched("clinics"))
+    })
+  )
+
+  // At the end, since its deletion is a change that a copy has later.
   it.effect("`send` delivers the items of flags and a file, and prints its receipt", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "delivery.json")
@@ -81,7 +193,7 @@ layer(Service.layerEmbedded, options)("A command of a client", (it) => {
       const task = yield* printed("get", "invoice-deletions", "--idempotency-key", "by-command")
       assert.match(task, /^state +scheduled$/m)
       writeFileSync(file, `{"invoices":[{"invoice":"1"}]}`)
-      assert.include((yield* run(...sending)).stderr, "invoices.0.invoice_id")
+      assert.include((yield* run(...sending)).stderr, 'at ["invoices"][0]["invoice_id"]')
     })
   )
 })

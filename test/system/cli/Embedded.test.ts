@@ -10,19 +10,19 @@ import * as Client from "../../support/Client.ts"
 import { processWith, runWith } from "../../support/cli.ts"
 import type { Ended } from "../../support/run.ts"
 import * as Process from "../../support/Process.ts"
-import { usedFolder } from "../../support/Program.ts"
+import * as Program from "../../support/Program.ts"
 
 /** The program on a folder of its own, with commands on the same one. */
 // Each test starts an embedded database and a dozen commands.
 const slowly = 150_000
 
 const service = Effect.gen(function* () {
-  const environment = { DATA_DIR: join(yield* usedFolder, ".data") }
+  const environment = { DATA_DIR: join(yield* Program.usedFolder, ".data") }
   const process = yield* Process.start({ ...environment, DELETION_DELAY: "1s" })
   const address = yield* process.address
   const client = Client.patient(yield* Client.make(address))
   const command = (...args: ReadonlyArray<string>) => runWith(environment, args)
-  return { address, client, command, environment }
+  return { address, client, command, environment, process }
 })
 
 const succeeded = ({ code, stderr, stdout }: Ended) => {
@@ -63,10 +63,10 @@ describe("Commands on the embedded database", () => {
   )
 
   it.live(
-    "take turns, many at once, and leave the service and the data whole when they are killed",
+    "take turns, many at once, leave the service and the data whole when they are killed, and let each other in after it",
     () =>
       Effect.gen(function* () {
-        const { client, command, environment } = yield* service
+        const { client, command, environment, process } = yield* service
         const requests = Effect.forever(
           Effect.map(client.ask("/charges/search"), ({ status }) => assert.strictEqual(status, 200))
         )
@@ -79,21 +79,11 @@ describe("Commands on the embedded database", () => {
           made += stdout === "" ? 0 : 1
           assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
         }
+        yield* Program.stop(process)
+        const alone = processWith({ environment }, creating("org_many"))
+        made += (yield* Effect.all([alone, alone, alone], { concurrency: "unbounded" })).map(succeeded).length
         const listed = succeeded(yield* command("keys", "list", "--organization", "org_many", "--json"))
         assert.isAtLeast(listed.split("\n").length, made)
-      }).pipe(Effect.scoped),
-    slowly
-  )
-
-  it.live(
-    "let each other in where no service runs",
-    () =>
-      Effect.gen(function* () {
-        const environment = { DATA_DIR: join(yield* usedFolder, ".data") }
-        const creations = Effect.replicateEffect(processWith({ environment }, creating("org_both")), 3, {
-          concurrency: "unbounded"
-        })
-        assert.strictEqual(new Set((yield* creations).map(succeeded)).size, 3)
       }).pipe(Effect.scoped),
     slowly
   )

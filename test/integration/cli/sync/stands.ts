@@ -95,12 +95,11 @@ const inFolder = (
     return { ...stand, occupy }
   })
 
-const ndjson = (compact: boolean) =>
-  inFolder(
-    "ndjson",
-    (folder) => NdjsonTarget.make(folder, compact),
-    (folder, resource) => Effect.sync(() => Readers.inFolder(folder, resource))
-  )
+const ndjson = inFolder(
+  "ndjson",
+  (folder) => NdjsonTarget.make(folder, false),
+  (folder, resource) => Effect.sync(() => Readers.inFolder(folder, resource))
+)
 
 const parquet = inFolder("parquet", ParquetTarget.make, (folder, resource) =>
   Effect.promise(() => Readers.inParquet(folder, resource))
@@ -113,7 +112,6 @@ export const stands: ReadonlyArray<{
 }> = [
   { kind: "Postgres", make: postgres },
   { kind: "SQLite", make: sqlite },
-  { kind: "NDJSON", make: ndjson(false) },
-  { kind: "NDJSON, compact", make: ndjson(true) },
+  { kind: "NDJSON", make: ndjson },
   { kind: "Parquet", make: parquet }
 ]
