@@ -31,9 +31,21 @@ export const failureOf = (target: string, cause: unknown): Failed => {
 export const attempt = <A>(target: string, work: () => A): Effect.Effect<A, Failed> =>
   Effect.try({ try: work, catch: (cause) => failureOf(target, cause) })
 
+/** Refuses a symbolic link to nothing, which would make a file in another place. */
+const refuseDangling = (path: string) =>
+  Effect.try(() => fs.lstatSync(path).isSymbolicLink() && !fs.existsSync(path)).pipe(
+    // A path that cannot be examined cannot be made either.
+    Effect.orElseSucceed(() => false),
+    Effect.filterOrFail(
+      (isDangling) => !isDangling,
+      () => new Refused({ message: `${path} is a symbolic link to something that does not exist.` })
+    )
+  )
+
 /** Opens a SQLite file until the scope closes. */
 export const openSqlite = Effect.fnUntraced(function* (target: string, file: string) {
   const { DatabaseSync } = yield* FileLock.sqlite
+  yield* refuseDangling(file)
   return yield* Effect.acquireRelease(
     attempt(target, () => new DatabaseSync(file, { timeout: 10_000 })),
     (database) => Effect.sync(() => database.close())
@@ -42,12 +54,14 @@ export const openSqlite = Effect.fnUntraced(function* (target: string, file: str
 
 /** Takes a place for this process alone until the scope closes. */
 export const lock = Effect.fnUntraced(function* (name: string, file: string) {
+  yield* refuseDangling(file)
   const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(name, cause))
   if (!isTaken) return yield* Target.inUse(name)
 })
 
 /** Makes a folder if there is none. Refuses one that has files, unless one of them is of the copy. */
 export const takeFolder = Effect.fnUntraced(function* (name: string, folder: string, own: string) {
+  yield* refuseDangling(folder)
   const found = yield* attempt(name, () => {
     Folder.make(folder)
     return fs.readdirSync(folder)

@@ -1,6 +1,7 @@
 /** The places that a copy in files accepts, and a full disk. */
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -28,6 +29,23 @@ const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 const targetAt = (text: string) => targetOf(text, { schema: Option.none(), compact: false, softDelete: false })
 
 const open = (text: string) => Effect.scoped(Effect.flatMap(targetAt(text), (target) => target.open(opening)))
+
+it.effect.each(["sqlite", "ndjson", "parquet"])(
+  "%s: a symbolic link is followed to what exists, and never makes anything elsewhere",
+  (kind) =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [link, elsewhere] = [join(folder, "link"), join(folder, "elsewhere")]
+      symlinkSync(elsewhere, link)
+      const error = yield* Effect.flip(open(`${kind}:${link}`))
+      assert.strictEqual(error._tag, "Refused")
+      assert.include(error.message, `${link} is a symbolic link`)
+      assert.isFalse(existsSync(elsewhere))
+      if (kind === "sqlite") writeFileSync(elsewhere, "")
+      else mkdirSync(elsewhere)
+      yield* open(`${kind}:${link}`)
+    }).pipe(Effect.scoped)
+)
 
 it.effect("a file that is written in a folder takes the place of a link", () =>
   Effect.gen(function* () {
