@@ -79,7 +79,13 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   const line = (number: number, part: number) => `line_${slug}_${pad(number)}_${part}`
   /** Records that have the values of an example, other than those that are made. */
   const records = <A extends object>(example: A, prefix: string, count: number, make: (number: number) => Partial<A>) =>
-    many(count, (number) => ({ ...example, organization_id, id: id(prefix, number), ...times(number), ...make(number) }))
+    many(count, (number) => ({
+      ...example,
+      organization_id,
+      id: id(prefix, number),
+      ...times(number),
+      ...make(number)
+    }))
   const clinics = (number: number) => ({
     home_clinic: clinic(number),
     servicing_clinic: clinic(Math.floor(number / 7))
