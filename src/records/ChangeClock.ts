@@ -124,8 +124,8 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<
   /** The indexes of the waiters with a change in a transaction that ended since they read, or began after. */
   const findWoken = (given: ReadonlyArray<Waiter>, now: Snapshot) => {
     const tables = Array.dedupe(given.flatMap((waiter) => waiter.tables)).toSorted()
-    const listed = given.map(({ organization, snapshot, tables }, index) => {
-      return { index, organization, tables, lowest: lowestEnded(snapshot, now) }
+    const listed = given.map(({ snapshot, organization, tables: followed }, index) => {
+      return { index, organization, tables: followed, lowest: lowestEnded(snapshot, now) }
     })
     const isNew = records`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
     const hasChanges = tables.map(
