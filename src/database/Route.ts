@@ -10,7 +10,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as ServerTls from "./ServerTls.ts"
-import { connectFailure, messageOf } from "./SqlFailure.ts"
+import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** The settings of a pool that its route sets. */
 type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]>>
@@ -62,6 +62,8 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   const open = (to: Endpoint.Endpoint) => {
     if (problem !== undefined) {
       const { cause } = problem.reason
+      // A failure to make the pool is reported once. Then each connection finds out by itself.
+      if (!isStrict && isTried) problem = undefined
       return new Socket().destroy(cause instanceof Error ? cause : undefined)
     }
     const socket = Endpoint.openSocket(to)
@@ -122,7 +124,6 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
       problem = undefined
       close((host) => host !== ConnectionUrl.formatHost(found))
     }),
-    // Where any server will do, each connection finds out by itself, once it is known how to encrypt it.
     Effect.tapError((error) => Effect.sync(() => (problem = isStrict || !isTried ? error : undefined)))
   )
 
@@ -140,7 +141,12 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     yield* Effect.raceFirst(watching, Deferred.await(closed))
   }).pipe(Effect.scoped, Effect.ignore)
 
-  yield* Effect.ignore(find)
+  yield* Effect.catch(find, (error) =>
+    Effect.sync(() => {
+      // Where the server responds with a SQLSTATE, the first connection finds out by itself.
+      if (!/^\d/.test(codeOf(error))) problem = error
+    })
+  )
   if (isStrict) {
     const turned = Effect.andThen(watchServer, Effect.ignore(find))
     // A server that is going away may be found once more.
