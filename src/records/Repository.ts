@@ -82,6 +82,9 @@ export class Repositories extends Context.Service<
 const notFound = new RecordNotFound()
 const notServed = new ChangesNotServed()
 
+const foundOrNot = (record: Pages.Json | undefined) =>
+  record === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), record)
+
 const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
 
 const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
@@ -152,9 +155,7 @@ export const make = <R extends Resource>(
         values: [id],
         queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
       }).pipe(
-        Effect.flatMap(([row]) =>
-          row === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
-        ),
+        Effect.flatMap(([row]) => foundOrNot(row?.record)),
         asGet
       ),
     changes: makeChanges(sql, FeedPages.ofResource(resource), clock)
@@ -198,7 +199,6 @@ const makeMemoryChanges = (kind: FeedPages.Kind, rows: ReadonlyMap<string, Reado
   const snapshot: Omit<Cursor.FeedSnapshot, "organization"> = {
     base: 0,
     snapshot: "1:1:",
-    inFlight: 0,
     isStandby: false,
     tokens: Object.fromEntries(tables.map((table) => [table, token])),
     mark: token,
@@ -245,7 +245,7 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
     get: (id) =>
       Effect.flatMap(owned, (all) => {
         const row = all.find((candidate) => candidate.id === id)
-        return row === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), Pages.fromText(row.json))
+        return foundOrNot(row && Pages.fromText(row.json))
       }),
     changes: makeMemoryChanges(FeedPages.ofResource(resource), new Map([[resource.name, rows]]))
   }

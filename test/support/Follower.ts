@@ -108,12 +108,24 @@ export const make = (resource: Resource = pets) => {
 export type Follower = ReturnType<typeof make>
 
 /** Holds that a reader who has read to the end has exactly what the table has. */
-export const assertEqual = Effect.fnUntraced(function* (follower: Follower, sql: Database, message?: string) {
+export const assertEqual = Effect.fnUntraced(function* (follower: Follower, sql: Database) {
   const rows = yield* sql<{ record: string }>`
     select record from ${sql.literal(follower.resource.table)} where organization_id = ${organization}`
   const records = yield* Effect.forEach(rows, ({ record }) => decodeRecord(record))
   const expected = Object.fromEntries(records.map((record) => [record.id, record]))
-  assert.deepStrictEqual(Object.fromEntries(follower.copy()), expected, message)
+  assert.deepStrictEqual(Object.fromEntries(follower.copy()), expected)
+})
+
+/** Reads to the end, and holds that the reader then has what the table has, and has begun anew so many times in all. */
+export const goesOn = Effect.fnUntraced(function* (
+  follower: Follower,
+  from: Service,
+  sql: Database,
+  { gone = 0, limit }: { readonly gone?: number; readonly limit?: number } = {}
+) {
+  yield* follower.drain(from, limit)
+  yield* assertEqual(follower, sql)
+  assert.strictEqual(follower.gone(), gone)
 })
 
 /** Reads until nothing is held back. */

@@ -11,20 +11,12 @@ const statements = [
   ...(load?.code ?? "").replaceAll(/^(begin;|commit;)$/gm, "").matchAll(/\s*(\\?[^\\;]+?)\s*(;|\\gexec|\n(?=select))/g)
 ].map(([, text = "", end]) => ({ text, runsItsRows: end === "\\gexec" }))
 
-interface Index {
-  readonly definition: string
-  readonly valid: boolean
-  readonly oid: number
-}
-
-const withoutOid = (indexes: ReadonlyArray<Index>) => indexes.map(({ definition, valid }) => ({ definition, valid }))
-
 layer(TestDatabase.layer, { excludeTestServices: true })("a first load", (it) => {
   it.effect("leaves the rows and the indexes that were there, each made after the rows", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const indexes = sql<Index>`
-        select pg_get_indexdef(indexrelid) as definition, indisvalid as valid, indexrelid::int as oid
+      const indexes = sql<{ definition: string; oid: number }>`
+        select pg_get_indexdef(indexrelid) || ' ' || indisvalid as definition, indexrelid::int as oid
         from pg_index where indrelid = 'products'::regclass order by indisprimary desc, definition`
       const before = yield* indexes
       let copied = 0
@@ -47,11 +39,11 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a first load", (it) =>
       yield* sql.withTransaction(Effect.forEach(statements, run, { discard: true }))
       assert.strictEqual(copied, 1)
       const after = yield* indexes
-      assert.deepStrictEqual(withoutOid(after), withoutOid(before))
+      const [expected, found] = [before, after].map((all) => all.map(({ definition }) => definition))
+      assert.deepStrictEqual(found, expected)
       assert.strictEqual(new Set([...before, ...after].map(({ oid }) => oid)).size, 2 * before.length - 1)
-      const [found] = yield* sql`
-        select count(*)::int as rows from products where organization_id = 'org_new' and record like '{"id":"product_%'`
-      assert.deepStrictEqual(found, { rows: 100 })
+      const rows = yield* sql`select from products where organization_id = 'org_new' and record like '{"id":"product_%'`
+      assert.lengthOf(rows, 100)
     })
   )
 })

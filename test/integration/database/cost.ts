@@ -1,6 +1,5 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
-import { hash } from "node:crypto"
-import { Effect, Number, Schema } from "effect"
+import { Effect, Number } from "effect"
 import { inOrder } from "../../../src/database/Database.ts"
 import type { Kind } from "../../../src/records/FeedPages.ts"
 import { changesQuery, rangesText, snapshotQuery } from "../../../src/records/FeedQuery.ts"
@@ -10,6 +9,7 @@ import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../../src/records/Repository.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { filters, meaningOf } from "../records/expected.ts"
+import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The organization whose rows `fill` writes. */
@@ -25,21 +25,6 @@ interface Plan {
   readonly "Shared Read Blocks": number
   readonly Plans?: ReadonlyArray<Plan>
 }
-
-const Plan: Schema.Codec<Plan> = Schema.Struct({
-  "Node Type": Schema.String,
-  "Relation Name": Schema.optionalKey(Schema.String),
-  "Actual Rows": Schema.Finite,
-  "Actual Loops": Schema.Finite,
-  "Rows Removed by Filter": Schema.optionalKey(Schema.Finite),
-  "Shared Hit Blocks": Schema.Finite,
-  "Shared Read Blocks": Schema.Finite,
-  Plans: Schema.optionalKey(Schema.Array(Schema.suspend(() => Plan)))
-})
-
-const readPlans = Schema.decodeUnknownEffect(
-  Schema.NonEmptyArray(Schema.Struct({ "QUERY PLAN": Schema.NonEmptyArray(Schema.Struct({ Plan })) }))
-)
 
 const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
@@ -58,13 +43,13 @@ const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray
     Effect.gen(function* () {
       yield* sql.unsafe(`select ${set.join(", ")}`)
       yield* sql.unsafe(`prepare ${name} as ${text}`)
-      return yield* sql.unsafe(
+      return yield* sql.unsafe<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
         `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
       ).unprepared
     })
   )
-  const [plan] = yield* readPlans(rows)
-  return plan["QUERY PLAN"][0].Plan
+  const [row] = rows
+  return row === undefined ? yield* Effect.die("no plan") : row["QUERY PLAN"][0].Plan
 })
 
 const rowsOf = (nodes: ReadonlyArray<Plan>) =>
@@ -76,13 +61,7 @@ const blocksOf = (nodes: ReadonlyArray<Plan>) =>
   Number.sumAll(nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]))
 
 /** The hash of an organization's key. */
-const keyOf = Effect.fnUntraced(function* (owner: string) {
-  const { sql } = yield* TestDatabase
-  const keyHash = hash("sha256", owner, "buffer")
-  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
-             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
-  return keyHash
-})
+const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(owner))
 
 /**
  * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same

@@ -2,7 +2,7 @@
 import type { Field } from "../../../src/database/migrations/addField.ts"
 
 /** The body of the function that renders a pet, without the end of its JSON. */
-export const pets = `
+const pets = `
   return '{"id":'          || coalesce(to_json(id)::text, 'null')
     || ',"name":'          || coalesce(to_json(name)::text, 'null')
     || ',"species":'       || coalesce(to_json(species)::text, 'null')

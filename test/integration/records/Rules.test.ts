@@ -1,10 +1,6 @@
-/**
- * The rules of searching, one by one, in both stores: records written for the rule, requests, and the ids they find. The JSON
- * that the database keeps of a row is, byte for byte, the one that the schema of the record encodes.
- */
+/** The rules of searching, one by one, in both stores: records written for the rule, requests, and the ids they find. */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
-import type { PgClient } from "@effect/sql-pg"
 import * as DemoData from "../../../src/demo/DemoData.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
@@ -15,11 +11,8 @@ import type { Stored } from "../../../src/api/records/Resource.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria, Repository } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
-import type { Row } from "../../../src/records/Rows.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { type Dataset, dataset, fill, resources, storesOf } from "./stores.ts"
-import { owners, recordsOf } from "../../support/arbitraries.ts"
-import { tries } from "../../support/tries.ts"
+import { type Dataset, dataset, storesOf } from "./stores.ts"
 
 const demo = DemoData.recordsOf(DemoData.organizations[0])
 const charge: Stored<typeof charges> = demo.charges[0]
@@ -53,8 +46,7 @@ const numbers = few.concat(0.000123456789012345, -0.0000000000123456789012345, 1
 /** Texts by the ids of the numbers that they stand for. */
 const numberTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "1 2": [
-    ..."100001 0100001 100001.0 100001.000000000000 +100001 1.00001e5 1.00001E+5 10000100e-02".split(" "),
-    `100001${zeros}e-${zeros.length}`,
+    ..."100001 0100001 100001.0 +100001 1.00001e5 1.00001E+5 10000100e-02".split(" "),
     `${zeros}100001.${zeros}`,
     `0.${zeros}100001e${zeros.length + 6}`
   ],
@@ -71,15 +63,11 @@ const numberTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
     ..."-100001 7 +1 1e5 1e e5 1e5.0 1e5e0 1.e5 1e21 1e-31 1e400 1e-400 100001. .5 1_00001 100,001 --7 0x186a1".split(
       " "
     ),
-    ..."١ NaN Infinity null abc 100001.00000000000000000000000000000000000001".split(" "),
+    ..."١ NaN Infinity null abc 0.0001234567890123451".split(" "),
     "",
-    "0.0001234567890123451",
     "100001 ",
-    " 100001",
     "100001\n",
-    `1${zeros}e-${zeros.length}`,
     "9".repeat(100_000),
-    `1e${"9".repeat(400)}`,
     `1e-${"9".repeat(400)}`
   ]
 }
@@ -195,61 +183,4 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
     }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
   )
-})
-
-const storedRows = (sql: PgClient.PgClient, table: string) =>
-  Effect.map(
-    sql<Omit<Row, "columns">>`select organization_id as organization, id, record as json from ${sql(table)}`,
-    (rows) => rows.map(({ id, json, organization }) => ({ organization, id, json }))
-  )
-
-const shown = (rows: ReadonlyArray<Row>) => rows.map(({ id, json, organization }) => ({ organization, id, json }))
-
-/** The columns that can be written, without organization and id. */
-const columnsOf = (sql: PgClient.PgClient, table: string) =>
-  Effect.map(
-    sql<{ name: string }>`
-      select attname as name from pg_attribute
-      where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''
-        and attname not in ('organization_id', 'id')`,
-    (columns) => columns.map(({ name }) => name).join(", ")
-  )
-
-layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the stored JSON", (it) => {
-  for (const resource of resources) {
-    const { name, orderedBy, table } = resource
-    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 200 }))
-      it.effect.prop(
-        `of a row of ${name} is that of its values, inserted or updated${often}`,
-        { records: recordsOf(resource, { minLength: 12, maxLength: 24 }) },
-        ({ records }) =>
-          Effect.gen(function* () {
-            const { sql } = yield* TestDatabase
-            const columns = yield* columnsOf(sql, table)
-            const rows = yield* fill({ resource, records })
-            assert.sameDeepMembers(yield* storedRows(sql, table), shown(rows))
-
-            const sources = rows.filter(({ organization }) => organization === owners[0])
-            const targets = rows.filter(({ organization }) => organization === owners[1])
-            const [source] = sources
-            if (source === undefined) return
-            // An update that leaves the time of the last change alone stamps it: no record has this one.
-            yield* sql.unsafe(
-              `update ${table} set ${orderedBy} = '1970-01-02 03:04:05.678' where organization_id = $1`,
-              [owners[1]]
-            )
-            yield* sql.unsafe(
-              `update ${table} set (${columns}) = (select ${columns} from ${table} where organization_id = $1 and id = $2)
-               where organization_id = $3`,
-              [source.organization, source.id, owners[1]]
-            )
-            const updated = targets.map(({ id, organization }) => {
-              const json = source.json.replace(JSON.stringify(source.id), () => JSON.stringify(id))
-              return { organization, id, json }
-            })
-            assert.sameDeepMembers(yield* storedRows(sql, table), [...shown(sources), ...updated])
-          }),
-        options
-      )
-  }
 })

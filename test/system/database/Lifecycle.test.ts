@@ -1,6 +1,5 @@
 /**
- * The program's life on its embedded database: first start, second start, sudden death, two at once; and a Postgres
- * that is not migrated yet.
+ * The program's life on its embedded database: first start, second start, and sudden death.
  *
  * @module-tag long
  */
@@ -78,18 +77,5 @@ layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded
       }),
     // Two first starts of an embedded database take ten seconds on an idle machine.
     150_000
-  )
-
-  it.effect("refuses a folder that another process uses, naming it, and leaves the other alone", () =>
-    Effect.gen(function* () {
-      const DATA_DIR = join(yield* Program.usedFolder, ".data")
-      const first = yield* Program.start({ DATA_DIR })
-      const second = yield* Process.startToEnd({ DATA_DIR })
-      assert.strictEqual(second.code, 1)
-      assert.include(second.output, `DATA_DIR`)
-      assert.include(second.output, DATA_DIR)
-      assert.strictEqual(second.output.trim().split("\n").length, 2, second.output)
-      assert.deepStrictEqual(yield* answersOf(first), yield* Demo)
-    })
   )
 })

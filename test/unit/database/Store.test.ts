@@ -127,7 +127,6 @@ it.effect("statements that wait for a connection fail at once when the store tur
 it.effect.each([
   ["a dropped connection", dropped, "Unreachable"],
   ["a statement that takes too long", cancelled, "Busy"],
-  ["a lock that is held", locked, "Busy"],
   ["a refused statement", denied, "Refused"]
 ] as const)("%s is no outage", ([, error, failure]) =>
   Effect.gen(function* () {

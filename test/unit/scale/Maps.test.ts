@@ -13,46 +13,33 @@ import { resources } from "../../../src/api/records/index.ts"
 import { byOrganization } from "../../../src/database/Distribution.ts"
 import { json } from "../../support/Client.ts"
 
-const reading = Effect.fnUntraced(function* (text: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = join(yield* fs.makeTempDirectoryScoped(), "groups.json")
-  writeFileSync(path, text)
-  const refused = Effect.map(Effect.flip(read(path)), ({ message }) => message.replace(path, "FILE"))
-  return { found: read(path), refused }
-})
-
 const database = "postgres://maps:secret@10.0.1.10/practice"
-
-const group = { group_a: { database } }
-
+const groups = { group_a: { database } }
 const not = (place: string) => `FILE is not what groups.json should be: ${place}`
+
+const reading = Effect.fnUntraced(function* (content: unknown) {
+  const path = join(yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped(), "groups.json")
+  writeFileSync(path, json(content))
+  return yield* Effect.mapError(read(path), ({ message }) => message.replace(path, "FILE"))
+})
 
 layer(NodeServices.layer)("groups.json", (it) => {
   it.effect("has a database for each group, and organizations that are being moved", () =>
     Effect.gen(function* () {
-      const { found } = yield* reading(json({ groups: { group_a: { database } }, moving: { "org 7": "group_a" } }))
-      const { groups, moving } = yield* found
-      assert.deepStrictEqual(Object.keys(groups), ["group_a"])
-      assert.deepStrictEqual(groups["group_a"]?.database, Redacted.make(database))
-      assert.deepStrictEqual(moving, { "org 7": "group_a" })
+      const found = yield* reading({ groups, moving: { "org 7": "group_a" } })
+      assert.deepStrictEqual(found.groups["group_a"]?.database, Redacted.make(database))
+      assert.deepStrictEqual(found.moving, { "org 7": "group_a" })
     })
   )
 
-  it.effect.each<readonly [text: string, expected: string]>([
-    [`{"groups":{"group_a":{"database":"${database}"}`, not("the file as a whole")],
-    [`{"groups":{}}`, "FILE names no group"],
-    [`{"groups":{"group_a":{}}}`, not("groups.group_a.database")],
-    [json({ groups: { "group a": { database } } }), not("groups.group a")],
-    [json({ groups: group, movng: {} }), not("movng")],
-    [
-      json({ groups: group, moving: { org_7: "group_b" } }),
-      "FILE: moving names the group group_b, which is none of its groups"
-    ]
-  ])("is refused by its place, without a password: %s", ([text, expected]) =>
-    Effect.gen(function* () {
-      const { refused } = yield* reading(text)
-      assert.strictEqual(yield* refused, expected)
-    })
+  it.effect.each<readonly [content: unknown, expected: string]>([
+    [{ groups: {} }, "FILE names no group"],
+    [{ groups: { group_a: {} } }, not("groups.group_a.database")],
+    [{ groups: { "group a": { database } } }, not("groups.group a")],
+    [{ groups, movng: {} }, not("movng")],
+    [{ groups, moving: { org_7: "group_b" } }, "FILE: moving names the group group_b, which is none of its groups"]
+  ])("is refused by its place, without a password: %j", ([content, expected]) =>
+    Effect.map(Effect.flip(reading(content)), (refused) => assert.strictEqual(refused, expected))
   )
 })
 

@@ -1,15 +1,24 @@
 /**
- * How much of a table a search reads: little, whichever filter it has and however many records the organization has.
+ * What reads cost. A search reads little of a table, whichever filter it has and however many records the organization has,
+ * and a simple one is planned once. A page of changes reads about the changes that it tells, however deep the cursor is.
  */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter } from "effect"
-import type { Criteria } from "../../../src/records/Repository.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
+import { consumptionLogs } from "../../../src/api/records/ConsumptionLogs.ts"
+import { invoices } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
+import { inOrder } from "../../../src/database/Database.ts"
+import { ofAll, ofResource } from "../../../src/records/FeedPages.ts"
+import * as Records from "../../../src/records/Repository.ts"
+import type { Criteria } from "../../../src/records/Repository.ts"
+import * as Walk from "../../../src/records/Walk.ts"
+import { insertKey } from "../../support/keys.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-import { costOf, fill } from "./cost.ts"
+import { asHolderOfKey, asKnown } from "../records/stores.ts"
+import { changesCostOf, costOf, fill, organization } from "./cost.ts"
 
 /** The first page reads about the rows that it shows, and never looks for them through the table. */
 const checkCost = Effect.fnUntraced(function* (
@@ -179,3 +188,97 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     )
   }
 })
+
+const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
+  ["a page", {}],
+  ["a poll that finds nothing new", { updated_at_since: "2030-01-01" }],
+  ["a filter that matches much", { home_clinic: "home_clinic_7" }]
+]
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simple", (it) => {
+  it.effect.each(simple)("is planned for no values in particular: %s", ([, criteria]) =>
+    Effect.gen(function* () {
+      yield* fill(consumptionLogs, 5000)
+      yield* insertKey(organization, organization)
+      const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
+      const repository = Records.make(sql, consumptionLogs)
+      const search = repository.search(criteria, { limit: 100, offset: 0 })
+      for (const as of [asKnown, asHolderOfKey]) {
+        for (let times = 0; times < 12; times++) yield* as(organization)(search)
+      }
+      const plans = yield* sql<{ made: number; reused: number }>`
+        select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
+        where statement like '%from consumption_logs%'`.unprepared
+      assert.deepStrictEqual(plans, [
+        { made: 5, reused: 7 },
+        { made: 5, reused: 7 }
+      ])
+    })
+  )
+})
+
+const changed = 3000
+
+/** Walks that have come to some changes, from the first to one after the last, with transactions that had not ended. */
+const walks = Effect.fnUntraced(function* ({ table }: Resource) {
+  const { sql } = yield* TestDatabase
+  const found = yield* sql<{ position: number; id: string }>`
+    select change_position::float8 as position, id from (
+      select change_position, id, row_number() over (order by change_position, id) as n from (
+        select change_position, id from ${sql.literal(table)} where organization_id = ${organization}
+        union all
+        select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
+      ) t
+    ) t where n % 997 = 1 order by n`
+  const feeds = Object.fromEntries(searchable.map(({ name }) => [name, ""]))
+  const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
+  return [
+    Walk.opened(feeds),
+    ...places.map((place): Walk.Walk => ({ feeds, place, running: [3, 5, 1000, place.position - 1] }))
+  ]
+})
+
+const checkChanges = Effect.fnUntraced(function* (resource: Resource) {
+  let told = 0
+  for (const kind of [ofResource(resource), ofAll(searchable)]) {
+    for (const walk of yield* walks(resource)) {
+      for (const limit of [1, 1000]) {
+        for (const cost of yield* changesCostOf(kind, walk, limit)) {
+          const message = `${kind.name} ${limit} ${Formatter.format(walk)} costs ${Formatter.format(cost)}`
+          // Of a removal, also whether there is a record again. Each resource has a first row of each range.
+          assert.isAtMost(cost.rows, 2 * limit + 50 + 10 * kind.resources.length, message)
+          assert.isFalse(cost.scans.includes(`Seq Scan ${resource.table}`), message)
+          assert.isFalse(cost.scans.includes("Seq Scan removals"), message)
+          told += cost.told
+        }
+      }
+    }
+  }
+  assert.isAbove(told, changed)
+})
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })(
+  "a page of changes reads little more than it tells",
+  (it) => {
+    it.effect("of records that were written at once, and of some that were written since", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* fill(charges, changed)
+        yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 2000) n`
+        for (let n = 0; n < 5; n++) yield* sql`update charges set pet = ${String(n)} where id like ${`id_${n + 1}7%`}`
+        yield* checkChanges(charges)
+      })
+    )
+
+    it.effect("where most of them are removals, some of records that exist again", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* fill(invoices, changed)
+        yield* sql`delete from invoices where id not like '%5'`
+        yield* sql`insert into invoices (organization_id, id) select organization_id, id from removals where id like '%3'`
+        yield* sql`analyze removals`
+        yield* checkChanges(invoices)
+      })
+    )
+  }
+)
