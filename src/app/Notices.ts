@@ -1,9 +1,12 @@
 /** The log of a start: its address and what is open there, the operators' page, and the findings of checks. */
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option, Schedule } from "effect"
 import { HttpServer } from "effect/http"
+import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import type { Fact } from "../operations/doctor/Check.ts"
+import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
 import { reachable } from "../operations/doctor/ServiceChecks.ts"
 import { ignoredParameters, publicAddress, user } from "../operations/doctor/SettingsChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
@@ -13,9 +16,25 @@ import type { Settings } from "../operations/Config.ts"
 const log = ({ advice, message }: Fact) =>
   advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)
 
-/** Logs the findings of the checks that need nothing but the configuration. */
-const logFindings = (settings: Settings) =>
-  Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
+/** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
+const logFindings = Effect.fnUntraced(function* (settings: Settings) {
+  yield* Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
+  if (Option.isNone(settings.databaseUrl)) return
+  const pools = poolsOf(settings, settings.databaseUrl.value)
+  const subjects = [
+    { variable: "READ_DATABASE_URL", pool: pools.records, sql: yield* RecordDatabase },
+    { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase },
+    { variable: "DATABASE_URL", pool: pools.tasks, sql: yield* TaskDatabase }
+  ]
+  const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
+  for (const subject of subjects) {
+    yield* Effect.retry(subject.sql.run(request, sessionSettingsLost(subject)), Schedule.spaced("1 second")).pipe(
+      Effect.map((found) => found.filter(({ status }) => status !== "ok")),
+      Effect.flatMap(Effect.forEach(log)),
+      Effect.forkScoped
+    )
+  }
+})
 
 const logOperatorsPage = Effect.flatMap(
   Effect.serviceOption(OperatorsPage),

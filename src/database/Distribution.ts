@@ -30,8 +30,10 @@ const fresh = 10_000
 
 const Placement = Schema.Struct({
   name: Schema.String,
-  /** The column by which a table is distributed; null for a reference table or a local one. */
-  column: Schema.NullOr(Schema.String)
+  /** `h` for a distributed table, `n` for a reference table or a local one. */
+  method: Schema.String,
+  column: Schema.NullOr(Schema.String),
+  colocation: Schema.Finite
 })
 
 const hasCitus = (sql: Constructor) =>
@@ -41,7 +43,8 @@ const hasCitus = (sql: Constructor) =>
 const placed = Effect.fnUntraced(function* (sql: Constructor) {
   if (!(yield* hasCitus(sql))) return []
   return yield* rowsOf(Placement)(sql`
-    select c.relname as name, column_to_column_name(p.logicalrelid, p.partkey::text) as column
+    select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
+      column_to_column_name(p.logicalrelid, p.partkey::text) as column
     from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
     where c.relnamespace = current_schema()::regnamespace`)
 })
@@ -50,7 +53,7 @@ const placed = Effect.fnUntraced(function* (sql: Constructor) {
 export const ask = (sql: Constructor, table?: string) =>
   Effect.map(
     placed(sql),
-    Array.some(({ column, name }) => column !== null && (table === undefined || name === table))
+    Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
   )
 
 /** The distribution that a database reports. */
@@ -103,10 +106,11 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
 }) {}
 
 const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
-  const isWrong = ({ column, name }: typeof Placement.Type) =>
+  const anchored = found.find(({ name }) => name === anchor)
+  const isWrong = ({ colocation, column, method, name }: typeof Placement.Type) =>
     distributable.includes(name)
-      ? column !== "organization_id"
-      : column !== null && [...references, ...local].includes(name)
+      ? method !== "h" || column !== "organization_id" || colocation !== (anchored?.colocation ?? colocation)
+      : method !== "n" && [...references, ...local].includes(name)
   const wrong = found.filter(isWrong).map(({ name }) => name)
   return wrong.length === 0
     ? Effect.void

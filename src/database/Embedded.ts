@@ -3,11 +3,12 @@
  * folder or in memory. The same client reaches it by messages. It is a single session, so its client has exactly one
  * connection. One process has it open, and shares it with operators' commands.
  */
+import { statfs } from "node:fs/promises"
 import { connect as connectSocket } from "node:net"
 import { type Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Exit, FileSystem, Path, Schedule, Schema, Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import * as Folder from "../process/Folder.ts"
@@ -25,6 +26,9 @@ const postgres = "18"
 
 /** The bytes that a system allows a socket's path. A folder with a longer one is not shared. */
 const longestPath = 100
+
+/** MiB that a new cluster takes with its first records and their log. */
+const needed = 128
 
 /** Opens a cluster, or one in memory, until the scope closes. Without the files of a cluster, PGlite makes one. */
 const openPglite = Effect.fnUntraced(function* (dataDir: string) {
@@ -58,13 +62,16 @@ const openPglite = Effect.fnUntraced(function* (dataDir: string) {
 })
 
 /** The error of a cluster that cannot be made or opened. PGlite does not tell why it cannot open one. */
-const unusable = (folder: string, isMade: boolean, cause?: unknown) =>
-  failed(
-    isMade
-      ? `The database in ${folder} is damaged, or the disk is full. Free 128 MiB and start again. If that does not help: replace the folder by a backup, or delete it. The next start then makes a new one with demo data.`
-      : `The database in ${folder} cannot be made: ${reasonOfFile(cause)}. Remove the cause, or choose another folder with DATA_DIR.`,
-    cause
-  )
+const unusable = Effect.fnUntraced(function* (folder: string, isMade: boolean, cause?: unknown) {
+  const free = yield* Effect.option(Effect.tryPromise(() => statfs(folder)))
+  const isFull = Option.exists(free, ({ bavail, bsize }) => bavail * bsize < (needed * 1024 ** 2) / 8)
+  const message = isFull
+    ? `The disk of the data folder ${folder} is full. Free ${needed} MiB and start again, or choose another folder with DATA_DIR.`
+    : isMade
+      ? `The database in ${folder} is damaged. Replace the folder by a backup, or delete it: the next start makes a new one with demo data.`
+      : `The database in ${folder} cannot be made: ${reasonOfFile(cause)}. Remove the cause, or choose another folder with DATA_DIR.`
+  return yield* failed(message, cause)
+})
 
 /**
  * Opens the cluster of a data folder until the scope closes, and makes it first where there is none. One that was cut short

@@ -124,17 +124,20 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<
   /** The indexes of the waiters with a change in a transaction that ended since they read, or began after. */
   const findWoken = (given: ReadonlyArray<Waiter>, now: Snapshot) => {
     const tables = Array.dedupe(given.flatMap((waiter) => waiter.tables)).toSorted()
-    const listed = given.map(({ snapshot, organization, tables: followed }, index) => {
-      return { index, organization, tables: followed, lowest: lowestEnded(snapshot, now) }
-    })
+    const bitsOf = (waiter: Waiter) => waiter.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
     const isNew = records`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
     const hasChanges = tables.map(
-      (table) => records`(${table} = any(w.tables) and exists (select from ${records.literal(table)} t where ${isNew}))`
+      (table, index) => records`(w.tables & ${2 ** index}::bigint <> 0
+        and exists (select from ${records.literal(table)} t where ${isNew}))`
     )
-    const hasRemovals = records`exists (select from removals t where ${isNew} and t.table_name = any(w.tables))`
+    const hasRemovals = records`exists (select from removals t where ${isNew} and t.table_name = any(${tables}::text[]))`
     return records`
-      select w.index from json_to_recordset(${JSON.stringify(listed)}::json)
-        as w (index int, organization text, tables text[], lowest bigint)
+      select (w.number - 1)::int as index
+      from unnest(
+        ${given.map(({ organization }) => organization)}::text[],
+        ${given.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
+        ${given.map(bitsOf)}::bigint[]
+      ) with ordinality as w (organization, lowest, tables, number)
       where ${records.or([...hasChanges, hasRemovals])}`
   }
 
@@ -168,6 +171,8 @@ const ServerProgress = Schema.Struct({
 
 const maxSamples = 1000
 
+const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
+
 /** A clock over the primary of the records, and the database that they are read from. */
 export const make = (
   tasks: Database,
@@ -177,16 +182,16 @@ export const make = (
 ): ChangeClock["Service"] => {
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
   const waiters = makeWaiters(records, gauges.waiting, limits)
-  /** The end of the snapshot of the primary, at some times. */
+  /** The next transaction id of the primary, at some times. */
   let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
   let last = 0
   let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const horizon = horizonOf(progress)
-    const next = Math.max(shownBy(progress).next, progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
+    const next = Math.max(nextOf(progress), progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
     const now = yield* Clock.currentTimeMillis
-    // The first transaction that is held back ended after the newest sample that ends at the horizon, or below it.
+    // The transaction at the horizon began after the newest sample in which its id was not given.
     const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
     const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
     // A standby that has all that its primary had, a second ago.
@@ -237,7 +242,7 @@ export const make = (
     if (read === undefined) return gauges.lag.set(undefined)
     const { progress } = read
     const primary = progress.isStandby ? found[0] : read
-    if (primary?.system === read.system) yield* sample(shownBy(primary.progress).next, horizonOf(progress))
+    if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
     last = yield* lag(progress)
     gauges.lag.set(last)
     yield* waiters.advance(readableIn(progress), read.tokens)

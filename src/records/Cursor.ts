@@ -128,6 +128,8 @@ export const Progress = Schema.Struct({
   base: Schema.Int,
   /** As Postgres writes it: `10:20:10,14`. */
   snapshot: Schema.String,
+  /** The number of transactions with an id at or above the end of the snapshot. */
+  inFlight: Schema.Int,
   /** True for a standby, which does not know what its primary has done since, nor which transactions are running. */
   isStandby: Schema.Boolean
 })

@@ -12,7 +12,7 @@ const spaces = join(" ", false)
 
 /** The SQL of the progress of a server: the members of a JSON object. */
 export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
-  'isStandby', pg_is_in_recovery()`
+  'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
 
 const tablesOf = ({ ordered, resources }: Kind) => [...new Set([ordered, ...resources.map(({ table }) => table)])]
 

@@ -199,6 +199,7 @@ const makeMemoryChanges = (kind: FeedPages.Kind, rows: ReadonlyMap<string, Reado
   const snapshot: Omit<Cursor.FeedSnapshot, "organization"> = {
     base: 0,
     snapshot: "1:1:",
+    inFlight: 0,
     isStandby: false,
     tokens: Object.fromEntries(tables.map((table) => [table, token])),
     mark: token,

@@ -63,8 +63,8 @@ it.live("a database that cannot be made is not damaged, and nothing is to be del
 )
 
 it.live.each([
-  ["18\n", /damaged, or the disk is full.+replace the folder by a backup, or delete it/],
-  ["", /damaged, or the disk is full.+replace the folder by a backup, or delete it/],
+  ["18\n", /damaged.+Replace the folder by a backup, or delete it/],
+  ["", /damaged.+Replace the folder by a backup, or delete it/],
   ["99\n", /was made by Postgres 99.+Start the release that made it/]
 ] as const)("a database that was made and does not open is damaged, or of another release: %j", ([version, says]) =>
   Effect.gen(function* () {

@@ -22,6 +22,7 @@ const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null 
 const here: Cursor.FeedSnapshot = {
   base: 0,
   snapshot: "120:120:",
+  inFlight: 0,
   isStandby: false,
   organization: "org",
   tokens: { pets: "feed0000" },

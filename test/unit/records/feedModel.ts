@@ -144,6 +144,7 @@ const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined):
   return {
     base: 0,
     snapshot: `${running[0] ?? next}:${next}:${running.join(",")}`,
+    inFlight: 0,
     isStandby,
     organization: "",
     tokens,
