@@ -157,7 +157,9 @@ const answers: Answers = (sql) => {
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
     return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
   }
-  if (/^\s*select organization_id as organization, least\(/.test(sql)) return [{ organization: owner, tasks: 1 }]
+  if (/^\s*select organization_id as organization, true/.test(sql)) {
+    return [{ organization: owner, isDue: true, isLast: false }]
+  }
   if (/^\s*select count\(\*\)::integer as tasks/.test(sql)) return [{ tasks: 0, bytes: 0, isKnown: true }]
   if (/^\s*select organization_id as organization from intake_secrets/.test(sql)) return [{ organization: owner }]
   if (/^\s*update intake_secrets/.test(sql)) return [{ "?column?": 1 }]
