@@ -119,45 +119,52 @@ const connectionOf = ({ hostname, port, protocol }: URL) => {
   return { host: hostname, port: Number(port || (plain ? 80 : 443)), protocol: plain ? "http" : "https" } as const
 }
 
-const queryOf = ({ createdGte, createdLte, limit, startingAfter }: Psp.PageRequest) =>
-  new URLSearchParams({
-    limit: String(limit),
-    ...(startingAfter !== undefined && { starting_after: startingAfter }),
-    ...(createdGte !== undefined && { "created[gte]": String(createdGte) }),
-    ...(createdLte !== undefined && { "created[lte]": String(createdLte) })
-  })
+const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: Psp.PageRequest) => ({
+  limit,
+  ...(startingAfter !== undefined && { starting_after: startingAfter }),
+  created: {
+    ...(createdGte !== undefined && { gte: createdGte }),
+    ...(createdLte !== undefined && { lte: createdLte })
+  }
+})
 
-/** The path of each kind of objects. */
-const paths: Readonly<Record<PspKind, string>> = {
-  payments: "/v1/payment_intents",
-  charges: "/v1/charges",
-  refunds: "/v1/refunds",
-  disputes: "/v1/disputes",
-  payouts: "/v1/payouts",
-  "balance-transactions": "/v1/balance_transactions"
-}
-
-/** What the client makes of a response. The list may be anything. */
-interface Answer {
-  readonly data?: unknown
-  readonly has_more?: unknown
-  readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
+/** A kind of objects in the client. The list may be anything. */
+interface Objects {
+  readonly list: (
+    parameters: ReturnType<typeof parametersOf>,
+    options: Stripe.RequestOptions
+  ) => Promise<{
+    readonly data?: unknown
+    readonly has_more?: unknown
+    readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
+  }>
 }
 
 export const make = ({ secretKey, apiUrl }: Options) =>
   Effect.sync(() => {
-    const calls = new AsyncLocalStorage<AbortSignal>()
+    const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
     const connection = Option.getOrUndefined(Option.map(apiUrl, connectionOf))
     const stripe = new Stripe(Redacted.value(secretKey), {
       ...connection,
       maxNetworkRetries: 0,
       telemetry: false,
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
-        const signals = [init?.signal, calls.getStore()].filter(Predicate.isNotNullish)
+        const call = calls.getStore()
+        const signals = [init?.signal, call?.signal].filter(Predicate.isNotNullish)
+        const headers = new Headers(init?.headers)
+        if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
         // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-        return fetch(url, { ...init, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
+        return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
       })
     })
+    const objects: Readonly<Record<PspKind, Objects>> = {
+      payments: stripe.paymentIntents,
+      charges: stripe.charges,
+      refunds: stripe.refunds,
+      disputes: stripe.disputes,
+      payouts: stripe.payouts,
+      "balance-transactions": stripe.balanceTransactions
+    }
     // The path says no more than the kind of objects, and headers and query more than a trace should.
     const { host, port } = connection ?? { host: "api.stripe.com", port: 443 }
     const attributes = { "http.request.method": "GET", "server.address": host, "server.port": port }
@@ -169,11 +176,12 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         page: Psp.PageRequest
       ) {
         if ((page.startingAfter ?? "").length > longestId) return yield* new Psp.CursorUnknown()
-        const traceparent = yield* Tracing.currentTraceParent
-        const options = { stripeAccount: account, ...(traceparent && { additionalHeaders: { traceparent } }) }
-        const path = `${paths[kind]}?${queryOf(page).toString()}`
+        const traceParent = yield* Tracing.currentTraceParent
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
-          try: (signal): Promise<Answer> => calls.run(signal, () => stripe.rawRequest("GET", path, undefined, options)),
+          try: (signal) =>
+            calls.run({ signal, traceParent }, () =>
+              objects[kind].list(parametersOf(page), { stripeAccount: account })
+            ),
           catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
         }).pipe(Effect.tapError(annotate), Effect.mapError(pspErrorOf))
         yield* annotate(lastResponse)
