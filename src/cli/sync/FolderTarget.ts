@@ -2,7 +2,7 @@
  * A copy in a folder of files, one for each resource. The copy itself is a SQLite file beside them, with the JSON of each
  * record. At the end of each round, the files of the resources that have changed follow it.
  */
-import { statSync, writeFileSync } from "node:fs"
+import { readdirSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Record } from "effect"
@@ -11,6 +11,7 @@ import { quoteName } from "./SqlCopy.ts"
 import * as Sqlite from "./SqliteTarget.ts"
 import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
+import { Refused } from "../Usage.ts"
 
 /** The table of the ids that have changed since the file of their resource was written. */
 export const changedTable = "_practice_data_sync_changed"
@@ -62,6 +63,13 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     yield* Files.takeFolder(name, folder, storeName)
+    const files = yield* attempt(() => readdirSync(folder))
+    const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
+    if (other !== undefined) {
+      return yield* new Refused({
+        message: `${folder} has a copy of another kind: ${other}. Choose another target.`
+      })
+    }
     const copy = yield* copyTarget.open({ ...opening, tables: opening.tables.map(storedTable) })
     const database = yield* Files.openSqlite(name, store)
     // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.

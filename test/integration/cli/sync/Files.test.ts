@@ -79,6 +79,16 @@ it.effect("a folder of an earlier version is refused with what to do, and stays 
   }).pipe(Effect.scoped)
 )
 
+it.effect("a folder keeps one kind of files: another kind would follow the changes of the first", () =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    yield* syncWith(yield* targetAt(`parquet:${folder}`), () => page(1, [charge("a", "1")]), charges)
+    const { message } = yield* Effect.flip(open(`ndjson:${folder}`))
+    assert.include(message, "charges.parquet")
+    yield* open(`parquet:${folder}`)
+  }).pipe(Effect.scoped)
+)
+
 const textsOf = (changes: ReadonlyArray<string>) => changes.map((line) => JSON.parse(line).record?.status ?? line)
 
 it.effect("a file of NDJSON gets a line for each change, and with --compact has one for each record", () =>
