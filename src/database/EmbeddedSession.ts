@@ -100,9 +100,13 @@ const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, g
   }
 })
 
-/** Serves guests, one at a time and among the requests of the owner, until the scope closes. */
+/**
+ * Serves guests, one at a time and among the requests of the owner, until the scope closes. Those who are connected then
+ * have the time of a turn to finish.
+ */
 export const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
-  const run = yield* FiberSet.makeRuntime()
+  const guests = yield* FiberSet.make()
+  const run = yield* FiberSet.runtime(guests)()
   yield* Effect.acquireRelease(
     Effect.callback<Net.Server, Cause.UnknownError>((resume) => {
       const server = Net.createServer((guest) => {
@@ -116,6 +120,10 @@ export const serve = Effect.fnUntraced(function* (session: Session, sql: Databas
       // It is bound by now, and other users may not come in.
       if (server.listening) chmodSync(path, 0o600)
     }),
-    (server) => Effect.sync(() => server.close())
+    (server) =>
+      Effect.sync(() => server.close()).pipe(
+        Effect.andThen(Effect.interruptible(FiberSet.awaitEmpty(guests))),
+        Effect.timeoutOption(longestTurn)
+      )
   )
 })

@@ -9,7 +9,7 @@ import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
 import { temporaryFolder } from "../../support/Process.ts"
@@ -30,6 +30,22 @@ test.live("The data folder is its owner's alone, and the cluster in it also wher
     yield* opened(folder)
     assert.strictEqual(modeOf(folder, "postgres"), 0o700)
   }).pipe(Effect.scoped)
+)
+
+test.live("A process that ends lets the guests finish that it has let in", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const [ownerScope, guestScope] = [yield* Scope.make(), yield* Scope.make()]
+    yield* Effect.flatMap(Embedded.connect(folder), ({ admitGuests }) => admitGuests).pipe(Scope.provide(ownerScope))
+    const { isGuest, sql } = yield* Scope.provide(Embedded.connect(folder, { asGuest: true }), guestScope)
+    assert.isTrue(isGuest)
+    const ending = yield* Effect.forkChild(Effect.timed(Scope.close(ownerScope, Exit.void)), { startImmediately: true })
+    yield* Effect.sleep("100 millis")
+    assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
+    yield* Scope.close(guestScope, Exit.void)
+    const [took] = yield* Fiber.join(ending)
+    assert.isBelow(Duration.toSeconds(took), 4)
+  }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]))
 )
 
 const make = Effect.gen(function* () {
