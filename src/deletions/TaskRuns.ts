@@ -1,5 +1,5 @@
 /** Logs, metrics and traces of the runs of tasks. */
-import { Clock, DateTime, Duration, Effect, Record, Struct } from "effect"
+import { Clock, DateTime, Duration, Effect, Metric, Record, Struct } from "effect"
 import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -14,8 +14,7 @@ const lines = {
   released: Effect.logInfo("A deletion task was released: its attempt does not count")
 } as const
 
-/** The metrics of attempts. They are there, at 0, from the first call on. */
-export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) => ({
+const metricsIn = ({ counter, histogram }: Series.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
   attempts: counter("practice_data_task_attempts_total"),
   takeovers: counter("practice_data_task_takeovers_total"),
@@ -27,7 +26,18 @@ export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) =>
     counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
   ),
   linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
-}))
+})
+
+// To make them for each task takes as much CPU time as all the rest of a task, measured.
+const made = new WeakMap<Metric.MetricRegistry, ReturnType<typeof metricsIn>>()
+
+/** The metrics of attempts. They are there, at 0, from the first call on. */
+export const runMetrics = Effect.gen(function* () {
+  const registry = yield* Metric.MetricRegistry
+  const found = made.get(registry) ?? metricsIn(yield* Series.current)
+  made.set(registry, found)
+  return found
+})
 
 /**
  * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
