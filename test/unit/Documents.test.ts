@@ -1,4 +1,4 @@
-/** The links of the documents. */
+/** The links of the documents, and the docstrings: these begin with a noun or a verb in the third person. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
@@ -31,4 +31,18 @@ it("each link of a document leads to a file, and to a heading in it", () => {
     )
   )
   assert.deepStrictEqual(broken, [])
+})
+
+it("no docstring begins with a relative clause", () => {
+  // Migrations are never edited.
+  const files = globSync("src/**/*.ts", { cwd: root, exclude: ["src/database/migrations/0*"] })
+  const found = files.flatMap((file) =>
+    [
+      ...readFileSync(join(root, file), "utf8").matchAll(
+        /\/\*\*[\s*]+((?:What|Who|Whoever|Whether|How|That of|Those of)\b.*)/g
+      )
+    ].map(([, text]) => `${file}: ${text}`)
+  )
+  assert.isAbove(files.length, 100)
+  assert.deepStrictEqual(found, [])
 })
