@@ -9,7 +9,7 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
-/** What the row of a task keeps of its delivery. */
+/** The part of a delivery that the row of its task keeps. */
 export const Receipt = Schema.Struct({
   received_at: Schema.DateTimeUtcFromDate,
   scheduled_for: Schema.DateTimeUtcFromDate,
