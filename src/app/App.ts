@@ -31,9 +31,7 @@ import { Repositories } from "../records/Repository.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
-import * as Memory from "../process/Memory.ts"
 import * as Processes from "../process/Processes.ts"
-import { Children } from "../process/Children.ts"
 import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
 import type { LogWriter } from "../observability/LogWriter.ts"
@@ -226,7 +224,7 @@ const single = (settings: Settings, references: Context.Context<never>) => {
 
 /** Several processes behind one port: this one starts them, and has the operators' listener. */
 const several = (settings: Settings) => {
-  const children = Children.layer(settings.processes)
+  const children = Processes.Children.layer(settings.processes)
   // The pages of operators take few connections. The children migrate.
   const database = Layer.provide(
     databasesOf({ ...settings, poolSize: 2, migrate: Option.some(false) }),
@@ -257,7 +255,7 @@ const served = Effect.fnUntraced(function* (
   if (processes === 1 || Processes.isChild) {
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
-  yield* Memory.assertFits(processes)
+  yield* Processes.assertFits(processes)
   if (Option.isSome(databaseUrl)) return several(settings)
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`

@@ -4,8 +4,8 @@ import type { Health } from "../api/IntakeApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
-import { answering, Children } from "../process/Children.ts"
 import { version } from "../process/Package.ts"
+import { answering, Children } from "../process/Processes.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
 /** The figures of a process. Plain JSON. */

@@ -1,15 +1,17 @@
 /**
  * Several processes behind one port, so that the cores of a machine share the work. The parent starts children, and
  * replaces each that ends. Every child listens on the port itself, and the kernel distributes the connections. The
- * connections of a child end with it, and it gets no new one.
+ * connections of a child end with it, and it gets no new one. The processes share the memory of the machine. The parent
+ * asks its children questions: whether they run, and for their figures.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { connect, createServer } from "node:net"
-import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
+import { totalmem } from "node:os"
+import { getHeapStatistics } from "node:v8"
+import { Context, Deferred, Duration, Effect, Exit, Layer, Option, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
-import { ask, Children, hangs, type Place, probe } from "./Children.ts"
-import { argumentsOfEach } from "./Memory.ts"
 import { moduleBeside } from "./Package.ts"
+import { wrong } from "./Variable.ts"
 
 const [, , role, sharedPort] = process.argv
 
@@ -38,17 +40,144 @@ export const announce = (address: string) =>
     Effect.logDebug(`A process listens on ${address}`)
   )
 
+const mebibyte = 1024 ** 2
+
+/** Bytes that a process needs under load, with its share of the parent. */
+const needed = 256 * mebibyte
+
+/** The part of the memory that `npm start` gives to the heap. */
+const heap = 0.4
+
+/** The bytes of the machine, or of the container (cgroup 1 or 2) where it has fewer. */
+const available = () => Math.min(process.constrainedMemory() || Infinity, totalmem())
+
+/** The reason why the processes do not fit into so many bytes; undefined if they do. */
+export const shortage = (processes: number, memory: number): string | undefined => {
+  if (processes * needed <= memory) return undefined
+  const [need, each, found] = [processes * needed, needed, memory].map((bytes) => Math.floor(bytes / mebibyte))
+  return `${processes} processes need ${need} MiB, ${each} MiB each, and this machine or container has ${found} MiB. Set PROCESSES=${Math.max(1, Math.floor(memory / needed))}, or give it more memory`
+}
+
+export const assertFits = Effect.fnUntraced(function* (processes: number) {
+  const reason = shortage(processes, available())
+  if (reason !== undefined) return yield* Effect.fail(wrong("PROCESSES", reason))
+})
+
+/** The bytes of heap of each process: together they have the limit of one, or the usual part of the memory if larger. */
+export const heapOfEach = (processes: number, one: number, memory: number): number =>
+  Math.min(one, Math.max(one, heap * memory) / processes)
+
+const percentage = "--max-old-space-size-percentage"
+
+/** The arguments of Node for each process. The last one of a name counts. */
+export const argumentsOfEach = (processes: number): Array<string> => {
+  const memory = available()
+  const bytes = heapOfEach(processes, getHeapStatistics().heap_size_limit, memory)
+  // It wins over a limit in MiB. Node 22 lacks it.
+  const limit = process.allowedNodeEnvironmentFlags.has(percentage)
+    ? `${percentage}=${((100 * bytes) / memory).toFixed(3)}`
+    : `--max-old-space-size=${Math.floor(bytes / mebibyte)}`
+  return [...process.execArgv, limit]
+}
+
+const isQuestion = Schema.is(Schema.Struct({ question: Schema.String }))
+const isAnswer = Schema.is(Schema.Struct({ question: Schema.String, answer: Schema.Unknown }))
+
+/** The question that a child answers as long as its event loop turns, also while it drains. */
+const probe = "alive"
+
+/** Answers the questions of the parent with plain JSON, in a child, until the scope closes. */
+export const answering = Effect.fnUntraced(function* (others: Readonly<Record<string, Effect.Effect<unknown>>>) {
+  const answers: typeof others = { ...others, [probe]: Effect.succeed(true) }
+  const run = Effect.runForkWith(yield* Effect.context())
+  const onMessage = (message: unknown) => {
+    if (!isQuestion(message)) return
+    const { question } = message
+    const answer = answers[question]
+    // The parent may be gone by then.
+    if (answer !== undefined) run(Effect.map(answer, (value) => process.send?.({ question, answer: value }, () => {})))
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("message", onMessage)),
+    () => Effect.sync(() => process.off("message", onMessage))
+  )
+})
+
+/** The place of a child, and of each that replaces it. */
+interface Place {
+  child: ChildProcess | undefined
+  /** The number of children that were replaced. */
+  restarts: number
+}
+
+/** The next answer of the child, also to the same question of others; undefined where none runs. */
+const ask = (child: ChildProcess | undefined, question: string) =>
+  Effect.callback<unknown>((resume) => {
+    if (child?.connected !== true) return resume(Effect.undefined)
+    const forget = () => void child.off("message", onMessage).off("exit", onExit)
+    const settle = (answer?: unknown) => {
+      forget()
+      resume(Effect.succeed(answer))
+    }
+    const onMessage = (message: unknown) => {
+      if (isAnswer(message) && message.question === question) settle(message.answer)
+    }
+    const onExit = () => settle()
+    child.on("message", onMessage).once("exit", onExit)
+    child.send({ question }, (error) => {
+      if (error !== null) settle()
+    })
+    return Effect.sync(forget)
+  })
+
+const answerTimeout = Duration.seconds(1)
+
+/** A child is probed this often, and hangs after so many failures: 3 seconds. */
+const heartbeat = Duration.millis(250)
+const maximumMissed = 12
+
+/**
+ * Returns once probes of a child have failed for 3 seconds. Only a probe whose timer ran on time counts: while this
+ * process or the machine was stalled itself, it could not hear a healthy child.
+ */
+export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>) {
+  let missed = 0
+  while (missed < maximumMissed) {
+    const [took, answered] = yield* Effect.timed(Effect.timeoutOption(answer, heartbeat))
+    if (Option.isSome(answered)) {
+      missed = 0
+      yield* Effect.sleep(heartbeat)
+    } else if (Duration.isLessThan(took, Duration.times(heartbeat, 2))) missed += 1
+  }
+})
+
+const make = (count: number) => {
+  const places = Array.from({ length: count }, (): Place => ({ child: undefined, restarts: 0 }))
+  return {
+    places,
+    /** Asks all of them at once, for a second at most. No answer is undefined, and so is the `pid` of an empty place. */
+    ask: (question: string) =>
+      Effect.forEach(
+        places,
+        (place, index) =>
+          Effect.map(Effect.timeoutOption(ask(place.child, question), answerTimeout), (answer) => ({
+            process: index + 1,
+            pid: place.child?.pid,
+            answer: Option.getOrUndefined(answer)
+          })),
+        { concurrency: "unbounded" }
+      )
+  }
+}
+
+export class Children extends Context.Service<Children, ReturnType<typeof make>>()(
+  "practice-data/process/Processes/Children"
+) {
+  static readonly layer = (count: number) => Layer.sync(Children, () => make(count))
+}
+
 // A child needs a while more to end, for its last exports among other things.
 const slack = Duration.seconds(4)
-
-const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, timeout: Duration.Duration) =>
-  Effect.sync(() => child.kill("SIGTERM")).pipe(
-    Effect.andThen(ended),
-    Effect.timeoutOrElse({
-      duration: Duration.sum(timeout, slack),
-      orElse: () => Effect.sync(() => child.kill("SIGKILL"))
-    })
-  )
 
 /** Starts a child and waits until it listens. `ended` returns why it ended; a child that hangs is killed. */
 const start = Effect.fnUntraced(function* (place: Place, port: number, count: number, stopTimeout: Duration.Duration) {
@@ -70,11 +199,18 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
       })
       return started
     }),
-    (started) => stop(started, Deferred.await(ended), stopTimeout)
+    (started) =>
+      Effect.sync(() => started.kill("SIGTERM")).pipe(
+        Effect.andThen(Deferred.await(ended)),
+        Effect.timeoutOrElse({
+          duration: Duration.sum(stopTimeout, slack),
+          orElse: () => Effect.sync(() => started.kill("SIGKILL"))
+        })
+      )
   )
   const address = yield* Deferred.await(listening)
   const killed = Effect.gen(function* () {
-    yield* hangs(ask(place, probe))
+    yield* hangs(ask(child, probe))
     yield* Effect.logWarning(`Process ${child.pid} did not answer for 3 seconds, and is killed`)
     child.kill("SIGKILL")
     return yield* Deferred.await(ended)
@@ -96,10 +232,7 @@ export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) 
     ? shortestPause
     : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
 
-interface Address {
-  readonly host: string
-  readonly port: number
-}
+type Address = Readonly<{ host: string; port: number }>
 
 const isRefused = (address: Address) =>
   Effect.callback<boolean>((resume) => {

@@ -2,9 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Array, Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { hangs } from "../../../src/process/Children.ts"
-import * as Memory from "../../../src/process/Memory.ts"
-import { pauseAfter } from "../../../src/process/Processes.ts"
+import { hangs, heapOfEach, pauseAfter, shortage } from "../../../src/process/Processes.ts"
 
 const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
   Effect.gen(function* () {
@@ -61,17 +59,17 @@ const mebibyte = 1024 ** 2
 
 it("Processes that do not fit are refused with what is there, what one needs and what to set", () => {
   assert.strictEqual(
-    Memory.shortage(2, 256 * mebibyte),
+    shortage(2, 256 * mebibyte),
     "2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
   )
-  assert.include(Memory.shortage(8, 1024 * mebibyte), "Set PROCESSES=4")
-  assert.isUndefined(Memory.shortage(2, 512 * mebibyte))
+  assert.include(shortage(8, 1024 * mebibyte), "Set PROCESSES=4")
+  assert.isUndefined(shortage(2, 512 * mebibyte))
 })
 
 it("Processes together have the heap of one, and each of them as much as one at most", () => {
   // As `npm start` sets it.
-  assert.strictEqual(Memory.heapOfEach(2, 400, 1000), 200)
+  assert.strictEqual(heapOfEach(2, 400, 1000), 200)
   // As Node sets it on a large machine: it divides what one would not take.
-  assert.strictEqual(Memory.heapOfEach(2, 100, 1000), 100)
-  assert.strictEqual(Memory.heapOfEach(8, 100, 1000), 50)
+  assert.strictEqual(heapOfEach(2, 100, 1000), 100)
+  assert.strictEqual(heapOfEach(8, 100, 1000), 50)
 })
