@@ -10,8 +10,7 @@ import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
-import * as FileLock from "../process/FileLock.ts"
-import * as Folder from "../process/Folder.ts"
+import { makeFolder, takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
@@ -175,7 +174,7 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
   const path = yield* Path.Path
   const socket = path.join(folder, "lock.sock")
   const isShared = Buffer.byteLength(socket) <= longestPath
-  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
+  if ((yield* takeLock(path.join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
     yield* fs.remove(socket, { force: true })
     return yield* host(yield* openCluster(folder), isShared ? socket : undefined)
   }
@@ -201,7 +200,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
   const folder = (yield* Path.Path).resolve(dataDir)
   const unusableFolder = (cause: unknown) =>
     failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause)
-  yield* Effect.try({ try: () => Folder.make(folder), catch: unusableFolder })
+  yield* Effect.try({ try: () => makeFolder(folder), catch: unusableFolder })
   // Each attempt that fails closes what it opened.
   const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
     openFolder(folder, asGuest).pipe(

@@ -1,15 +1,69 @@
-/** One server of a URL and the way to it, found by trying as libpq does. */
+/** One server of a URL and the way to it, found by trying as libpq does; encryption, by `sslmode` and its files. */
 import { Buffer } from "node:buffer"
-import { readFileSync, statSync } from "node:fs"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { connect as connectSocket, isIP, type Socket } from "node:net"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
+import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Duration, Effect, Record, Redacted, Result, Schema } from "effect"
+import { Config, Duration, Effect, Predicate, Record, Redacted, Result, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
-import type { ServerTls } from "./ServerTls.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
+
+/** The text of a file. Without a name it is the one of libpq, which may be missing. */
+const textOf = (given: string | undefined, otherwise: string) => {
+  const file = given ?? join(homedir(), ".postgresql", otherwise)
+  return given === undefined && !existsSync(file) ? undefined : readFileSync(file, "utf8")
+}
+
+/**
+ * The verified part of a certificate: none, its authority, or its host as well.
+ *
+ * As for libpq, a file of authorities is used in every mode, and `require` with one is `verify-ca`. Without one, the
+ * modes that verify trust the authorities of Node and of NODE_EXTRA_CA_CERTS. Anyone can get a certificate from these, so
+ * `verify-ca` then verifies the host as well.
+ */
+const verificationOf = (
+  { sslMode }: ConnectionUrl.ConnectionUrl,
+  hasAuthorities: boolean
+): "none" | "authority" | "host" => {
+  if (sslMode === "verify-full") return "host"
+  if (hasAuthorities) return "authority"
+  return sslMode === "verify-ca" ? "host" : "none"
+}
+
+const readTls = (url: ConnectionUrl.ConnectionUrl) => {
+  const { sslCert, sslKey, sslPassword, sslRootCert } = url
+  const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
+  const cert = textOf(sslCert, "postgresql.crt")
+  const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
+  if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
+  const verification = verificationOf(url, ca !== undefined)
+  const options: ConnectionOptions = {
+    // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
+    secureContext: createSecureContext({
+      ...(cert !== undefined && key !== undefined && { cert, key }),
+      ...(sslPassword !== undefined && { passphrase: Redacted.value(sslPassword) }),
+      ...(verification === "host" && ca === undefined ? {} : { ca: ca ?? [] })
+    }),
+    rejectUnauthorized: verification !== "none",
+    ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
+  }
+  return { verification, options }
+}
+
+/** Reads the certificates of a URL. */
+export const tlsOf = (url: ConnectionUrl.ConnectionUrl) =>
+  Effect.try({
+    try: () => readTls(url),
+    catch: (cause) =>
+      connectFailure(
+        `The certificates of the URL cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
+      )
+  })
+
+type ServerTls = Effect.Success<ReturnType<typeof tlsOf>>
 
 export interface Endpoint extends ConnectionUrl.Host {
   /** Undefined: the connection is not encrypted. */

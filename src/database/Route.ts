@@ -9,7 +9,6 @@ import { Deferred, Duration, Effect, Fiber, type Redacted, Schedule } from "effe
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
-import * as ServerTls from "./ServerTls.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** The settings of a pool that its route sets. */
@@ -78,7 +77,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   }
 
   const readTls =
-    url.sslMode === "disable" || hosts.every(ConnectionUrl.isSocket) ? Effect.undefined : ServerTls.make(url)
+    url.sslMode === "disable" || hosts.every(ConnectionUrl.isSocket) ? Effect.undefined : Endpoint.tlsOf(url)
 
   /** Reaches for each server. An unreachable one delays none of the others. */
   const reachAll = Effect.flatMap(readTls, (tls) => {

@@ -4,8 +4,8 @@
  */
 import { Cause, Clock, Context, Data, Duration, Effect, type Fiber } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { type Meter, type Outcome, make as measured } from "../observability/PoolMetrics.ts"
-import type { Pool } from "../observability/Metrics.ts"
+import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
+import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -91,6 +91,37 @@ const failureOf = (error: SqlError): Failure => {
 
 const isOwn = <E>(error: E): error is Own<E> => !isSqlError(error)
 
+type Outcome = (typeof statementOutcomes)[number]
+
+/** Measures a pool, its database and its statements until the scope closes. */
+const metered = Effect.fnUntraced(function* (
+  pool: Pool,
+  gauges: Readonly<Record<"connections" | "busy" | "waiting" | "up", () => number>>
+) {
+  const series = yield* Series.current
+  yield* series.read("practice_data_pool_connections", gauges.connections, { pool })
+  yield* series.read("practice_data_pool_connections_busy", gauges.busy, { pool })
+  yield* series.read("practice_data_pool_waiting", gauges.waiting, { pool })
+  yield* series.read("practice_data_dependency_up", gauges.up, { dependency: pool })
+  const outages = series.counter("practice_data_dependency_outages_total", { dependency: pool })
+  const waits = series.histogram("practice_data_pool_wait_seconds", { pool })
+  const durations = series.histogram("practice_data_statement_duration_seconds", { pool })
+  const counters = new Map(
+    statementOutcomes.map((outcome) => [outcome, series.counter("practice_data_statements_total", { pool, outcome })])
+  )
+  return {
+    /** Times are in milliseconds; `took` is undefined if a statement never had a connection. */
+    ended: (outcome: Outcome, waited: number, took: number | undefined) => {
+      counters.get(outcome)?.add()
+      waits.observe(waited / 1000)
+      if (took !== undefined) durations.observe(took / 1000)
+    },
+    outageBegan: () => outages.add()
+  }
+})
+
+type Meter = Effect.Success<ReturnType<typeof metered>>
+
 const outcomeOf = (cause: Cause.Cause<unknown>): Outcome => {
   if (Cause.hasInterruptsOnly(cause)) return "interrupted"
   const error = Cause.squash(cause)
@@ -130,7 +161,7 @@ export const make = Effect.fnUntraced(function* ({
   const meter: Meter =
     pool === undefined
       ? { ended: () => {}, outageBegan: () => {} }
-      : yield* measured(pool, {
+      : yield* metered(pool, {
           connections: () => connections + pipeline.size,
           busy: () => connections - admission.stats().free + pipeline.busy(),
           waiting: () => admission.stats().waiting,

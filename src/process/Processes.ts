@@ -70,7 +70,7 @@ export const heapOfEach = (processes: number, one: number, memory: number): numb
 const percentage = "--max-old-space-size-percentage"
 
 /** The arguments of Node for each process. The last one of a name counts. */
-export const argumentsOfEach = (processes: number): Array<string> => {
+const argumentsOfEach = (processes: number): Array<string> => {
   const memory = available()
   const bytes = heapOfEach(processes, getHeapStatistics().heap_size_limit, memory)
   // It wins over a limit in MiB. Node 22 lacks it.

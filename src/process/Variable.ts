@@ -107,10 +107,6 @@ const isSlip = (one: string, other: string): boolean => {
   return left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1) || swapped === right
 }
 
-/** The known word that a word is a slip of. */
-export const nearest = (word: string, known: ReadonlyArray<string>): string | undefined =>
-  known.find((each) => isSlip(word, each))
-
 /** Shorter names may be slips of anything. */
 const shortest = 6
 
@@ -141,10 +137,8 @@ export const namesOf = Effect.fnUntraced(function* (config: Config.Config<unknow
 })
 
 /** The known name that a name nothing reads is a slip of. */
-export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined => {
-  const long = known.filter(({ length }) => length >= shortest)
-  return known.includes(name) ? undefined : nearest(name, long)
-}
+export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined =>
+  known.includes(name) ? undefined : known.find((each) => each.length >= shortest && isSlip(name, each))
 
 /** Fails if a variable is set whose name is a slip of one that a configuration reads. */
 export const refuseSlips = Effect.fnUntraced(function* (config: Config.Config<unknown>) {

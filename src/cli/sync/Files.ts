@@ -3,8 +3,7 @@ import * as fs from "node:fs"
 import { dirname } from "node:path"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
-import * as FileLock from "../../process/FileLock.ts"
-import * as Folder from "../../process/Folder.ts"
+import { isLocked, makeFolder, sqlite, takeLock } from "../../process/Files.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
@@ -18,7 +17,7 @@ const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "E
 const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
 
 export const failureOf = (target: string, cause: unknown): Failed => {
-  if (FileLock.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
+  if (isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
   // The last byte of an extended result code.
   const found = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
   const reason = found === undefined ? cause : { code: found }
@@ -44,7 +43,7 @@ const refuseDangling = (path: string) =>
 
 /** Opens a SQLite file until the scope closes. */
 export const openSqlite = Effect.fnUntraced(function* (target: string, file: string) {
-  const { DatabaseSync } = yield* FileLock.sqlite
+  const { DatabaseSync } = yield* sqlite
   yield* refuseDangling(file)
   return yield* Effect.acquireRelease(
     attempt(target, () => new DatabaseSync(file, { timeout: 10_000 })),
@@ -55,7 +54,7 @@ export const openSqlite = Effect.fnUntraced(function* (target: string, file: str
 /** Takes a place for this process alone until the scope closes. */
 export const lock = Effect.fnUntraced(function* (name: string, file: string) {
   yield* refuseDangling(file)
-  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(name, cause))
+  const isTaken = yield* Effect.mapError(takeLock(file), ({ cause }) => failureOf(name, cause))
   if (!isTaken) return yield* Target.inUse(name)
 })
 
@@ -63,7 +62,7 @@ export const lock = Effect.fnUntraced(function* (name: string, file: string) {
 export const takeFolder = Effect.fnUntraced(function* (name: string, folder: string, own: string) {
   yield* refuseDangling(folder)
   const found = yield* attempt(name, () => {
-    Folder.make(folder)
+    makeFolder(folder)
     return fs.readdirSync(folder)
   })
   const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))

@@ -5,7 +5,6 @@ import { rowsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
 import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import * as SessionSettings from "../../database/SessionSettings.ts"
 import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
@@ -63,8 +62,32 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
   )
 })
 
+/**
+ * Settings that fit a login for any pool of the service; times in milliseconds. `lock_timeout` is not among them: reads
+ * want a short one, and deliveries none.
+ */
+const ofLogins: Readonly<Record<string, string>> = {
+  TimeZone: "UTC",
+  client_connection_check_interval: "500",
+  enable_bitmapscan: "off",
+  enable_seqscan: "off",
+  jit: "off",
+  statement_timeout: "60000"
+}
+
+const Setting = Schema.Struct({ name: Schema.String, found: Schema.String, login: Schema.String })
+
+/** The requested settings that a connection pooler drops. Those of the login are good enough. */
 export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: Session) {
-  const lost = yield* SessionSettings.lost(sql, sessionSettings(pool))
+  const asked = sessionSettings(pool)
+  const settings = yield* rowsOf(Setting)(sql`
+    select name, setting as found, format('alter role %I in database %I', current_user, current_database()) as login
+    from pg_settings where ${sql.in("name", Object.keys(asked))}`)
+  const lost = settings.flatMap(({ found, login, name }) => {
+    const [wanted, given] = [asked[name], ofLogins[name]]
+    if (given === undefined || found === wanted || found === given) return []
+    return [{ text: `${name} is ${found} instead of ${wanted}`, statement: `${login} set ${name} = '${given}'` }]
+  })
   const sessions = `The sessions of the ${pool.name ?? "database"}`
   if (lost.length === 0) return [ok(`${sessions} have the settings that they ask for.`)]
   const [texts, statements] = [lost.map(({ text }) => text), lost.map(({ statement }) => statement)]

@@ -5,9 +5,8 @@ import { Array, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
-import * as SessionSettings from "../../../src/database/SessionSettings.ts"
 import { eventually } from "../../support/eventually.ts"
-import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
 
 const open = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3, sharedConnections: 1 }))
@@ -151,8 +150,6 @@ const pooled = (url: URL) => {
   return Effect.map(Listening.on(server), ({ port }) => Object.assign(new URL(url), { port: String(port) }).href)
 }
 
-const asked = { TimeZone: "UTC", statement_timeout: "5000", enable_seqscan: "off", lock_timeout: "800" }
-
 layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that refuses settings", (it) => {
   it.effect("statements work, without any that is prepared by name", () =>
     Effect.gen(function* () {
@@ -163,27 +160,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
       assert.deepInclude(yield* sql`show timezone`, { TimeZone: "UTC" })
       for (const n of [1, 2]) assert.deepStrictEqual(yield* sql`select ${n}::int as n`, [{ n }])
       assert.deepStrictEqual(yield* sql`select name from pg_prepared_statements`, [])
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("settings that a session lacks are named, each with the statement that gives it to the login", () =>
-    Effect.gen(function* () {
-      const { name, url } = yield* newLogin("api")
-      // As a pooler has it: nothing is asked for.
-      const lost = Effect.gen(function* () {
-        const session = yield* clientOf(url)
-        yield* session`reset statement_timeout`
-        yield* session`set session timezone to default`
-        return yield* SessionSettings.lost(session, asked)
-      }).pipe(Effect.scoped)
-      const found = yield* lost
-      const seqscan = found.find(({ text }) => text === "enable_seqscan is on instead of off")
-      assert.match(seqscan?.statement ?? "", /^alter role \w+ in database \w+ set enable_seqscan = 'off'$/)
-      assert.include(seqscan?.statement, name)
-      // A login may set its own.
-      const session = yield* clientOf(url)
-      for (const { statement } of found) yield* session.unsafe(statement)
-      assert.deepStrictEqual(yield* lost, [])
     }).pipe(Effect.scoped)
   )
 })

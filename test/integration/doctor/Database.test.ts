@@ -6,6 +6,7 @@
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
@@ -169,13 +170,27 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
   it.effect("reports the settings that a pooler keeps from sessions, and the statements that set them", () =>
     Effect.gen(function* () {
       const { name, url } = yield* newLogin("api")
+      const asked = { applicationName: "doctor", maxConnections: 1, statementTimeout: "5 seconds" } as const
+      const pool = { ...asked, url: Redacted.make(url), settings: { ...inOrder, ...lockTimeout } }
+      // As a pooler has it: nothing is asked for.
+      const check = Effect.gen(function* () {
+        const sql = yield* clientOf(url)
+        yield* sql`reset statement_timeout`
+        yield* sql`set session timezone to default`
+        return yield* sessionSettingsLost({ variable: "DATABASE_URL", pool, sql })
+      }).pipe(Effect.scoped)
+      const [lost] = yield* check
+      assert.match(lost?.message ?? "", /enable_seqscan is on instead of off.*\. A connection pooler swallows them\.$/)
+      const statements = lost?.advice?.replace("Run: ", "").split("; ") ?? []
+      const seqscan = statements.find((statement) => statement.includes("enable_seqscan")) ?? ""
+      assert.match(seqscan, new RegExp(`^alter role ${name} in database \\w+ set enable_seqscan = 'off'$`))
+      // A login may set its own.
       const sql = yield* clientOf(url)
-      yield* sql`set statement_timeout = 0`
-      const asked = { applicationName: "doctor", maxConnections: 1, statementTimeout: "1 minute" } as const
-      const pool = { ...asked, url: Redacted.make(url) }
-      const [lost] = yield* sessionSettingsLost({ variable: "DATABASE_URL", pool, sql })
-      assert.include(lost?.message, "statement_timeout is 0 instead of 60000. A connection pooler swallows them.")
-      assert.include(lost?.advice, `alter role ${name} in database`)
+      for (const statement of statements) yield* sql.unsafe(statement)
+      assert.deepStrictEqual(
+        (yield* check).map(({ status }) => status),
+        ["ok"]
+      )
     })
   )
 })

@@ -1,5 +1,19 @@
-/** A lock on a file, which the system frees however the process ends: that of an empty SQLite database. */
+/** Private folders, and locks on files. */
+import { existsSync, mkdirSync } from "node:fs"
+import { dirname } from "node:path"
 import { Effect, Predicate } from "effect"
+
+/** Makes a private folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
+export const makeFolder = (folder: string): void => {
+  if (existsSync(folder)) return
+  if (dirname(folder) !== folder) makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it.
+    if (!existsSync(folder)) throw error
+  }
+}
 
 /** SQLite of Node. Node 22 warns that it is experimental, which no user of a command can act on. */
 export const sqlite = Effect.sync(() => {
@@ -14,8 +28,11 @@ export const sqlite = Effect.sync(() => {
 export const isLocked = (cause: unknown) =>
   Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) && [5, 6].includes(cause.errcode & 0xff)
 
-/** Locks a file until the scope closes. False if another process has the lock. */
-export const take = Effect.fnUntraced(function* (file: string) {
+/**
+ * Locks a file until the scope closes. False if another process has the lock: that of an empty SQLite database, which the
+ * system frees however the process ends.
+ */
+export const takeLock = Effect.fnUntraced(function* (file: string) {
   const { DatabaseSync } = yield* sqlite
   const database = yield* Effect.acquireRelease(
     Effect.try(() => new DatabaseSync(file, { timeout: 0 })),
