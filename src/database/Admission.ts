@@ -35,7 +35,6 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Limits
   // In the order in which the keys have their turns.
   const waiting = new Map<string, Set<Waiter>>()
   let isServing = false
-  let isServedAgain = false
 
   const mayTake = ({ key, share }: Waiter) => free > 0 && (held.get(key) ?? 0) < share(free, permits)
 
@@ -52,27 +51,27 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Limits
     if (queue.size === 0) waiting.delete(waiter.key)
   }
 
-  const serveEachInTurn = () => {
+  /** Takes the next waiter that may have a connection out of its queue. */
+  const next = () => {
+    if (free === 0) return undefined
     for (const [key, queue] of waiting) {
-      if (free === 0) return
       const [first] = queue
       if (first === undefined || !mayTake(first)) continue
       withdraw(first)
-      // The others of this key come after all other keys, which this loop gets to as well.
+      // The others of this key come after all other keys.
       if (waiting.delete(key)) waiting.set(key, queue)
-      take(key)
-      first.start()
+      return first
     }
+    return undefined
   }
 
   const serve = () => {
-    isServedAgain = true
     // A waiter that gets a connection may give it back at once.
     if (isServing) return
     isServing = true
-    while (isServedAgain) {
-      isServedAgain = false
-      serveEachInTurn()
+    for (let waiter = next(); waiter !== undefined; waiter = next()) {
+      take(waiter.key)
+      waiter.start()
     }
     isServing = false
   }

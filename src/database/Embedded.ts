@@ -1,22 +1,23 @@
 /**
  * The embedded database: Postgres (PGlite), in a thread since it blocks its thread for seconds at a start, under a data
  * folder or in memory. The same client reaches it by messages. It is a single session, so its client has exactly one
- * connection. One process has it open, and shares it with operators' commands.
+ * connection. One process has it open, and shares it with guests: other processes, such as an operator's command. They have
+ * the session in turn, each for a statement or a transaction. Meanwhile the only connection of the owner is held back.
  */
+import { chmodSync } from "node:fs"
 import { statfs } from "node:fs/promises"
-import { connect as connectSocket } from "node:net"
-import { type Duplex, PassThrough } from "node:stream"
+import * as Net from "node:net"
+import { Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FiberSet, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import { makeFolder, takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
-import { EmbeddedDatabaseError, guarded } from "./Database.ts"
+import { type Database, EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
-import * as EmbeddedSession from "./EmbeddedSession.ts"
 
 const failed = (message: string, cause?: unknown) => new EmbeddedDatabaseError({ message, cause })
 
@@ -29,9 +30,134 @@ const longestPath = 100
 /** MiB that a new cluster takes with its first records and their log. */
 const needed = 128
 
+type OnAnswer = (parts: ReadonlyArray<Uint8Array>) => void
+
+/** The only session of a cluster. It takes messages of the wire protocol, all of them whole, and answers them in turn. */
+type Session = (messages: Uint8Array, onAnswer: OnAnswer) => void
+
+const resetting = Buffer.from("S\0\0\0\x04Q\0\0\0\x0drollback\0Q\0\0\0\x10discard all\0")
+
+/** Ends a sequence of messages that a user left open, its transaction, and its settings. */
+const reset = (session: Session) => session(resetting, () => {})
+
+const connectionTo = (session: Session) =>
+  new Duplex({
+    read() {},
+    write(messages: Buffer, _encoding, done) {
+      session(messages, (parts) => {
+        if (!this.destroyed) for (const part of parts) this.push(part)
+        done()
+      })
+    },
+    final(done) {
+      this.destroy()
+      done()
+    },
+    destroy(error, done) {
+      reset(session)
+      done(error)
+    }
+  })
+
+/** The longest turn. A transaction that is open by then is rolled back. */
+const longestTurn = Duration.seconds(5)
+
+/** The time that a guest waits for its turn before it is disconnected. */
+const longestWait = Duration.seconds(30)
+
+/** The bytes of the longest message of a guest. */
+const longestMessage = 16 * 1024 * 1024
+
+/** Fails if the guest leaves before it has sent so many bytes. */
+const read = (guest: Net.Socket, size: number) =>
+  Effect.callback<Buffer, Cause.Done>((resume) => {
+    const receive = () => {
+      const bytes: Buffer | null = size === 0 ? Buffer.alloc(0) : guest.read(size)
+      if (bytes?.length === size) resume(Effect.andThen(stop, Effect.succeed(bytes)))
+      else if (bytes !== null || guest.destroyed) resume(Effect.andThen(stop, Cause.done()))
+    }
+    const stop = Effect.sync(() => guest.off("readable", receive).off("close", receive))
+    guest.on("readable", receive).on("close", receive)
+    receive()
+    return stop
+  })
+
+/** Reads a message of a guest: a head that ends with the length, which counts itself, and a body. */
+const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: number) {
+  const head = yield* read(guest, headSize)
+  const length = head.readInt32BE(headSize - 4)
+  if (length < 4 || length > longestMessage) return yield* Cause.done()
+  return Buffer.concat([head, yield* read(guest, length - 4)])
+})
+
+/** The end of an answer: ReadyForQuery, outside of a transaction. */
+const ready = Buffer.from("Z\0\0\0\x05I")
+
+/** Gives the database to a guest until its statement or transaction is over. */
+const turn = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket, first: Buffer) {
+  yield* Effect.timeout(sql.reserve, longestWait)
+  yield* Effect.addFinalizer(() => Effect.sync(() => reset(session)))
+  const send = (message: Buffer) =>
+    Effect.callback<Buffer>((resume) => session(message, (parts) => resume(Effect.succeed(Buffer.concat(parts)))))
+  const speak = Effect.gen(function* () {
+    let answer = yield* send(first)
+    guest.write(answer)
+    while (!answer.subarray(-ready.length).equals(ready)) {
+      answer = yield* send(yield* readMessage(guest, 5))
+      guest.write(answer)
+    }
+  })
+  yield* Effect.timeout(speak, longestTurn)
+}, Effect.scoped)
+
+const protocol = 196_608
+
+const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
+  let message = yield* readMessage(guest, 4)
+  if (message.length < 8 || message.readInt32BE(4) !== protocol) return
+  while (true) {
+    yield* turn(session, sql, guest, message)
+    message = yield* readMessage(guest, 5)
+  }
+})
+
+/**
+ * Serves guests, one at a time and among the requests of the owner, until the scope closes. Those who are connected then
+ * have the time of a turn to finish.
+ */
+const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
+  const guests = yield* FiberSet.make()
+  const run = yield* FiberSet.runtime(guests)()
+  yield* Effect.acquireRelease(
+    Effect.callback<Net.Server, EmbeddedDatabaseError>((resume) => {
+      const server = Net.createServer((guest) => {
+        guest.on("error", () => guest.destroy())
+        run(
+          Effect.ignore(
+            Effect.ensuring(
+              serveOne(session, sql, guest),
+              Effect.sync(() => guest.destroy())
+            )
+          )
+        )
+      })
+      server.maxConnections = 128
+      server.once("error", (cause) => resume(failed("The embedded database cannot listen.", cause)))
+      server.listen(path, () => resume(Effect.succeed(server)))
+      // It is bound by now, and other users may not come in.
+      if (server.listening) chmodSync(path, 0o600)
+    }),
+    (server) =>
+      Effect.sync(() => server.close()).pipe(
+        Effect.andThen(Effect.interruptible(FiberSet.awaitEmpty(guests))),
+        Effect.timeoutOption(longestTurn)
+      )
+  )
+})
+
 /** Opens a cluster, or one in memory, until the scope closes. Without the files of a cluster, PGlite makes one. */
 const openPglite = Effect.fnUntraced(function* (dataDir: string) {
-  const waiting: Array<EmbeddedSession.OnAnswer> = []
+  const waiting: Array<OnAnswer> = []
   const module = moduleBeside(import.meta.url, "EmbeddedThread")
   const thread = yield* Effect.acquireRelease(
     Effect.sync(() => new Worker(module, { workerData: dataDir, execArgv: [] })),
@@ -51,7 +177,7 @@ const openPglite = Effect.fnUntraced(function* (dataDir: string) {
   })
   // The log of a cluster that cannot close in time is replayed at the next start, as after a kill.
   yield* Effect.addFinalizer(() => Effect.timeoutOption(closed, "500 millis"))
-  const session: EmbeddedSession.Session = (messages, onAnswer) => {
+  const session: Session = (messages, onAnswer) => {
     // They may be a part of a larger buffer.
     const copy = new Uint8Array(messages)
     waiting.push(onAnswer)
@@ -107,21 +233,12 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
 /** The folder is another process's, which may be about to end. */
 class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
 
-/**
- * Connects to the session. It knows no request to cancel a statement, which comes on a connection beside that of the
- * statement. That one is closed, so that a stop waits for the statement alone.
- */
-const streamOf = (connect: () => Duplex) => {
-  let connection: Duplex | undefined
-  return () => {
-    if (connection?.destroyed === false) return new PassThrough().destroy()
-    return (connection = connect())
-  }
-}
-
 const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout?: Duration.Input) {
+  let connection: Duplex | undefined
   const client = yield* PgClient.make({
-    stream: streamOf(open),
+    // The session knows no request to cancel a statement, which comes on a connection beside that of the statement. That one
+    // is closed, so that a stop waits for the statement alone.
+    stream: () => (connection?.destroyed === false ? new PassThrough().destroy() : (connection = open())),
     username: "postgres",
     database: "postgres",
     maxConnections: 1,
@@ -135,7 +252,7 @@ const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout
     name: "embedded database",
     pool: "embedded",
     connections: 1,
-    // It knows no cancel: a cancelled statement would keep all others waiting for seconds.
+    // A cancelled statement would keep all others waiting for seconds.
     isCancellable: false,
     // It is up as long as the process is.
     probe: Effect.void
@@ -143,21 +260,20 @@ const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout
   return yield* guarded(client, store, Distribution.single)
 })
 
-const host = Effect.fnUntraced(function* (session: EmbeddedSession.Session, guestSocket?: string) {
-  const sql = yield* clientOf(() => EmbeddedSession.connectionTo(session))
-  const guests = guestSocket === undefined ? Effect.void : EmbeddedSession.serve(session, sql, guestSocket)
+const host = Effect.fnUntraced(function* (session: Session, guestSocket?: string) {
+  const sql = yield* clientOf(() => connectionTo(session))
   return {
     sql,
     /** True if another process has the database open, which shares it with this one. */
     isGuest: false,
     /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
-    admitGuests: Effect.mapError(guests, ({ cause }) => failed("The embedded database cannot listen.", cause))
+    admitGuests: guestSocket === undefined ? Effect.void : serve(session, sql, guestSocket)
   }
 })
 
 /** Connects to the process that has the folder open, and waits for a turn. */
 const visit = Effect.fnUntraced(function* (socket: string) {
-  const sql = yield* clientOf(() => connectSocket(socket), EmbeddedSession.longestWait)
+  const sql = yield* clientOf(() => Net.connect(socket), longestWait)
   yield* sql`select 1`
   return { sql, isGuest: true, admitGuests: Effect.void }
 })
@@ -165,7 +281,7 @@ const visit = Effect.fnUntraced(function* (socket: string) {
 /** True if a process listens at a socket: also one whose lock file was deleted. */
 const isAnswered = (socket: string) =>
   Effect.callback<boolean>((resume) => {
-    const probe = connectSocket(socket, () => probe.destroy())
+    const probe = Net.connect(socket, () => probe.destroy())
     probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
   })
 
@@ -193,9 +309,8 @@ export const connect = Effect.fn("Embedded.connect")(function* (
 ) {
   if (dataDir === "memory") {
     const opening = openPglite("memory://")
-    return yield* host(
-      yield* Effect.mapError(opening, ({ cause }) => failed("The database in memory cannot be made.", cause))
-    )
+    const reason = "The database in memory cannot be made."
+    return yield* host(yield* Effect.mapError(opening, ({ cause }) => failed(reason, cause)))
   }
   const folder = (yield* Path.Path).resolve(dataDir)
   const unusableFolder = (cause: unknown) =>
@@ -213,7 +328,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
       while: Schema.is(Taken),
       // Another command may have it for a moment, or many of them one after the other.
       schedule: Schedule.upTo(Schedule.spaced("100 millis"), {
-        duration: asGuest ? EmbeddedSession.longestWait : Duration.seconds(3)
+        duration: asGuest ? longestWait : Duration.seconds(3)
       })
     }),
     Effect.catchTags({
