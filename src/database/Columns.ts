@@ -27,3 +27,7 @@ export const rowsOf = <A>(schema: Schema.Decoder<A>) => {
   return <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
     Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows)))
 }
+
+/** The values of a statement's only column, `text`. */
+export const textsOf = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
+  Effect.map(rowsOf(Schema.Struct({ text: Schema.String }))(statement), (rows) => rows.map(({ text }) => text))

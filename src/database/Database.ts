@@ -72,13 +72,13 @@ export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off", jit: "
  */
 export const lockTimeout = { lock_timeout: "800" } as const
 
-/** A client whose statements may go through a store: a client of its own beside the one of the library. */
-const withStore = (client: PgClient.PgClient, added: Omit<Database, keyof PgClient.PgClient>): Database =>
-  Object.assign(client.bind(undefined), client, added)
-
-/** A client whose statements may go through a store, and whose distribution is known. */
-export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution: Distribution.Distribution) =>
-  Effect.map(Store.make(options), (store) => withStore(client, { ...store, distribution }))
+/** A client of its own whose statements may go through a store. Without a distribution, the database reports its own. */
+export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
+  Effect.map(Store.make(options), (store): Database =>
+    Object.assign(client.bind(undefined), client, store, {
+      distribution: distribution ?? Distribution.make(client, store)
+    })
+  )
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds. */
 export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
@@ -121,10 +121,8 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     "server.port": one.port
   })
   const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
-  const probe = route.find
-  const store = yield* Store.make({ name, pool: options.pool, connections, pipeline, isCancellable: true, probe })
-  const distribution = Distribution.make(client, store)
-  return withStore(client, { ...store, distribution, route })
+  const store = { name, pool: options.pool, connections, pipeline, isCancellable: true, probe: route.find } as const
+  return Object.assign(yield* guarded(client, store), { route })
 })
 
 /** All databases on the one client that there is. */

@@ -1,10 +1,10 @@
 /** The databases that the configuration names. */
-import { type Duration, Effect, Fiber, Layer, Option, type Redacted, Schema } from "effect"
+import { type Duration, Effect, Fiber, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import { note } from "../process/Printed.ts"
-import { rowsOf } from "./Columns.ts"
+import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
@@ -130,10 +130,8 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
  * started, and those that wait for a writer, or for the end of a restore.
  */
 export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClient.PgClient) {
-  const unsettled = Effect.map(
-    rowsOf(Schema.Struct({ name: Schema.String }))(sql`
-      select table_name as name from change_feed_states() where not is_settled order by table_name`),
-    (rows) => rows.map(({ name }) => name)
+  const unsettled = textsOf(
+    sql`select table_name as text from change_feed_states() where not is_settled order by table_name`
   )
   const due = yield* unsettled
   if (due.length === 0) return { begun: [], waiting: [] }

@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Array, Clock, Duration, Effect, Option, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
-import { rowsOf } from "./Columns.ts"
+import { rowsOf, textsOf } from "./Columns.ts"
 import { type Store, unaccounted } from "./Store.ts"
 
 /**
@@ -105,33 +105,22 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
   message: Schema.String
 }) {}
 
-const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
+/** The tables that are distributed in another way. */
+const misplaced = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
   const anchored = found.find(({ name }) => name === anchor)
   const isWrong = ({ colocation, column, method, name }: typeof Placement.Type) =>
     distributable.includes(name)
       ? method !== "h" || column !== "organization_id" || colocation !== (anchored?.colocation ?? colocation)
       : method !== "n" && [...references, ...local].includes(name)
-  const wrong = found.filter(isWrong).map(({ name }) => name)
-  return wrong.length === 0
-    ? Effect.void
-    : new CannotDistribute({
-        message: `These tables are distributed in another way: ${wrong.join(", ")}. Undo that: select undistribute_table('TABLE').`
-      })
+  return found.filter(isWrong).map(({ name }) => name)
 }
-
-/** The values of a statement's column `text`. */
-const texts = <E>(statement: Effect.Effect<ReadonlyArray<unknown>, E>) =>
-  Effect.map(
-    rowsOf(Schema.Struct({ text: Schema.String }))(statement),
-    Array.map(({ text }) => text)
-  )
 
 /**
  * Drops the triggers of the order of changes that write to other tables, which a trigger on a distributed table must not
  * do, or stamp each inserted row. The trigger that gives an UPDATE its time stays.
  */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
-  const triggers = yield* texts(sql`
+  const triggers = yield* textsOf(sql`
     select t.tgname as text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
     where t.tgrelid = ${table}::regclass and not t.tgisinternal
       and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`)
@@ -153,7 +142,7 @@ const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =
  * insert some columns of a table needs these among them.
  */
 export const lackingGrants = (sql: PgClient.PgClient) =>
-  texts(sql`
+  textsOf(sql`
     select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
       as text
     from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
@@ -175,22 +164,20 @@ const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effe
   )
 
 /** Gives the sessions of each server their settings. Returns the servers that did not take them. */
-const configure = (sql: PgClient.PgClient) =>
-  texts(sql`
+const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const commands = yield* textsOf(sql`
     select format('alter database %I set %s = %L', current_database(), key, value) as text
-    from jsonb_each_text(${JSON.stringify(settings)}::text::jsonb)`).pipe(
-    Effect.flatMap(
-      Effect.forEach((command) =>
-        Effect.andThen(
-          sql.unsafe(command),
-          texts(sql`
-            select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
-            where not success`)
-        )
-      )
-    ),
-    Effect.map((refused) => Array.dedupe(refused.flat()))
-  )
+    from unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) given (key, value)`)
+  const refused: Array<string> = []
+  for (const command of commands) {
+    yield* sql.unsafe(command)
+    const others = textsOf(sql`
+      select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
+      where not success`)
+    refused.push(...(yield* others))
+  }
+  return Array.dedupe(refused)
+})
 
 /**
  * Distributes the tables that are not distributed yet. It can be cut short and run again. Returns the tables that were
@@ -208,10 +195,14 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   }
   const found = yield* placed(sql)
   const distributable = byOrganization(records)
-  yield* check(found, distributable)
+  const wrong = misplaced(found, distributable)
+  if (wrong.length > 0) {
+    return yield* new CannotDistribute({
+      message: `These tables are distributed in another way: ${wrong.join(", ")}. Undo that: select undistribute_table('TABLE').`
+    })
+  }
   const isLeft = (table: string) => !found.some(({ name }) => name === table)
-  const left = distributable.filter(isLeft)
-  const copied = references.filter(isLeft)
+  const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
   if (left.length > 0) yield* copyFunctions(sql, records)
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of left) {

@@ -6,8 +6,9 @@ import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
 import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Duration, Effect, Predicate, Record, Redacted, Result, Schema } from "effect"
+import { Config, Duration, Effect, Record, Redacted, Result, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { reasonOf } from "../process/Failure.ts"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
@@ -33,34 +34,26 @@ const verificationOf = (
   return sslMode === "verify-ca" ? "host" : "none"
 }
 
-const readTls = (url: ConnectionUrl.ConnectionUrl) => {
-  const { sslCert, sslKey, sslPassword, sslRootCert } = url
-  const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
-  const cert = textOf(sslCert, "postgresql.crt")
-  const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
-  if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
-  const verification = verificationOf(url, ca !== undefined)
-  const options: ConnectionOptions = {
-    // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
-    secureContext: createSecureContext({
-      ...(cert !== undefined && key !== undefined && { cert, key }),
-      ...(sslPassword !== undefined && { passphrase: Redacted.value(sslPassword) }),
-      ...(verification === "host" && ca === undefined ? {} : { ca: ca ?? [] })
-    }),
-    rejectUnauthorized: verification !== "none",
-    ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
-  }
-  return { verification, options }
-}
-
 /** Reads the certificates of a URL. */
 export const tlsOf = (url: ConnectionUrl.ConnectionUrl) =>
   Effect.try({
-    try: () => readTls(url),
-    catch: (cause) =>
-      connectFailure(
-        `The certificates of the URL cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
-      )
+    try: () => {
+      const { sslCert, sslKey, sslPassword, sslRootCert } = url
+      const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
+      const cert = textOf(sslCert, "postgresql.crt")
+      const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
+      if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
+      const passphrase = sslPassword && Redacted.value(sslPassword)
+      const verification = verificationOf(url, ca !== undefined)
+      const options: ConnectionOptions = {
+        // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
+        secureContext: createSecureContext({ cert, key, passphrase, ca: verification === "host" ? ca : (ca ?? []) }),
+        rejectUnauthorized: verification !== "none",
+        ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
+      }
+      return { verification, options }
+    },
+    catch: (cause) => connectFailure(`The certificates of the URL cannot be used: ${reasonOf(cause)}`)
   })
 
 type ServerTls = Effect.Success<ReturnType<typeof tlsOf>>

@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { invocation } from "../process/Package.ts"
-import { rowsOf } from "./Columns.ts"
+import { rowsOf, textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
@@ -125,14 +125,16 @@ export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), (
  */
 export const openSchema = (sql: PgClient.PgClient) =>
   Effect.map(
-    rowsOf(Schema.Struct({ schema: Schema.String }))(sql`
-      select pg_catalog.quote_ident(schema) as schema from pg_catalog.text(pg_catalog.current_schema()) schema
+    textsOf(sql`
+      select pg_catalog.quote_ident(schema) as text from pg_catalog.text(pg_catalog.current_schema()) schema
       where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`),
-    ([open]) =>
-      open && {
-        message: `Every login may create objects in the schema ${open.schema}, such as functions that others call in error.`,
-        statement: `revoke create on schema ${open.schema} from public`
-      }
+    ([schema]) =>
+      schema === undefined
+        ? undefined
+        : {
+            message: `Every login may create objects in the schema ${schema}, such as functions that others call in error.`,
+            statement: `revoke create on schema ${schema} from public`
+          }
   )
 
 /** A database lacks migrations. */

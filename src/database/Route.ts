@@ -54,10 +54,6 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   // The client reads its configuration at each connection, and knows no other way to send the next one elsewhere.
   const pools: Array<Routed> = []
 
-  const close = (isToBeClosed: (host: string) => boolean) => {
-    for (const [socket, host] of sockets) if (isToBeClosed(host)) socket.destroy()
-  }
-
   const open = (to: Endpoint.Endpoint) => {
     if (problem !== undefined) {
       const { cause } = problem.reason
@@ -94,9 +90,9 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
         if ("server" in reached && isAccepted(reached.server)) return reached.endpoint
       }
     }
-    const reached = yield* Effect.forEach(fibers, Fiber.join)
+    const reached = yield* Fiber.joinAll(fibers)
     const refused = reached.filter((one) => "server" in one).map((one) => ConnectionUrl.formatHost(one.endpoint))
-    close((host) => refused.includes(host))
+    for (const [socket, host] of sockets) if (refused.includes(host)) socket.destroy()
     const [only, ...others] = reached
     if (only !== undefined && others.length === 0 && "error" in only) {
       if (!isFound) turnTo(only.endpoint)
@@ -107,7 +103,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
 
   /** The reachable servers of the URL. */
   const servers = reachAll.pipe(
-    Effect.flatMap((fibers) => Effect.forEach(fibers, Fiber.join)),
+    Effect.flatMap(Fiber.joinAll),
     Effect.map((reached) => reached.flatMap((one) => ("server" in one ? [{ ...one.endpoint, ...one.server }] : []))),
     Effect.scoped
   )
@@ -121,7 +117,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
       turnTo(found)
       isFound = true
       problem = undefined
-      close((host) => host !== ConnectionUrl.formatHost(found))
+      for (const [socket, host] of sockets) if (host !== ConnectionUrl.formatHost(found)) socket.destroy()
     }),
     Effect.tapError((error) => Effect.sync(() => (problem = isStrict || !isTried ? error : undefined)))
   )

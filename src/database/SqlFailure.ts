@@ -9,32 +9,29 @@ export const connectFailure = (message: string) =>
 export const messageOf = ({ reason }: SqlError) =>
   reason.cause instanceof Error ? reason.cause.message : reason.message
 
-const named = (cause: unknown, field: string): string | undefined => {
+/** A text of a refusal; empty without one. */
+const textOf = (cause: unknown, field: string) => {
   const value: unknown = Predicate.hasProperty(cause, field) ? cause[field] : undefined
-  return Predicate.isString(value) && value !== "" ? value : undefined
+  return Predicate.isString(value) ? value : ""
 }
 
 /** The SQLSTATE of a refusal, or the system's code of a failed connection; empty without one. */
-export const codeOf = ({ reason }: SqlError): string => named(reason.cause, "code") ?? ""
-
-/** The object of a missing privilege. Only these messages of Postgres hold nothing but its name. */
-const deniedBy = (cause: unknown) =>
-  named(cause, "routine")?.startsWith("aclcheck_error") === true ? named(cause, "message") : undefined
+export const codeOf = ({ reason }: SqlError): string => textOf(reason.cause, "code")
 
 /**
  * The reason of a failure, to log and to store: its kind and code, with the constraint, table and column. Other texts are
  * left out, since they may quote a row or a parameter.
  */
 export const reasonOf = (error: SqlError): string => {
-  const { reason } = error
+  const { cause, _tag, message } = error.reason
   const code = codeOf(error)
   // Without a code it is the driver's error, in words of its own.
-  const words = code === "" && reason._tag === "ConnectionError" ? reason.message : code
-  const about = ["constraint", "table", "column"].flatMap((field) => {
-    const name = named(reason.cause, field)
-    return name === undefined ? [] : [`${field} ${name}`]
-  })
-  return [`${reason._tag} ${words}`.trim(), deniedBy(reason.cause) ?? [], ...about].flat().join(", ")
+  const words = code === "" && _tag === "ConnectionError" ? message : code
+  // Only these messages of Postgres hold nothing but the name of an object.
+  const denied = textOf(cause, "routine").startsWith("aclcheck_error") ? textOf(cause, "message") : ""
+  const about = ["constraint", "table", "column"].filter((field) => textOf(cause, field) !== "")
+  const parts = [`${_tag} ${words}`.trim(), denied, ...about.map((field) => `${field} ${textOf(cause, field)}`)]
+  return parts.filter((part) => part !== "").join(", ")
 }
 
 /** Postgres is short of something, such as connections. */

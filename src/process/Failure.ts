@@ -17,7 +17,7 @@ const configuration = ({ cause }: ConfigError) =>
         .join("; ")
     : cause.message
 
-const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
+export const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
 /** The errors of files that need more words than the system's. */
 const fileErrors: Readonly<Record<string, string>> = {
