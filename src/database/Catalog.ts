@@ -34,11 +34,6 @@ const Home = Schema.Struct({
   isClosed: Schema.Boolean
 })
 
-export interface Catalog extends Omit<typeof Home.Type, "home"> {
-  readonly parts: ReadonlyArray<Part>
-  readonly privileges: ReadonlyArray<Privilege>
-}
-
 /** A privilege in the words of GRANT and REVOKE. */
 export const textOf = ({ columns, object, privilege }: Omit<Privilege, "grantee">) =>
   `${privilege.toLowerCase()}${columns === null ? "" : ` (${columns.join(", ")})`} on ${object}`
@@ -118,7 +113,9 @@ export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       yield* sql`select set_config('search_path', '', true)`
       const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
       const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
-      return { ...found, parts, privileges } satisfies Catalog
+      return { ...found, parts, privileges }
     })
   )
 })
+
+export type Catalog = Omit<Effect.Success<ReturnType<typeof read>>, "home">

@@ -1,5 +1,5 @@
 /** The databases that the configuration names. */
-import { type Duration, Effect, Fiber, Layer, Option, type Redacted } from "effect"
+import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
@@ -117,11 +117,11 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const names = namesOf(settings)
-      const tasks = yield* Effect.forkScoped(untilMigrated(names.tasks, yield* Database.TaskDatabase))
+      const migrated = untilMigrated(names.tasks, yield* Database.TaskDatabase)
+      yield* Effect.forkScoped(Effect.andThen(migrated, Layer.buildWithScope(worker, scope)))
       if (names.credentials !== names.tasks) {
         yield* Effect.forkScoped(untilMigrated(names.credentials, yield* Database.CredentialDatabase))
       }
-      yield* Effect.forkScoped(Effect.andThen(Fiber.join(tasks), Layer.buildWithScope(worker, scope)))
     })
   )
 

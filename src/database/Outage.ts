@@ -2,7 +2,7 @@
  * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
  * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
-import { Effect, Exit } from "effect"
+import { Effect, Exit, FiberSet } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Throttle from "../observability/Throttle.ts"
 import { reasonOf } from "./SqlFailure.ts"
@@ -23,9 +23,7 @@ export interface Options {
 
 /** Watches a database until the scope closes. */
 export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: Options) {
-  const scope = yield* Effect.scope
-  const run = Effect.runForkWith(yield* Effect.context())
-  const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
+  const run = yield* FiberSet.makeRuntime()
   let isDown = false
   let isWatched = false
   let isSuspected = false
@@ -51,7 +49,7 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
       onOutage()
       const warning = Effect.logWarning(`The ${name} cannot be reached`)
       run(Effect.annotateLogs(warning, { dependency: name, reason: reasonOf(error) }))
-      inScope(untilBack)
+      run(untilBack)
     }
     onDown()
   }
@@ -74,7 +72,7 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
       // A busy database is not probed more often than one that is down.
       const probed = Effect.matchEffect(probe, { onFailure, onSuccess: () => Effect.sleep(pause) })
       const end = Effect.sync(() => (isSuspected = false))
-      inScope(Effect.ensuring(probed, end))
+      run(Effect.ensuring(probed, end))
     },
     warnUnanswered: Throttle.make(`The ${name} did not answer`),
     warnRefused: Throttle.make(`The ${name} refuses the service`)

@@ -40,13 +40,13 @@ const isShort = (error: SqlError) => codeOf(error).startsWith("53")
 /** True if no connection could be made, for another reason than that all are taken. */
 export const isUnreachable = (error: SqlError): boolean => error.reason.operation === "connect" && !isShort(error)
 
-/** True if the database is reachable, and had no time or no room for the statement. */
-export const isBusy = (error: SqlError): boolean =>
-  isShort(error) || /^(StatementTimeout|LockTimeout|Deadlock|Serialization)Error$/.test(error.reason._tag)
-
-/** True if the database is reachable and refuses the statement: a privilege, table or function is missing. */
-export const isRefusal = (error: SqlError): boolean =>
-  error.reason.operation !== "connect" && codeOf(error).startsWith("42")
+/** Classifies a failure: no time or room for the statement, a statement that is refused, or no working database. */
+export const kindOf = (error: SqlError) => {
+  const { _tag, operation } = error.reason
+  if (isShort(error) || /^(StatementTimeout|LockTimeout|Deadlock|Serialization)Error$/.test(_tag)) return "Busy"
+  // A privilege, table or function is missing.
+  return operation !== "connect" && codeOf(error).startsWith("42") ? "Refused" : "Unreachable"
+}
 
 /** Retries a read once that a replica has ended, since changes of its primary overtook it, such as those of a vacuum. */
 export const retryOvertaken = <A, R>(read: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>

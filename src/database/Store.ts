@@ -9,7 +9,7 @@ import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
-import { isBusy, isRefusal, isUnreachable, reasonOf } from "./SqlFailure.ts"
+import { isUnreachable, kindOf, reasonOf } from "./SqlFailure.ts"
 
 /** The reason why a statement has no result. */
 export type Failure = Data.TaggedEnum<{
@@ -83,11 +83,7 @@ const noConnection = Failure.Busy({ reason: "No connection became free in time" 
 const timedOut = Failure.Busy({ reason: "There was no answer in time" })
 const isDown = Failure.Unreachable({ reason: "The database is down" })
 
-const failureOf = (error: SqlError): Failure => {
-  const reason = reasonOf(error)
-  if (isBusy(error)) return Failure.Busy({ reason })
-  return isRefusal(error) ? Failure.Refused({ reason }) : Failure.Unreachable({ reason })
-}
+const failureOf = (error: SqlError): Failure => Failure[kindOf(error)]({ reason: reasonOf(error) })
 
 const isOwn = <E>(error: E): error is Own<E> => !isSqlError(error)
 
@@ -127,7 +123,7 @@ const outcomeOf = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
   if (!isSqlError(error)) return "failed"
   if (error.reason._tag === "StatementTimeoutError") return "timeout"
-  if (isBusy(error)) return "busy"
+  if (kindOf(error) === "Busy") return "busy"
   return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
 }
 
