@@ -201,32 +201,27 @@ export const make = Effect.fnUntraced(function* ({
         let cancelTimeout: (() => void) | undefined
         let isDone = false
 
-        const account = (outcome: Outcome) => {
+        /** Ends the statement once. Without a result, its caller has left. */
+        const end = (outcome: Outcome, result?: Effect.Effect<A, Own<E> | E1>) => {
+          if (isDone) return
+          isDone = true
           const ended = now(clock)
           const waited = (started ?? ended) - asked
           const took = started === undefined ? undefined : ended - started
           meter.ended(outcome, waited, took)
+          // The response may be sent before `resume` returns.
           accounting({ waited, took: took ?? 0 })
-        }
-        const end = () => {
-          isDone = true
+          if (result !== undefined) resume(result)
           cancelTimeout?.()
           listeners.delete(failDown)
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
         }
-        const complete = (result: Effect.Effect<A, Own<E> | E1>, what: Outcome) => {
-          if (isDone) return
-          // The response may be sent before this returns.
-          account(what)
-          resume(result)
-          end()
-        }
-        const failDown = () => complete(refused(isDown), "unreachable")
-        const fail = (failure: Failure, what: Outcome) => {
+        const failDown = () => end("unreachable", refused(isDown))
+        const fail = (failure: Failure, outcome: Outcome) => {
           // A caller with a shorter timeout, such as a health check, proves nothing about the database.
           if (millis >= longestWait) fork(warn(failure))
-          complete(refused(failure), what)
+          end(outcome, refused(failure))
         }
         const isQuiet = () => outage.successes() === successes
 
@@ -246,9 +241,9 @@ export const make = Effect.fnUntraced(function* ({
             Effect.matchCause(statements, {
               onSuccess: (value) => {
                 outage.succeeded()
-                complete(Effect.succeed(value), "success")
+                end("success", Effect.succeed(value))
               },
-              onFailure: (cause) => complete(Effect.catch(Effect.failCause(cause), failed), outcomeOf(cause))
+              onFailure: (cause) => end(outcomeOf(cause), Effect.catch(Effect.failCause(cause), failed))
             })
           )
           running.addObserver(() => admission.release(key))
@@ -272,10 +267,7 @@ export const make = Effect.fnUntraced(function* ({
         cancelTimeout = millis > longestWait ? after(context, longestWait, waitedLong) : after(context, millis, timeOut)
         if (admitted === "queued") listeners.add(failDown)
         else start()
-        return Effect.sync(() => {
-          account("interrupted")
-          end()
-        })
+        return Effect.sync(() => end("interrupted"))
       })
     )
 
