@@ -93,8 +93,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Limits
     withdraw,
     release: (key: string) => {
       const count = held.get(key) ?? 0
-      if (count === 0) return
-      if (count === 1) held.delete(key)
+      if (count <= 1) held.delete(key)
       else held.set(key, count - 1)
       free++
       if (waitingCount > 0) serve()

@@ -7,10 +7,11 @@
 import { chmodSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import * as Net from "node:net"
+import { join, resolve } from "node:path"
 import { Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Exit, FiberSet, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FiberSet, FileSystem, Option, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import { makeFolder, takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
@@ -113,13 +114,14 @@ const turn = Effect.fnUntraced(function* (session: Session, sql: Database, guest
 const protocol = 196_608
 
 const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
+  yield* Effect.addFinalizer(() => Effect.sync(() => guest.destroy()))
   let message = yield* readMessage(guest, 4)
   if (message.length < 8 || message.readInt32BE(4) !== protocol) return
   while (true) {
     yield* turn(session, sql, guest, message)
     message = yield* readMessage(guest, 5)
   }
-})
+}, Effect.scoped)
 
 /**
  * Serves guests, one at a time and among the requests of the owner, until the scope closes. Those who are connected then
@@ -132,14 +134,7 @@ const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path
     Effect.callback<Net.Server, EmbeddedDatabaseError>((resume) => {
       const server = Net.createServer((guest) => {
         guest.on("error", () => guest.destroy())
-        run(
-          Effect.ignore(
-            Effect.ensuring(
-              serveOne(session, sql, guest),
-              Effect.sync(() => guest.destroy())
-            )
-          )
-        )
+        run(Effect.ignore(serveOne(session, sql, guest)))
       })
       server.maxConnections = 128
       server.once("error", (cause) => resume(failed("The embedded database cannot listen.", cause)))
@@ -204,9 +199,8 @@ const unusable = Effect.fnUntraced(function* (folder: string, isMade: boolean, c
  */
 const openCluster = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const cluster = path.join(folder, "postgres")
-  const marker = path.join(folder, "made")
+  const cluster = join(folder, "postgres")
+  const marker = join(folder, "made")
   const isMade = yield* fs.exists(marker)
   if (!isMade) yield* fs.remove(cluster, { recursive: true, force: true })
   yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
@@ -220,7 +214,7 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
     yield* fs.writeFileString(marker, "The cluster beside this file is whole.\n")
     return made
   }
-  const versionFile = fs.readFileString(path.join(cluster, "PG_VERSION"))
+  const versionFile = fs.readFileString(join(cluster, "PG_VERSION"))
   const version = (yield* Effect.orElseSucceed(versionFile, () => "")).trim()
   if (version === postgres) return yield* opening
   // PGlite would make a cluster over the files of one without a version.
@@ -287,10 +281,9 @@ const isAnswered = (socket: string) =>
 
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const socket = path.join(folder, "lock.sock")
+  const socket = join(folder, "lock.sock")
   const isShared = Buffer.byteLength(socket) <= longestPath
-  if ((yield* takeLock(path.join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
+  if ((yield* takeLock(join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
     yield* fs.remove(socket, { force: true })
     return yield* host(yield* openCluster(folder), isShared ? socket : undefined)
   }
@@ -312,7 +305,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     const reason = "The database in memory cannot be made."
     return yield* host(yield* Effect.mapError(opening, ({ cause }) => failed(reason, cause)))
   }
-  const folder = (yield* Path.Path).resolve(dataDir)
+  const folder = resolve(dataDir)
   const unusableFolder = (cause: unknown) =>
     failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause)
   yield* Effect.try({ try: () => makeFolder(folder), catch: unusableFolder })
