@@ -255,7 +255,7 @@ const served = Effect.fnUntraced(function* (
   if (processes === 1 || Processes.isChild) {
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
-  yield* Processes.assertFits(processes)
+  yield* Processes.assertFits(processes, Processes.availableMemory())
   if (Option.isSome(databaseUrl)) return several(settings)
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`

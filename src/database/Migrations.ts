@@ -100,13 +100,12 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
   return [...applied, ...(yield* apply(sql, known))]
 })
 
-const undefinedTable = "42P01"
-
 /** The migrations that a database lacks, oldest first. */
 export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
   const rows = Effect.catchIf(
     sql`select coalesce(max(migration_id), 0) as latest from migrations`,
-    (error) => codeOf(error) === undefinedTable,
+    // An undefined table.
+    (error) => codeOf(error) === "42P01",
     () => Effect.succeed([])
   )
   const [{ latest } = { latest: 0 }] = yield* rowsOf(Schema.Struct({ latest: Schema.Int }))(rows)

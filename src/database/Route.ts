@@ -14,10 +14,10 @@ import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 /** The settings of a pool that its route sets. */
 type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]>>
 
-type Test = (server: Endpoint.Server) => boolean
-
 /** The tests of `target_session_attrs`, in the order of preference. */
-const accepted: Readonly<Record<ConnectionUrl.ConnectionUrl["sessionAttributes"], ReadonlyArray<Test>>> = {
+const accepted: Readonly<
+  Record<ConnectionUrl.ConnectionUrl["sessionAttributes"], ReadonlyArray<(server: Endpoint.Server) => boolean>>
+> = {
   any: [() => true],
   "read-write": [(server) => !server.isStandby && !server.isReadOnly],
   "read-only": [(server) => server.isStandby || server.isReadOnly],

@@ -47,8 +47,6 @@ interface Explained {
 
 export type Failure = ConfigError | Explained | MigrationError | ServeError | SqlError
 
-const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
-
 /** Explains a failure in one line, without a secret. */
 export const explain = (failure: Failure): string => {
   switch (failure._tag) {
@@ -62,7 +60,7 @@ export const explain = (failure: Failure): string => {
       return explainListen("The server", failure.cause)
     case "SqlError": {
       const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"
-      return `${database} ${answer}: ${reasonOf(failure.reason.cause)}`
+      return `The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one) ${answer}: ${reasonOf(failure.reason.cause)}`
     }
     default:
       return failure.message

@@ -15,8 +15,6 @@ import { wrong } from "./Variable.ts"
 
 const [, , role, sharedPort] = process.argv
 
-const main = moduleBeside(import.meta.url, "../main")
-
 /** True if another process started this one, to share its port. */
 export const isChild = role === "child" && process.connected
 
@@ -49,18 +47,14 @@ const needed = 256 * mebibyte
 const heap = 0.4
 
 /** The bytes of the machine, or of the container (cgroup 1 or 2) where it has fewer. */
-const available = () => Math.min(process.constrainedMemory() || Infinity, totalmem())
+export const availableMemory = () => Math.min(process.constrainedMemory() || Infinity, totalmem())
 
-/** The reason why the processes do not fit into so many bytes; undefined if they do. */
-export const shortage = (processes: number, memory: number): string | undefined => {
-  if (processes * needed <= memory) return undefined
+/** Fails if the processes do not fit into so many bytes. */
+export const assertFits = Effect.fnUntraced(function* (processes: number, memory: number) {
+  if (processes * needed <= memory) return
   const [need, each, found] = [processes * needed, needed, memory].map((bytes) => Math.floor(bytes / mebibyte))
-  return `${processes} processes need ${need} MiB, ${each} MiB each, and this machine or container has ${found} MiB. Set PROCESSES=${Math.max(1, Math.floor(memory / needed))}, or give it more memory`
-}
-
-export const assertFits = Effect.fnUntraced(function* (processes: number) {
-  const reason = shortage(processes, available())
-  if (reason !== undefined) return yield* Effect.fail(wrong("PROCESSES", reason))
+  const message = `${processes} processes need ${need} MiB, ${each} MiB each, and this machine or container has ${found} MiB. Set PROCESSES=${Math.max(1, Math.floor(memory / needed))}, or give it more memory`
+  return yield* Effect.fail(wrong("PROCESSES", message))
 })
 
 /** The bytes of heap of each process: together they have the limit of one, or the usual part of the memory if larger. */
@@ -71,7 +65,7 @@ const percentage = "--max-old-space-size-percentage"
 
 /** The arguments of Node for each process. The last one of a name counts. */
 const argumentsOfEach = (processes: number): Array<string> => {
-  const memory = available()
+  const memory = availableMemory()
   const bytes = heapOfEach(processes, getHeapStatistics().heap_size_limit, memory)
   // It wins over a limit in MiB. Node 22 lacks it.
   const limit = process.allowedNodeEnvironmentFlags.has(percentage)
@@ -130,8 +124,6 @@ const ask = (child: ChildProcess | undefined, question: string) =>
     return Effect.sync(forget)
   })
 
-const answerTimeout = Duration.seconds(1)
-
 /** A child is probed this often, and hangs after so many failures: 3 seconds. */
 const heartbeat = Duration.millis(250)
 const maximumMissed = 12
@@ -160,7 +152,7 @@ const make = (count: number) => {
       Effect.forEach(
         places,
         (place, index) =>
-          Effect.map(Effect.timeoutOption(ask(place.child, question), answerTimeout), (answer) => ({
+          Effect.map(Effect.timeoutOption(ask(place.child, question), "1 second"), (answer) => ({
             process: index + 1,
             pid: place.child?.pid,
             answer: Option.getOrUndefined(answer)
@@ -185,7 +177,9 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
   const ended = yield* Deferred.make<string>()
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const started = fork(main, ["child", String(port)], { execArgv: argumentsOfEach(count) })
+      const started = fork(moduleBeside(import.meta.url, "../main"), ["child", String(port)], {
+        execArgv: argumentsOfEach(count)
+      })
       place.child = started
       // One for each question that waits for its answer. The operators' listener has a limit.
       started.setMaxListeners(0)

@@ -74,13 +74,11 @@ export const duration = (
   )
 }
 
-const listed = (values: ReadonlyArray<string>) => `${values.slice(0, -1).join(", ")} or ${values.at(-1) ?? ""}`
-
-const sameText = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
-
 /** One of several words, in any case. */
 export const choice = <A extends string>(name: string, values: ReadonlyArray<A>, example: A) =>
-  variable(name, `${listed(values)}, such as ${example}`, (given) => values.find((value) => sameText(value, given)))
+  variable(name, `${values.slice(0, -1).join(", ")} or ${values.at(-1) ?? ""}, such as ${example}`, (given) =>
+    values.find((value) => value.toLowerCase() === given.toLowerCase())
+  )
 
 /** Some of several words, separated by commas. */
 export const choices = <A extends string>(name: string, values: ReadonlyArray<A>, example: string) =>

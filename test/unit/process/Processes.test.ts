@@ -2,7 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { Array, Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { hangs, heapOfEach, pauseAfter, shortage } from "../../../src/process/Processes.ts"
+import { explain } from "../../../src/process/Failure.ts"
+import { assertFits, hangs, heapOfEach, pauseAfter } from "../../../src/process/Processes.ts"
 
 const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
   Effect.gen(function* () {
@@ -55,16 +56,18 @@ it("A child that ends again and again is replaced after a pause that doubles, up
   assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
 })
 
-const mebibyte = 1024 ** 2
-
-it("Processes that do not fit are refused with what is there, what one needs and what to set", () => {
-  assert.strictEqual(
-    shortage(2, 256 * mebibyte),
-    "2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
-  )
-  assert.include(shortage(8, 1024 * mebibyte), "Set PROCESSES=4")
-  assert.isUndefined(shortage(2, 512 * mebibyte))
-})
+it.effect("Processes that do not fit are refused with what is there, what one needs and what to set", () =>
+  Effect.gen(function* () {
+    const refusal = (processes: number, mebibytes: number) =>
+      Effect.map(Effect.flip(assertFits(processes, mebibytes * 1024 ** 2)), explain)
+    assert.strictEqual(
+      yield* refusal(2, 256),
+      "The configuration is wrong. PROCESSES: 2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
+    )
+    assert.include(yield* refusal(8, 1024), "Set PROCESSES=4")
+    yield* assertFits(2, 512 * 1024 ** 2)
+  })
+)
 
 it("Processes together have the heap of one, and each of them as much as one at most", () => {
   // As `npm start` sets it.
