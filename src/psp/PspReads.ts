@@ -6,11 +6,11 @@ import { Clock, Context, Duration, Effect, flow, Layer, Random } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
+import * as Admission from "../database/Admission.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
-import { PspClient } from "./PspClient.ts"
-import { type Page, type PageRequest, PspFailed } from "./PspPage.ts"
+import { type Page, type PageRequest, PspClient, PspFailed } from "./PspClient.ts"
 
 /** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)
@@ -54,23 +54,15 @@ export class PspReads extends Context.Service<
       const circuits = yield* Circuits.make
       if (client.isMissing !== true) yield* circuits.watch
       const limitLines = Throttle.limited(50)
-      const inFlight = new Map<string, number>()
-
-      /** Refuses a read of an organization that has too many in flight. Nothing waits. */
-      const begin = (organization: string) =>
-        Effect.suspend(() => {
-          const count = inFlight.get(organization) ?? 0
-          return count === maximumReadsOfAnOrganization
-            ? Effect.fail(new Errors.ProcessorBusy())
-            : Effect.sync(() => inFlight.set(organization, count + 1))
-        })
-
-      const end = (organization: string) =>
-        Effect.sync(() => {
-          const count = (inFlight.get(organization) ?? 0) - 1
-          if (count > 0) inFlight.set(organization, count)
-          else inFlight.delete(organization)
-        })
+      // Nothing waits.
+      const inFlight = Admission.make({ permits: Infinity, waiting: 0, waitingPerKey: 0 })
+      const share = Admission.atMost(maximumReadsOfAnOrganization)
+      const begin = (key: string) =>
+        Effect.suspend(() =>
+          inFlight.request({ key, share, start: () => {} }) === "taken"
+            ? Effect.void
+            : Effect.fail(new Errors.ProcessorBusy())
+        )
 
       const down = (account: string, retryAfter = Duration.zero) =>
         Effect.flatMap(circuits.untilNext(account), (untilNext) =>
@@ -128,7 +120,7 @@ export class PspReads extends Context.Service<
           return yield* Effect.acquireUseRelease(
             begin(organization),
             () => read,
-            () => end(organization)
+            () => Effect.sync(() => inFlight.release(organization))
           ).pipe(Effect.annotateLogs({ organization, clinic, kind }))
         })
       })
