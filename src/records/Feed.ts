@@ -12,8 +12,7 @@ import {
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
-import { type ChangeRow, type Kind, type Page, placeOf, tableOf } from "./FeedPages.ts"
-import type { Json } from "./Pages.ts"
+import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
 import * as Walk from "./Walk.ts"
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */

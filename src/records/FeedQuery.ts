@@ -1,13 +1,12 @@
 /** The statements that read a feed of changes. */
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
-import { bytesOf } from "../database/Columns.ts"
+import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
 import { maximumRunning } from "./Cursor.ts"
-import { type ChangeRow, type Kind, removalMark } from "./FeedPages.ts"
+import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
 import { rangesOf, type Walk } from "./Walk.ts"
 
-const unionAll = join(" union all ", false)
 const spaces = join(" ", false)
 
 /** The SQL of the progress of a server: the members of a JSON object. */

@@ -13,7 +13,6 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as ChangeClock from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
-import * as FeedPages from "./FeedPages.ts"
 import * as FeedQuery from "./FeedQuery.ts"
 import * as Pages from "./Pages.ts"
 import { type Row, rowsOf } from "./Rows.ts"
@@ -49,7 +48,7 @@ export class Repositories extends Context.Service<
       const clock = yield* ChangeClock.ChangeClock
       return Repositories.of({
         of: (resource) => make(sql, resource, { clock }),
-        changes: makeChanges(sql, FeedPages.ofAll(searchable), clock)
+        changes: makeChanges(sql, Pages.ofAll(searchable), clock)
       })
     })
   )
@@ -72,7 +71,7 @@ export class Repositories extends Context.Service<
         )
         return Repositories.of({
           of: (resource) => makeMemory(resource, rows.get(resource.name) ?? []),
-          changes: makeMemoryChanges(FeedPages.ofAll(searchable), rows)
+          changes: makeMemoryChanges(Pages.ofAll(searchable), rows)
         })
       })
     )
@@ -89,11 +88,7 @@ const spanned = (name: string, collection: string) => Tracing.spanned(name, { "d
 
 const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
 
-export const makeChanges = (
-  sql: Database,
-  kind: FeedPages.Kind,
-  clock: ChangeClock.ChangeClock["Service"]
-): Feed.Feed => {
+export const makeChanges = (sql: Database, kind: Pages.Kind, clock: ChangeClock.ChangeClock["Service"]): Feed.Feed => {
   const read = OrganizationReads.make(sql)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
@@ -110,7 +105,7 @@ export const makeChanges = (
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
     read: (walks, limit, mark) => {
       const isMarked = mark !== undefined
-      const found = read<FeedPages.ChangeRow>({
+      const found = read<Pages.ChangeRow>({
         limit,
         shape: `${kind.name} changes ${limit} ${isMarked}`,
         values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
@@ -158,7 +153,7 @@ export const make = <R extends Resource>(
         Effect.flatMap(([row]) => foundOrNot(row?.record)),
         asGet
       ),
-    changes: makeChanges(sql, FeedPages.ofResource(resource), clock)
+    changes: makeChanges(sql, Pages.ofResource(resource), clock)
   }
 }
 
@@ -185,7 +180,7 @@ export const still: Feed.Store["clock"] = {
 }
 
 /** The changes of rows, by the name of their resource. */
-const makeMemoryChanges = (kind: FeedPages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
+const makeMemoryChanges = (kind: Pages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
   const changes = Array.sort(
     kind.resources.flatMap(({ name, table: branch }) =>
       (rows.get(name) ?? []).map(({ id, json, organization }) => {
@@ -248,6 +243,6 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
         const row = all.find((candidate) => candidate.id === id)
         return foundOrNot(row && Pages.fromText(row.json))
       }),
-    changes: makeMemoryChanges(FeedPages.ofResource(resource), new Map([[resource.name, rows]]))
+    changes: makeMemoryChanges(Pages.ofResource(resource), new Map([[resource.name, rows]]))
   }
 }

@@ -4,7 +4,7 @@ import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { bytesOf } from "../database/Columns.ts"
+import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query, Shaped } from "../keys/OrganizationReads.ts"
 import type { Json } from "./Pages.ts"
 import type { Page } from "../api/records/Requests.ts"
@@ -20,7 +20,6 @@ export interface Found {
 }
 
 const and = join(" and ", false)
-const unionAll = join(" union all ", false)
 
 /** The SQL that the ranges of a condition consist of. */
 interface Terms {

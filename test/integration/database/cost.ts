@@ -1,7 +1,7 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
 import { Effect, Number } from "effect"
 import { inOrder } from "../../../src/database/Database.ts"
-import type { Kind } from "../../../src/records/FeedPages.ts"
+import type { Kind } from "../../../src/records/Pages.ts"
 import { changesQuery, rangesText, snapshotQuery } from "../../../src/records/FeedQuery.ts"
 import type { Walk } from "../../../src/records/Walk.ts"
 import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"

@@ -3,7 +3,6 @@ import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as ChangeClock from "../../../src/records/ChangeClock.ts"
-import { ofAll } from "../../../src/records/FeedPages.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
@@ -48,7 +47,7 @@ const reader = Effect.gen(function* () {
     waits += 1
     return clock.wait(...seen)
   }
-  const changes = Records.makeChanges(sql, ofAll(searchable), { ...clock, wait })
+  const changes = Records.makeChanges(sql, Pages.ofAll(searchable), { ...clock, wait })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
