@@ -19,7 +19,6 @@ import { type Row, rowsOf } from "./Rows.ts"
 import { askedOf, conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
 import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
-export type { Changes } from "./Feed.ts"
 export type { Criteria, Page }
 
 /** Reads the records of one resource for the current organization. */
@@ -28,7 +27,7 @@ export interface Repository<R extends Resource = Resource> {
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Pages.Json, Feed.ReadError, CurrentOrganization>
   readonly get: (id: string) => Effect.Effect<Pages.Json, RecordNotFound | Feed.ReadError, CurrentOrganization>
-  readonly changes: (request: Feed.ChangesRequest) => ReturnType<Feed.Feed>
+  readonly changes: Feed.Feed
 }
 
 export class Repositories extends Context.Service<
@@ -118,7 +117,7 @@ export const makeChanges = (sql: Database, kind: Pages.Kind, clock: ChangeClock.
     }
   })
   const span = spanned("Records.changes", kind.name)
-  return (request, names) => span(changes(request, names))
+  return (request) => span(changes(request))
 }
 
 export interface Options {
