@@ -2,20 +2,7 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import {
-  Array,
-  Clock,
-  Context,
-  Deferred,
-  Duration,
-  Effect,
-  Fiber,
-  Iterable,
-  Layer,
-  Option,
-  Schedule,
-  Schema
-} from "effect"
+import { Array, Clock, Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
@@ -32,13 +19,7 @@ export interface Seen {
   readonly snapshot: Snapshot
 }
 
-/** The number of readers that may wait at once: half of the connections, and an eighth for one organization. */
-export const limitsFor = (connections: number) => ({
-  all: Math.ceil(connections / 2),
-  perOrganization: Math.ceil(connections / 8)
-})
-
-/** The number of connections that the process accepts. */
+/** The number of connections that the process accepts: half of them may wait at once, and an eighth for one organization. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
@@ -65,14 +46,7 @@ export class ChangeClock extends Context.Service<
 >()("practice-data/records/ChangeClock") {
   static readonly layer = Layer.effect(
     ChangeClock,
-    Effect.gen(function* () {
-      const { gauge } = yield* Series.current
-      const gauges = {
-        lag: gauge("practice_data_changes_lag_seconds"),
-        waiting: gauge("practice_data_changes_waiting")
-      }
-      return make(yield* TaskDatabase, yield* RecordDatabase, gauges, limitsFor(yield* Connections))
-    })
+    Effect.suspend(() => make)
   )
 }
 
@@ -87,36 +61,35 @@ const query = <A>(
   row: Schema.Codec<A, unknown>,
   statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
   within = timeout
-): Effect.Effect<ReadonlyArray<A> | undefined> =>
+) =>
   Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row))).pipe(
     (rows) => database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
     Effect.orElseSucceed(() => undefined)
   )
 
 interface Waiter extends Seen {
-  readonly woken: Deferred.Deferred<void>
+  /** True for changes, false for a stop. */
+  readonly woken: Deferred.Deferred<boolean>
   snapshot: Snapshot
 }
 
-const wake = (woken: Iterable<Waiter>) =>
-  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, undefined), { discard: true })
+const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
+  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, isForChanges), { discard: true })
 
-const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<typeof limitsFor>) => {
+const makeWaiters = (records: Database, connections: number) => {
   const waiters = new Set<Waiter>()
   let isStopped = false
-  count.set(() => waiters.size)
 
   const isFull = (organization: string) =>
-    waiters.size >= limits.all ||
-    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= limits.perOrganization
+    waiters.size >= connections / 2 ||
+    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= connections / 8
 
   const wait = Effect.fnUntraced(function* (seen: Seen, within: Duration.Duration) {
     if (isStopped || isFull(seen.organization)) return false
-    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<void>() }
+    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<boolean>() }
     waiters.add(waiter)
     return yield* Deferred.await(waiter.woken).pipe(
-      Effect.timeoutOption(within),
-      Effect.map((woken) => Option.isSome(woken) && !isStopped),
+      Effect.timeoutOrElse({ duration: within, orElse: () => Effect.succeed(false) }),
       Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
     )
   })
@@ -156,9 +129,9 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<
 
   const stop = Effect.suspend(() => {
     isStopped = true
-    return wake(waiters)
+    return wake(waiters, false)
   })
-  return { wait, advance, stop }
+  return { wait, advance, stop, size: () => waiters.size }
 }
 
 const ServerProgress = Schema.Struct({
@@ -174,14 +147,14 @@ const maxSamples = 1000
 const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
 
 /** A clock over the primary of the records, and the database that they are read from. */
-export const make = (
-  tasks: Database,
-  records: Database,
-  gauges: Readonly<Record<"lag" | "waiting", Series.Gauge>> = { lag: Series.unseen, waiting: Series.unseen },
-  limits = limitsFor(2000)
-): ChangeClock["Service"] => {
+export const make = Effect.gen(function* () {
+  const tasks = yield* TaskDatabase
+  const records = yield* RecordDatabase
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
-  const waiters = makeWaiters(records, gauges.waiting, limits)
+  const waiters = makeWaiters(records, yield* Connections)
+  const { gauge } = yield* Series.current
+  const lagSeconds = gauge("practice_data_changes_lag_seconds")
+  gauge("practice_data_changes_waiting").set(waiters.size)
   /** The next transaction id of the primary, at some times. */
   let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
   let last = 0
@@ -239,12 +212,12 @@ export const make = (
   const tick = Effect.gen(function* () {
     const found = yield* keep
     const read = found.at(-1)
-    if (read === undefined) return gauges.lag.set(undefined)
+    if (read === undefined) return lagSeconds.set(undefined)
     const { progress } = read
     const primary = progress.isStandby ? found[0] : read
     if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
     last = yield* lag(progress)
-    gauges.lag.set(last)
+    lagSeconds.set(last)
     yield* waiters.advance(readableIn(progress), read.tokens)
   })
 
@@ -255,7 +228,7 @@ export const make = (
       tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
     ).pipe(Effect.map((rows) => rows?.[0]?.has ?? otherwise))
 
-  return {
+  return ChangeClock.of({
     keep: Effect.asVoid(keep),
     lag,
     lastLag: Effect.sync(() => last),
@@ -268,5 +241,5 @@ export const make = (
     wait: waiters.wait,
     stopWaiting: waiters.stop,
     watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
-  }
-}
+  })
+})

@@ -10,7 +10,7 @@ import { type Database, RecordDatabase } from "../database/Database.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as ChangeClock from "./ChangeClock.ts"
+import { ChangeClock } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import * as FeedQuery from "./FeedQuery.ts"
@@ -44,9 +44,9 @@ export class Repositories extends Context.Service<
     Repositories,
     Effect.gen(function* () {
       const sql = yield* RecordDatabase
-      const clock = yield* ChangeClock.ChangeClock
+      const clock = yield* ChangeClock
       return Repositories.of({
-        of: (resource) => make(sql, resource, { clock }),
+        of: (resource) => make(sql, resource, clock),
         changes: makeChanges(sql, Pages.ofAll(searchable), clock)
       })
     })
@@ -87,7 +87,7 @@ const spanned = (name: string, collection: string) => Tracing.spanned(name, { "d
 
 const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
 
-export const makeChanges = (sql: Database, kind: Pages.Kind, clock: ChangeClock.ChangeClock["Service"]): Feed.Feed => {
+export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["clock"]): Feed.Feed => {
   const read = OrganizationReads.make(sql)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
@@ -120,17 +120,12 @@ export const makeChanges = (sql: Database, kind: Pages.Kind, clock: ChangeClock.
   return (request) => span(changes(request))
 }
 
-export interface Options {
-  /** The clock of the changes; by default, one of the database that is read. */
-  readonly clock?: ChangeClock.ChangeClock["Service"]
-  /** As in `searchQuery`. */
-  readonly deep?: number
-}
-
+/** @param deep as in `searchQuery` */
 export const make = <R extends Resource>(
   sql: Database,
   resource: R,
-  { clock = ChangeClock.make(sql, sql), deep }: Options = {}
+  clock: Feed.Store["clock"],
+  deep?: number
 ): Repository<R> => {
   const read = OrganizationReads.make(sql)
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]

@@ -201,7 +201,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
       yield* fill(consumptionLogs, 5000)
       yield* insertKey(organization, organization)
       const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
-      const repository = Records.make(sql, consumptionLogs)
+      const repository = Records.make(sql, consumptionLogs, Records.still)
       const search = repository.search(criteria, { limit: 100, offset: 0 })
       for (const as of [asKnown, asHolderOfKey]) {
         for (let times = 0; times < 12; times++) yield* as(organization)(search)
