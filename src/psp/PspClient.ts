@@ -229,10 +229,7 @@ export interface PspObject {
 export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
 
 // Newest first; within a second, the greater id.
-const newestFirst = Order.combine(
-  Order.flip(Order.mapInput(Order.Number, (object: PspObject) => object.created)),
-  Order.flip(Order.mapInput(Order.String, (object: PspObject) => object.id))
-)
+const newestFirst = Order.flip(Order.Struct({ created: Order.Number, id: Order.String }))
 
 /** The fake: accounts in memory, read by the PSP's own rules. */
 export const memory = (accounts: Accounts) => ({

@@ -39,33 +39,12 @@ export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cur
 /** Begins the text of walks where a cursor that is a place alone has an id: the release before takes all of it for an id. */
 const walksBegin = "~\u0001"
 
-// Before all changes, it is -1. A bound of a load is the maximum until its first page.
-const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
-const isPosition = Schema.is(Position)
+const isPosition = Schema.is(Walk.Position)
 
-// Postgres has no text with U+0000.
-const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
+/** Walks whose transactions are differences. */
+const decodeWalks = Schema.decodeOption(Schema.fromJsonString(Schema.Array(Walk.Walk).check(Schema.isMaxLength(20))))
 
-const Place = Schema.Struct({ position: Position, id: Text, branch: Text })
-
-/** At most as many transactions as a cursor has room for. */
-export const maximumRunning = 1000
-
-const Walks = Schema.fromJsonString(
-  Schema.Array(
-    Schema.Struct({
-      feeds: Schema.Record(Schema.String, Schema.String),
-      place: Place,
-      /** Each as the difference to the one before. */
-      running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
-      partial: Schema.optional(Place),
-      floor: Schema.optional(Position),
-      target: Schema.optional(Position)
-    })
-  ).check(Schema.isMaxLength(20))
-)
-const decodeWalks = Schema.decodeOption(Walks)
-
+/** Each running transaction as the difference to the one before. */
 const differences = (walk: Walk.Walk): Walk.Walk => ({
   ...walk,
   running: walk.running.map((position, index, all) => position - (all[index - 1] ?? 0))
@@ -183,7 +162,7 @@ export const horizonOf = ({ base, snapshot }: Progress): number => base + Number
  * no room for more of them.
  */
 export const isHeldBack = (progress: Progress): boolean =>
-  progress.isStandby || shownBy(progress).running.length > maximumRunning
+  progress.isStandby || shownBy(progress).running.length > Walk.maximumRunning
 
 /** The transactions whose changes a reader gets. */
 export const readableIn = (progress: Progress): Walk.Snapshot =>

@@ -3,9 +3,8 @@ import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import { maximumRunning } from "./Cursor.ts"
 import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
-import { rangesOf, type Walk } from "./Walk.ts"
+import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
 
 const spaces = join(" ", false)
 

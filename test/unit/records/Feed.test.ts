@@ -84,12 +84,12 @@ it("the ceiling of a standby says nothing about a cursor", () => {
 })
 
 it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
-  const running = Array.from({ length: Cursor.maximumRunning + 1 }, (_, index) => 100 + index)
+  const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
   assert.deepStrictEqual(Cursor.readableIn(busy), { next: 100, running: [] })
   assert.deepStrictEqual(Cursor.readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
   const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
-  assert.strictEqual(Cursor.readableIn(fewer).running.length, Cursor.maximumRunning)
+  assert.strictEqual(Cursor.readableIn(fewer).running.length, Walk.maximumRunning)
   assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
 })
 
