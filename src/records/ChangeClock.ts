@@ -50,17 +50,12 @@ export class ChangeClock extends Context.Service<
   )
 }
 
-const timeout = Duration.seconds(5)
-
-/** A restart of the order looks up the highest position of each organization. */
-const restartTimeout = Duration.minutes(1)
-
 /** The rows of a statement; undefined where it fails. */
 const query = <A>(
   database: Database,
   row: Schema.Codec<A, unknown>,
   statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
-  within = timeout
+  within = Duration.seconds(5)
 ) =>
   Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row))).pipe(
     (rows) => database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
@@ -196,7 +191,8 @@ export const make = Effect.gen(function* () {
     if (database.distribution.isDistributed() !== false) return undefined
     const found = yield* mark(database)
     if (found === undefined || found.isSettled || found.progress.isStandby) return found
-    yield* query(database, Schema.Unknown, database`select change_begin()`, restartTimeout)
+    // It looks up the highest position of each organization.
+    yield* query(database, Schema.Unknown, database`select change_begin()`, Duration.minutes(1))
     return yield* mark(database)
   })
 

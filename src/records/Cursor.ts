@@ -114,18 +114,6 @@ export const Progress = Schema.Struct({
 })
 export type Progress = typeof Progress.Type
 
-/** The state of the feeds, as far as it decides about a cursor. */
-const FeedState = Schema.Struct({
-  /** True if the tables are those for which the order began. */
-  isInPlace: Schema.Boolean,
-  /** True if the newest mark is of this run of the server; on a standby, if there is one. */
-  isMarked: Schema.Boolean,
-  /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
-  proven: Schema.NullOr(Schema.Int),
-  /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
-  durableUntil: Schema.NullOr(Schema.Int)
-})
-
 /** The feeds in the snapshot of the statement that reads them. */
 export const FeedSnapshot = Schema.Struct({
   ...Progress.fields,
@@ -140,8 +128,19 @@ export const FeedSnapshot = Schema.Struct({
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
   wal: Schema.Int,
-  /** Present if the read was given a mark. */
-  state: Schema.optional(FeedState)
+  /** The state of the feeds, as far as it decides about a cursor. Present if the read was given a mark. */
+  state: Schema.optional(
+    Schema.Struct({
+      /** True if the tables are those for which the order began. */
+      isInPlace: Schema.Boolean,
+      /** True if the newest mark is of this run of the server; on a standby, if there is one. */
+      isMarked: Schema.Boolean,
+      /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
+      proven: Schema.NullOr(Schema.Int),
+      /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
+      durableUntil: Schema.NullOr(Schema.Int)
+    })
+  )
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
 

@@ -12,15 +12,14 @@ const spaces = join(" ", false)
 export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
   'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
 
-const tablesOf = ({ ordered, resources }: Kind) => [...new Set([ordered, ...resources.map(({ table }) => table)])]
-
 /**
  * The SQL of the snapshot of a feed, for an owner: one row, JSON.
  *
  * @param mark the mark of a cursor; with one, the state of the feed is in the snapshot
  */
-export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind, mark?: string) => {
-  const listed = (textOf: (table: string) => string) => sql.literal(tablesOf(kind).map(textOf).join(", "))
+export const snapshotQuery = (sql: Constructor, owner: Fragment, { ordered, resources }: Kind, mark?: string) => {
+  const tables = [...new Set([ordered, ...resources.map(({ table }) => table)])]
+  const listed = (textOf: (table: string) => string) => sql.literal(tables.map(textOf).join(", "))
   const state = sql`, 'state', json_build_object(
     'isInPlace', coalesce(f.is_in_place, false),
     'isMarked', coalesce(

@@ -117,15 +117,13 @@ const wholeTransactions = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
   return limit
 }
 
-/** A version of the fields of records: it changes when a resource or a field is added. */
-const schemaOf = (resources: ReadonlyArray<Resource>) =>
-  hash("sha256", JSON.stringify(resources.map(({ name, record }) => [name, Object.keys(record.fields)]))).slice(0, 8)
-
 const textItem = (item: object) => fromText(`,${JSON.stringify(item)}`)
 
 /** The feed of several resources: `{"body":[{"resource":"...","record":{...}},...],"cursor":"...",...}`. */
 export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
-  const schema = schemaOf(resources)
+  const fields = resources.map(({ name, record }) => [name, Object.keys(record.fields)])
+  // A version of the fields of records: it changes when a resource or a field is added.
+  const schema = hash("sha256", JSON.stringify(fields)).slice(0, 8)
   // Each item begins with the comma that separates it from the one before.
   const openings = new Map(
     resources.map(({ name, table }) => [

@@ -151,12 +151,10 @@ export const make = <R extends Resource>(
   }
 }
 
-const byId = Order.make<Row>((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
-
 const inOrder = (column: string) =>
   Order.combine(
     Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
-    byId
+    Order.mapInput(Order.make<Buffer>(Buffer.compare), ({ id }) => Buffer.from(id))
   )
 
 /** All records were written by one transaction, and nothing has changed since. */
