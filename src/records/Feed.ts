@@ -115,16 +115,6 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
 
   const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  /** After their load, most readers have seen all: a short statement shows it at half the cost of a large page. */
-  const readChanges = ({ limit, walks }: Asked) =>
-    !isComplete(walks) || limit <= largePage
-      ? read(walks, limit)
-      : Effect.filterOrElse(
-          read(walks, 0),
-          ({ rows }) => rows.length === 0,
-          () => read(walks, limit)
-        )
-
   const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
     const hasMore = found.length > limit
     const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
@@ -212,11 +202,14 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
       .flatMap(([resource, token]) => (token === "" || token === tokenOf(snapshot, resource) ? [] : [resource]))
 
   /** The changes of a request, where its cursor is resumed as it is. */
-  const readSettled = Effect.fnUntraced(function* (asked: Asked) {
+  const readSettled = Effect.fnUntraced(function* ({ cursor, limit, walks }: Asked) {
     if (settled === undefined) return undefined
-    const found = yield* readChanges(asked)
+    // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
+    const first = isComplete(walks) && limit > largePage ? 0 : limit
+    let found = yield* read(walks, first)
+    if (first < limit && found.rows.length > 0) found = yield* read(walks, limit)
     const { snapshot } = found
-    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[ordered], asked.cursor) ? found : undefined
+    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[ordered], cursor) ? found : undefined
   })
 
   const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {

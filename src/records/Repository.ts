@@ -137,16 +137,11 @@ export const make = <R extends Resource>(
         searchQuery(sql, owner, resource, { conditions, values: of }, page, deep)
       return asSearch(Effect.flatMap(read({ limit: page.limit, shape, values, queryOf }), Pages.searchPage))
     },
-    get: (id) =>
-      read({
-        limit: 1,
-        shape: "get",
-        values: [id],
-        queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
-      }).pipe(
-        Effect.flatMap(([row]) => foundOrNot(row?.record)),
-        asGet
-      ),
+    get: (id) => {
+      const queryOf = (owner: Fragment, [given = ""]: ReadonlyArray<string>) => getQuery(sql, owner, resource, given)
+      const found = read({ limit: 1, shape: "get", values: [id], queryOf })
+      return asGet(Effect.flatMap(found, ([row]) => foundOrNot(row?.record)))
+    },
     changes: makeChanges(sql, Pages.ofResource(resource), clock)
   }
 }
@@ -154,7 +149,7 @@ export const make = <R extends Resource>(
 const inOrder = (column: string) =>
   Order.combine(
     Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
-    Order.mapInput(Order.make<Buffer>(Buffer.compare), ({ id }) => Buffer.from(id))
+    Order.make((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
   )
 
 /** All records were written by one transaction, and nothing has changed since. */
