@@ -108,8 +108,7 @@ export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["
         limit,
         shape: `${kind.name} changes ${limit} ${isMarked}`,
         values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
-        queryOf: (owner, [ranges = "", of]) =>
-          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind, of), ranges)
+        queryOf: (owner, [ranges = "", of]) => FeedQuery.changesQuery(sql, owner, kind, limit, ranges, of)
       })
       return Effect.flatMap(found, ([first, ...rows]) =>
         Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))
