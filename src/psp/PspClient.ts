@@ -68,11 +68,17 @@ const longestBodies = 256 * 1024 * 1024
 /** A body, or all bodies being read together, are larger than the limit. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
-/** A reader of bodies. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. */
-export const bodyReader = () => {
+const [space, brace] = [0x20, 0x7b]
+
+/**
+ * A reader of responses. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. Its responses
+ * are safe to give to the client: of a body that is JSON but not an object that would throw where nothing catches, which
+ * ends the process, and it would write a notice to standard error.
+ */
+export const responseReader = () => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async ({ body }: Response): Promise<Uint8Array<ArrayBuffer>> => {
+  return async ({ body, headers: given, status }: Response) => {
     const chunks: Array<Uint8Array> = []
     let length = 0
     try {
@@ -86,7 +92,11 @@ export const bodyReader = () => {
     } finally {
       held -= length
     }
-    return Buffer.concat(chunks)
+    const bytes = Buffer.concat(chunks)
+    const headers = new Headers(given)
+    headers.delete("stripe-notice")
+    const isObject = bytes.find((byte) => byte > space) === brace
+    return new Response(isObject ? bytes : null, { status, headers })
   }
 }
 
@@ -137,24 +147,7 @@ const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "re
 }
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
-  Array.isArray(data) && data.every((item) => Predicate.isObject(item))
-
-const readBody = bodyReader()
-
-const [space, brace] = [0x20, 0x7b]
-
-/**
- * A response that is safe to give to the client. Of a body that is JSON but not an object it would throw where nothing
- * catches, which ends the process, and it would write a notice to standard error.
- */
-// oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-const safeResponse = async (response: Response) => {
-  const bytes = await readBody(response)
-  const headers = new Headers(response.headers)
-  headers.delete("stripe-notice")
-  const isObject = bytes.find((byte) => byte > space) === brace
-  return new Response(isObject ? bytes : null, { status: response.status, headers })
-}
+  Array.isArray(data) && data.every(Predicate.isObject)
 
 /** A kind of objects in the client. The list may be anything. Parameters that are undefined are not sent. */
 interface Objects {
@@ -169,6 +162,7 @@ interface Objects {
 }
 
 export const makeStripe = ({ apiUrl, secretKey }: StripeOptions): PspClient["Service"] => {
+  const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
   const isPlain = protocol === "http:"
@@ -185,7 +179,7 @@ export const makeStripe = ({ apiUrl, secretKey }: StripeOptions): PspClient["Ser
       const headers = new Headers(init?.headers)
       if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
       // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-      return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
+      return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(read)
     })
   })
   const objects: Readonly<Record<PspKind, Objects>> = {
@@ -262,8 +256,8 @@ export class PspClient extends Context.Service<
 
   static readonly layerMemory = (accounts: Accounts) => Layer.sync(PspClient, () => memory(accounts))
 
-  static readonly layerNotConfigured = Layer.succeed(
-    PspClient,
-    PspClient.of({ list: () => Effect.fail(new PspNotConfigured()), isMissing: true })
-  )
+  static readonly layerNotConfigured = Layer.succeed(PspClient, {
+    list: () => Effect.fail(new PspNotConfigured()),
+    isMissing: true
+  })
 }

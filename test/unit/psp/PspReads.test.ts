@@ -220,7 +220,7 @@ describe("the log", () => {
 
 it.effect("The bodies of the processor have 256 MiB together while they are being read; one beyond is cancelled", () =>
   Effect.gen(function* () {
-    const readBody = Psp.bodyReader()
+    const readBody = Psp.responseReader()
     const chunk = new Uint8Array(32 * 1024 * 1024)
     let cancelled = 0
     /** Reads a body of 32 MiB that does not end. */
