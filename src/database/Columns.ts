@@ -1,6 +1,9 @@
 /** Columns and rows of results: times and bytes as text, and rows that a schema checks. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Result, Schema } from "effect"
+import { join } from "effect/sql/Statement"
+
+export const unionAll = join(" union all ", false)
 
 /** A column of times as the API writes them: UTC, with milliseconds. It keeps its name. */
 export const isoTime = (column: string) =>

@@ -1,7 +1,6 @@
 /** Reads the deletion tasks of the current organization, for the sender of its deliveries. */
 import { Array, Context, DateTime, Duration, Effect, Layer, Order, Record, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DeletionTask, type State } from "../api/DeletionTasks.ts"
@@ -10,7 +9,7 @@ import * as Instant from "../api/records/Instant.ts"
 import type { Page } from "../api/records/Requests.ts"
 import { atMost } from "../database/Admission.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf } from "../database/Columns.ts"
+import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
 
 /** A task of an organization. */
 export interface OwnedTask extends DeletionTask {
@@ -23,7 +22,6 @@ export interface Criteria {
   readonly scheduledSince?: Instant.Instant | undefined
 }
 
-const unionAll = join(" union all ", false)
 const ownTasks = rowsOf(DeletionTask)
 
 // The role of the data API may read no others.

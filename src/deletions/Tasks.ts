@@ -3,11 +3,10 @@
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
 import { Array, Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
-import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf } from "../database/Columns.ts"
+import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
 import { byOrganization } from "./Task.ts"
 
@@ -47,8 +46,6 @@ export interface TaskFilter {
   readonly state: State | undefined
   readonly organization: string | undefined
 }
-
-const unionAll = join(" union all ", false)
 
 /** The partial index of the tasks of each state, by its time. A completed task leaves its index with its payload. */
 const indexes: Readonly<Record<State, readonly [time: string, condition: string]>> = {

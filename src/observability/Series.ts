@@ -7,9 +7,6 @@ export interface Gauge {
   readonly set: (value: number | (() => number) | undefined) => void
 }
 
-/** A gauge outside of any registry. */
-export const unseen: Gauge = { set: () => {} }
-
 type Labels = Readonly<Record<string, string>>
 
 /** The options of a metric of `effect`. Its labels are in the order of the list: another order is another series. */

@@ -9,7 +9,7 @@ import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option } from "ef
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
-import type { PspError, PspFailed } from "./PspPage.ts"
+import type { PspError, PspFailed } from "./PspClient.ts"
 
 const failures = 5
 

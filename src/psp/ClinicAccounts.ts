@@ -41,14 +41,11 @@ export class ClinicAccounts extends Context.Service<
 
   /** The fake. */
   static readonly layerMemory = (clinics: ReadonlyArray<ClinicAccount> = []) =>
-    Layer.succeed(
-      ClinicAccounts,
-      ClinicAccounts.of({
-        find: (clinic) =>
-          Effect.map(
-            CurrentOrganization.id,
-            (id) => clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
-          )
-      })
-    )
+    Layer.succeed(ClinicAccounts, {
+      find: (clinic) =>
+        Effect.map(
+          CurrentOrganization.id,
+          (id) => clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
+        )
+    })
 }

@@ -2,20 +2,7 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import {
-  Array,
-  Clock,
-  Context,
-  Deferred,
-  Duration,
-  Effect,
-  Fiber,
-  Iterable,
-  Layer,
-  Option,
-  Schedule,
-  Schema
-} from "effect"
+import { Array, Clock, Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
@@ -32,91 +19,46 @@ export interface Seen {
   readonly snapshot: Snapshot
 }
 
-/** The number of readers that may wait at once: half of the connections, and an eighth for one organization. */
-export const limitsFor = (connections: number) => ({
-  all: Math.ceil(connections / 2),
-  perOrganization: Math.ceil(connections / 8)
-})
-
-/** The number of connections that the process accepts. */
+/** The number of connections that the process accepts: half of them may wait at once, and an eighth for one organization. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
-
-export class ChangeClock extends Context.Service<
-  ChangeClock,
-  {
-    /** Restarts the order where that is due, and writes a mark. Does nothing where a database does not answer. */
-    readonly keep: Effect.Effect<void>
-    /** The seconds for which changes are held back: of a standby, by its horizon. */
-    readonly lag: (progress: Progress) => Effect.Effect<number>
-    readonly lastLag: Effect.Effect<number>
-    /** True if the primary has a mark, or there is no primary now. */
-    readonly hasMark: (token: string) => Effect.Effect<boolean>
-    /** True if a mark is of the run of the primary. False if there is no primary now. */
-    readonly isOfRun: (token: string) => Effect.Effect<boolean>
-    /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
-    readonly wait: (seen: Seen, timeout: Duration.Duration) => Effect.Effect<boolean>
-    /** Ends all waiting, now and from now on. */
-    readonly stopWaiting: Effect.Effect<void>
-    /** Ticks without end. */
-    readonly watch: Effect.Effect<never>
-  }
->()("practice-data/records/ChangeClock") {
-  static readonly layer = Layer.effect(
-    ChangeClock,
-    Effect.gen(function* () {
-      const { gauge } = yield* Series.current
-      const gauges = {
-        lag: gauge("practice_data_changes_lag_seconds"),
-        waiting: gauge("practice_data_changes_waiting")
-      }
-      return make(yield* TaskDatabase, yield* RecordDatabase, gauges, limitsFor(yield* Connections))
-    })
-  )
-}
-
-const timeout = Duration.seconds(5)
-
-/** A restart of the order looks up the highest position of each organization. */
-const restartTimeout = Duration.minutes(1)
 
 /** The rows of a statement; undefined where it fails. */
 const query = <A>(
   database: Database,
   row: Schema.Codec<A, unknown>,
   statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
-  within = timeout
-): Effect.Effect<ReadonlyArray<A> | undefined> =>
+  within = Duration.seconds(5)
+) =>
   Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row))).pipe(
     (rows) => database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
     Effect.orElseSucceed(() => undefined)
   )
 
 interface Waiter extends Seen {
-  readonly woken: Deferred.Deferred<void>
+  /** True for changes, false for a stop. */
+  readonly woken: Deferred.Deferred<boolean>
   snapshot: Snapshot
 }
 
-const wake = (woken: Iterable<Waiter>) =>
-  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, undefined), { discard: true })
+const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
+  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, isForChanges), { discard: true })
 
-const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<typeof limitsFor>) => {
+const makeWaiters = (records: Database, connections: number) => {
   const waiters = new Set<Waiter>()
   let isStopped = false
-  count.set(() => waiters.size)
 
   const isFull = (organization: string) =>
-    waiters.size >= limits.all ||
-    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= limits.perOrganization
+    waiters.size >= connections / 2 ||
+    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= connections / 8
 
   const wait = Effect.fnUntraced(function* (seen: Seen, within: Duration.Duration) {
     if (isStopped || isFull(seen.organization)) return false
-    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<void>() }
+    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<boolean>() }
     waiters.add(waiter)
     return yield* Deferred.await(waiter.woken).pipe(
-      Effect.timeoutOption(within),
-      Effect.map((woken) => Option.isSome(woken) && !isStopped),
+      Effect.timeoutOrElse({ duration: within, orElse: () => Effect.succeed(false) }),
       Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
     )
   })
@@ -156,9 +98,9 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: ReturnType<
 
   const stop = Effect.suspend(() => {
     isStopped = true
-    return wake(waiters)
+    return wake(waiters, false)
   })
-  return { wait, advance, stop }
+  return { wait, advance, stop, size: () => waiters.size }
 }
 
 const ServerProgress = Schema.Struct({
@@ -174,99 +116,111 @@ const maxSamples = 1000
 const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
 
 /** A clock over the primary of the records, and the database that they are read from. */
-export const make = (
-  tasks: Database,
-  records: Database,
-  gauges: Readonly<Record<"lag" | "waiting", Series.Gauge>> = { lag: Series.unseen, waiting: Series.unseen },
-  limits = limitsFor(2000)
-): ChangeClock["Service"] => {
-  const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
-  const waiters = makeWaiters(records, gauges.waiting, limits)
-  /** The next transaction id of the primary, at some times. */
-  let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
-  let last = 0
-  let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
+export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/records/ChangeClock", {
+  make: Effect.gen(function* () {
+    const tasks = yield* TaskDatabase
+    const records = yield* RecordDatabase
+    const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
+    const waiters = makeWaiters(records, yield* Connections)
+    const { gauge } = yield* Series.current
+    const lagSeconds = gauge("practice_data_changes_lag_seconds")
+    gauge("practice_data_changes_waiting").set(waiters.size)
+    /** The next transaction id of the primary, at some times. */
+    let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
+    let last = 0
+    let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
 
-  const heldFor = Effect.fnUntraced(function* (progress: Progress) {
-    const horizon = horizonOf(progress)
-    const next = Math.max(nextOf(progress), progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
-    const now = yield* Clock.currentTimeMillis
-    // The transaction at the horizon began after the newest sample in which its id was not given.
-    const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
-    const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
-    // A standby that has all that its primary had, a second ago.
-    return horizon >= next ? Math.max(0, seconds - 1) : Math.max(1, seconds)
+    const heldFor = Effect.fnUntraced(function* (progress: Progress) {
+      const horizon = horizonOf(progress)
+      const next = Math.max(nextOf(progress), progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
+      const now = yield* Clock.currentTimeMillis
+      // The transaction at the horizon began after the newest sample in which its id was not given.
+      const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
+      const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
+      // A standby that has all that its primary had, a second ago.
+      return horizon >= next ? Math.max(0, seconds - 1) : Math.max(1, seconds)
+    })
+
+    const lag = (progress: Progress) => (isHeldBack(progress) ? heldFor(progress) : Effect.succeed(0))
+
+    const sample = Effect.fnUntraced(function* (next: number, horizon: number) {
+      const kept = samples.filter((_, index) => (samples[index + 1]?.next ?? Infinity) > horizon)
+      const fewer = kept.length < maxSamples ? kept : kept.filter((_, index) => index % 2 === 0)
+      samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
+    })
+
+    const mark = (database: Database) =>
+      query(
+        database,
+        ServerProgress,
+        database`
+          select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
+            (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens,
+            (select coalesce(bool_and(is_settled), true) from change_feed_states()) as "isSettled"
+          from pg_control_system(), change_mark()`
+      ).pipe(Effect.map((rows) => rows?.[0]))
+
+    const keepOne = Effect.fnUntraced(function* (database: Database) {
+      yield* database.distribution.refresh
+      // A distributed database has no order to keep.
+      if (database.distribution.isDistributed() !== false) return undefined
+      const found = yield* mark(database)
+      if (found === undefined || found.isSettled || found.progress.isStandby) return found
+      // It looks up the highest position of each organization.
+      yield* query(database, Schema.Unknown, database`select change_begin()`, Duration.minutes(1))
+      return yield* mark(database)
+    })
+
+    // Detached: a restart of the order takes longer than the request that waits for it.
+    const keep = Effect.gen(function* () {
+      keeping ??= yield* Effect.forEach(databases, keepOne).pipe(
+        Effect.ensuring(Effect.sync(() => (keeping = undefined))),
+        Effect.forkDetach
+      )
+      return yield* Fiber.join(keeping)
+    })
+
+    const tick = Effect.gen(function* () {
+      const found = yield* keep
+      const read = found.at(-1)
+      if (read === undefined) return lagSeconds.set(undefined)
+      const { progress } = read
+      const primary = progress.isStandby ? found[0] : read
+      if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
+      last = yield* lag(progress)
+      lagSeconds.set(last)
+      yield* waiters.advance(readableIn(progress), read.tokens)
+    })
+
+    const isOnPrimary = (condition: Fragment, otherwise: boolean) =>
+      query(
+        tasks,
+        Schema.Struct({ has: Schema.Boolean }),
+        tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
+      ).pipe(Effect.map((rows) => rows?.[0]?.has ?? otherwise))
+
+    return {
+      /** Restarts the order where that is due, and writes a mark. Does nothing where a database does not answer. */
+      keep: Effect.asVoid(keep),
+      /** The seconds for which changes are held back: of a standby, by its horizon. */
+      lag,
+      lastLag: Effect.sync(() => last),
+      /** True if the primary has a mark, or there is no primary now. */
+      hasMark: (token: string) => isOnPrimary(tasks`token = ${token}`, true),
+      /** True if a mark is of the run of the primary. False if there is no primary now. */
+      isOfRun: (token: string) =>
+        isOnPrimary(
+          tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`,
+          false
+        ),
+      /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
+      wait: waiters.wait,
+      /** Ends all waiting, now and from now on. */
+      stopWaiting: waiters.stop,
+      /** Ticks without end. */
+      watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
+    }
   })
-
-  const lag = (progress: Progress) => (isHeldBack(progress) ? heldFor(progress) : Effect.succeed(0))
-
-  const sample = Effect.fnUntraced(function* (next: number, horizon: number) {
-    const kept = samples.filter((_, index) => (samples[index + 1]?.next ?? Infinity) > horizon)
-    const fewer = kept.length < maxSamples ? kept : kept.filter((_, index) => index % 2 === 0)
-    samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
-  })
-
-  const mark = (database: Database) =>
-    query(
-      database,
-      ServerProgress,
-      database`
-        select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
-          (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens,
-          (select coalesce(bool_and(is_settled), true) from change_feed_states()) as "isSettled"
-        from pg_control_system(), change_mark()`
-    ).pipe(Effect.map((rows) => rows?.[0]))
-
-  const keepOne = Effect.fnUntraced(function* (database: Database) {
-    yield* database.distribution.refresh
-    // A distributed database has no order to keep.
-    if (database.distribution.isDistributed() !== false) return undefined
-    const found = yield* mark(database)
-    if (found === undefined || found.isSettled || found.progress.isStandby) return found
-    yield* query(database, Schema.Unknown, database`select change_begin()`, restartTimeout)
-    return yield* mark(database)
-  })
-
-  // Detached: a restart of the order takes longer than the request that waits for it.
-  const keep = Effect.gen(function* () {
-    keeping ??= yield* Effect.forEach(databases, keepOne).pipe(
-      Effect.ensuring(Effect.sync(() => (keeping = undefined))),
-      Effect.forkDetach
-    )
-    return yield* Fiber.join(keeping)
-  })
-
-  const tick = Effect.gen(function* () {
-    const found = yield* keep
-    const read = found.at(-1)
-    if (read === undefined) return gauges.lag.set(undefined)
-    const { progress } = read
-    const primary = progress.isStandby ? found[0] : read
-    if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
-    last = yield* lag(progress)
-    gauges.lag.set(last)
-    yield* waiters.advance(readableIn(progress), read.tokens)
-  })
-
-  const isOnPrimary = (condition: Fragment, otherwise: boolean) =>
-    query(
-      tasks,
-      Schema.Struct({ has: Schema.Boolean }),
-      tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
-    ).pipe(Effect.map((rows) => rows?.[0]?.has ?? otherwise))
-
-  return {
-    keep: Effect.asVoid(keep),
-    lag,
-    lastLag: Effect.sync(() => last),
-    hasMark: (token) => isOnPrimary(tasks`token = ${token}`, true),
-    isOfRun: (token) =>
-      isOnPrimary(
-        tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`,
-        false
-      ),
-    wait: waiters.wait,
-    stopWaiting: waiters.stop,
-    watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
-  }
+}) {
+  static readonly layer = Layer.effect(ChangeClock, ChangeClock.make)
 }

@@ -39,33 +39,12 @@ export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cur
 /** Begins the text of walks where a cursor that is a place alone has an id: the release before takes all of it for an id. */
 const walksBegin = "~\u0001"
 
-// Before all changes, it is -1. A bound of a load is the maximum until its first page.
-const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
-const isPosition = Schema.is(Position)
+const isPosition = Schema.is(Walk.Position)
 
-// Postgres has no text with U+0000.
-const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
+/** Walks whose transactions are differences. */
+const decodeWalks = Schema.decodeOption(Schema.fromJsonString(Schema.Array(Walk.Walk).check(Schema.isMaxLength(20))))
 
-const Place = Schema.Struct({ position: Position, id: Text, branch: Text })
-
-/** At most as many transactions as a cursor has room for. */
-export const maximumRunning = 1000
-
-const Walks = Schema.fromJsonString(
-  Schema.Array(
-    Schema.Struct({
-      feeds: Schema.Record(Schema.String, Schema.String),
-      place: Place,
-      /** Each as the difference to the one before. */
-      running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
-      partial: Schema.optional(Place),
-      floor: Schema.optional(Position),
-      target: Schema.optional(Position)
-    })
-  ).check(Schema.isMaxLength(20))
-)
-const decodeWalks = Schema.decodeOption(Walks)
-
+/** Each running transaction as the difference to the one before. */
 const differences = (walk: Walk.Walk): Walk.Walk => ({
   ...walk,
   running: walk.running.map((position, index, all) => position - (all[index - 1] ?? 0))
@@ -135,18 +114,6 @@ export const Progress = Schema.Struct({
 })
 export type Progress = typeof Progress.Type
 
-/** The state of the feeds, as far as it decides about a cursor. */
-const FeedState = Schema.Struct({
-  /** True if the tables are those for which the order began. */
-  isInPlace: Schema.Boolean,
-  /** True if the newest mark is of this run of the server; on a standby, if there is one. */
-  isMarked: Schema.Boolean,
-  /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
-  proven: Schema.NullOr(Schema.Int),
-  /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
-  durableUntil: Schema.NullOr(Schema.Int)
-})
-
 /** The feeds in the snapshot of the statement that reads them. */
 export const FeedSnapshot = Schema.Struct({
   ...Progress.fields,
@@ -161,8 +128,19 @@ export const FeedSnapshot = Schema.Struct({
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
   wal: Schema.Int,
-  /** Present if the read was given a mark. */
-  state: Schema.optional(FeedState)
+  /** The state of the feeds, as far as it decides about a cursor. Present if the read was given a mark. */
+  state: Schema.optional(
+    Schema.Struct({
+      /** True if the tables are those for which the order began. */
+      isInPlace: Schema.Boolean,
+      /** True if the newest mark is of this run of the server; on a standby, if there is one. */
+      isMarked: Schema.Boolean,
+      /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
+      proven: Schema.NullOr(Schema.Int),
+      /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
+      durableUntil: Schema.NullOr(Schema.Int)
+    })
+  )
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
 
@@ -183,7 +161,7 @@ export const horizonOf = ({ base, snapshot }: Progress): number => base + Number
  * no room for more of them.
  */
 export const isHeldBack = (progress: Progress): boolean =>
-  progress.isStandby || shownBy(progress).running.length > maximumRunning
+  progress.isStandby || shownBy(progress).running.length > Walk.maximumRunning
 
 /** The transactions whose changes a reader gets. */
 export const readableIn = (progress: Progress): Walk.Snapshot =>

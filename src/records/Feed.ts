@@ -12,8 +12,7 @@ import {
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
-import { type ChangeRow, type Kind, type Page, placeOf, tableOf } from "./FeedPages.ts"
-import type { Json } from "./Pages.ts"
+import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
 import * as Walk from "./Walk.ts"
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */
@@ -21,6 +20,8 @@ export interface ChangesRequest {
   readonly cursor?: string | undefined
   readonly limit: number
   readonly wait?: Duration.Duration
+  /** By default, all of the feed. */
+  readonly resources?: ReadonlyArray<string> | undefined
 }
 
 export interface Changes {
@@ -34,6 +35,8 @@ export interface Changes {
   readonly hasMore: boolean
   readonly rows: number
   readonly isEmpty: boolean
+  /** The state that the reader has seen: where the page is empty, it may wait for changes after it. */
+  readonly seen: Seen
 }
 
 /** The failures of a read. The statement that reads may look up the key as well. */
@@ -74,7 +77,6 @@ const attempts = 5
 
 /** A request for changes with the walks that it continues. */
 interface Asked {
-  readonly given: string | undefined
   readonly cursor: Cursor.Cursor | undefined
   readonly limit: number
   readonly names: ReadonlyArray<string>
@@ -85,7 +87,7 @@ interface Asked {
 
 /** A request for some resources. Those that no walk has, or whose feed has ended, are read from their beginning. */
 const askedOf = (
-  { cursor, given, limit, names }: Pick<Asked, "cursor" | "given" | "limit" | "names">,
+  { cursor, limit, names }: Pick<Asked, "cursor" | "limit" | "names">,
   ended: ReadonlyArray<string> = []
 ): Asked => {
   const known = (cursor?.walks ?? []).flatMap((walk) => {
@@ -95,16 +97,12 @@ const askedOf = (
   const others = names.filter((name) => !known.some(({ feeds }) => name in feeds))
   const feeds = Object.fromEntries(others.map((name) => [name, ""]))
   const opened = others.length === 0 ? [] : [Walk.opened(feeds)]
-  return { cursor, given, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
+  return { cursor, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
 }
 
 const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
 
-/**
- * Reads changes for the current organization, in one order.
- *
- * @param names the resources; by default, all of the feed
- */
+/** Reads changes for the current organization, in one order. */
 export type Feed = ReturnType<typeof make>
 
 export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
@@ -117,27 +115,12 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
 
   const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  /** After their load, most readers have seen all: a short statement shows it at half the cost of a large page. */
-  const readChanges = ({ limit, walks }: Asked) =>
-    !isComplete(walks) || limit <= largePage
-      ? read(walks, limit)
-      : Effect.filterOrElse(
-          read(walks, 0),
-          ({ rows }) => rows.length === 0,
-          () => read(walks, limit)
-        )
-
-  const requireOwn = ({ given }: Asked, { organization }: Cursor.FeedSnapshot) =>
-    given === undefined || Cursor.isOf(given, { organization, resource: name })
-      ? Effect.void
-      : Effect.fail(cursorInvalid)
-
   const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
     const hasMore = found.length > limit
     const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
     const seen = Cursor.readableIn(snapshot)
     const indexOf = ({ branch }: ChangeRow) =>
-      resources.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
+      walks.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
     const lasts = new Map(rows.map((row) => [indexOf(row), row]))
     const cut = hasMore ? Math.max(...lasts.keys()) : Infinity
     const after = walks.map((before, index) => {
@@ -152,29 +135,28 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
   }
 
-  /** A page with the cursor behind it, and what its reader has seen. */
-  const outcome = Effect.fnUntraced(function* (
+  /** A page with the cursor behind it. */
+  const changesOf = (
     { names }: Asked,
     snapshot: Cursor.FeedSnapshot,
     next: Cursor.Cursor,
     page: Omit<Page, "cursor">,
     isEmpty: boolean
-  ) {
+  ) => {
     const { organization } = snapshot
     const cursor = Cursor.encode(next, { organization, resource: name })
-    const changes: Changes = {
+    const followed = names.flatMap((resource) => tables.get(resource) ?? [])
+    return Effect.map(clock.lag(snapshot), (lag): Changes => ({
       json: render({ ...page, cursor }),
       cursor,
       hasMore: page.hasMore,
-      lag: yield* clock.lag(snapshot),
+      lag,
       isComplete: isComplete(next.walks),
       rows: page.rows.length,
-      isEmpty
-    }
-    const followed = names.flatMap((resource) => tables.get(resource) ?? [])
-    const seen: Seen = { organization, tables: followed, snapshot: Cursor.readableIn(snapshot) }
-    return { page: changes, seen }
-  })
+      isEmpty,
+      seen: { organization, tables: followed, snapshot: Cursor.readableIn(snapshot) }
+    }))
+  }
 
   const respond = (asked: Asked, found: Found) => {
     const { cursor, resets } = asked
@@ -184,7 +166,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     const had = cursor ?? { ceiling: 0, wal: 0 }
     const { mark, tokens } = snapshot
     const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
-    const isEmpty = rows.length + resets.length === 0 && !hasMore && isSameLoad
+    const isEmpty = rows.length + resets.length === 0 && isSameLoad
     // The reader of an empty page has seen nothing more that may not survive a failover, unless newer changes are held
     // back: where those are lost, the states before them are there again. So its walk stays as it is. A page of a load
     // leaves removals out, so it says something where it is empty: a removal that is lost brings its record back.
@@ -198,7 +180,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
         : { ...reached, mark, order: tokens[ordered] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.
     const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= reached.ceiling)
-    return outcome(asked, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
+    return changesOf(asked, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
   }
 
   /** The response of a standby that is behind the cursor: nothing yet. */
@@ -209,8 +191,8 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     // A resource that has left begins anew when it joins again.
     const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
     const nothing = { rows: [], resets: [], hasMore: false, isConsistent: false }
-    const { page, seen } = yield* outcome(asked, snapshot, { ...cursor, walks: kept }, nothing, true)
-    return { page: { ...page, lag: Math.max(page.lag, 1) }, seen }
+    const changes = yield* changesOf(asked, snapshot, { ...cursor, walks: kept }, nothing, true)
+    return { ...changes, lag: Math.max(changes.lag, 1) }
   })
 
   /** The resources whose feed has ended since the cursor was given out: their tables were truncated. */
@@ -219,35 +201,41 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
       .flatMap(({ feeds }) => Object.entries(feeds))
       .flatMap(([resource, token]) => (token === "" || token === tokenOf(snapshot, resource) ? [] : [resource]))
 
-  /**
-   * True if a standby may show what its primary wrote after it was started again, without the mark of that run yet: a
-   * cursor with the mark before would expire. A standby that is further behind is read all the same.
-   */
-  const isMarkDue = ({ isStandby, mark, run }: Cursor.FeedSnapshot, attempt: number) =>
-    isStandby && run !== settled?.run && attempt < attempts - 2
-      ? Effect.map(clock.isOfRun(mark), (isOfRun) => !isOfRun)
-      : Effect.succeed(false)
+  /** The changes of a request, where its cursor is resumed as it is. */
+  const readSettled = Effect.fnUntraced(function* ({ cursor, limit, walks }: Asked) {
+    if (settled === undefined) return undefined
+    // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
+    const first = isComplete(walks) && limit > largePage ? 0 : limit
+    let found = yield* read(walks, first)
+    if (first < limit && found.rows.length > 0) found = yield* read(walks, limit)
+    const { snapshot } = found
+    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[ordered], cursor) ? found : undefined
+  })
 
-  const next = Effect.fnUntraced(function* (given: Asked) {
-    let asked = given
+  const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {
+    const decoded = given === undefined ? undefined : Cursor.decode(given, name)
+    if (given !== undefined && decoded === undefined) return yield* cursorInvalid
+    let asked = askedOf({ cursor: decoded, limit, names })
     for (let attempt = 0; attempt < attempts; attempt++) {
       const { cursor } = asked
-      const found = settled === undefined ? undefined : yield* readChanges(asked)
-      const order = found?.snapshot.tokens[ordered]
-      if (settled !== undefined && found !== undefined && Cursor.isUnchanged(settled, found.snapshot, order, cursor)) {
-        yield* requireOwn(asked, found.snapshot)
-        const ended = endedIn(asked, found.snapshot)
+      const found = yield* readSettled(asked)
+      const { snapshot } = found ?? (yield* read([], 0, cursor?.mark ?? ""))
+      const { isStandby, mark, organization, run, state, tokens } = snapshot
+      if (given !== undefined && !Cursor.isOf(given, { organization, resource: name })) return yield* cursorInvalid
+      if (found !== undefined) {
+        const ended = endedIn(asked, snapshot)
         if (ended.length === 0) return yield* respond(asked, found)
         asked = askedOf(asked, ended)
         continue
       }
-      const { snapshot } = yield* read([], 0, cursor?.mark ?? "")
-      yield* requireOwn(asked, snapshot)
-      const verdict = Cursor.verdictOf(snapshot, snapshot.tokens[ordered], cursor)
-      switch (verdict === "Readable" && (yield* isMarkDue(snapshot, attempt)) ? "Unsettled" : verdict) {
+      const verdict = Cursor.verdictOf(snapshot, tokens[ordered], cursor)
+      // A standby may show what its primary wrote after it was started again, without the mark of that run yet: a cursor
+      // with the mark before would expire. A standby that is further behind is read all the same.
+      const mayLackMark = verdict === "Readable" && isStandby && run !== settled?.run && attempt < attempts - 2
+      switch (mayLackMark && !(yield* clock.isOfRun(mark)) ? "Unsettled" : verdict) {
         case "Unsettled":
           yield* Effect.timeoutOption(clock.keep, "3 seconds")
-          if (snapshot.isStandby) yield* Effect.sleep(replication)
+          if (isStandby) yield* Effect.sleep(replication)
           break
         case "Expired":
           return yield* cursorExpired
@@ -256,36 +244,26 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
         case "Readable":
           settled = snapshot
           // Ids above those that the mark proves may have been given out again.
-          if (cursor !== undefined && cursor.mark !== snapshot.mark) {
-            const proven = snapshot.state?.proven ?? 0
+          if (cursor !== undefined && cursor.mark !== mark) {
+            const proven = state?.proven ?? 0
             const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven))
-            asked = askedOf({ ...asked, cursor: { ...cursor, mark: snapshot.mark, walks } })
+            asked = askedOf({ ...asked, cursor: { ...cursor, mark, walks } })
           }
       }
     }
     return yield* busy
   })
 
-  const ask = (given: string | undefined, limit: number, names: ReadonlyArray<string>) => {
-    const cursor = given === undefined ? undefined : Cursor.decode(given, name)
-    return given !== undefined && cursor === undefined
-      ? Effect.fail(cursorInvalid)
-      : Effect.succeed(askedOf({ given, cursor, limit, names }))
-  }
-
-  return Effect.fnUntraced(function* (
-    { cursor, limit, wait = Duration.zero }: ChangesRequest,
-    names: ReadonlyArray<string> = resources.map((resource) => resource.name)
-  ) {
+  const all = resources.map((resource) => resource.name)
+  return Effect.fnUntraced(function* ({ cursor, limit, resources: names = all, wait = Duration.zero }: ChangesRequest) {
     yield* check
     const begun = Duration.isZero(wait) ? 0 : yield* Clock.currentTimeMillis
-    let { page, seen } = yield* next(yield* ask(cursor, limit, names))
+    let page = yield* next(cursor, limit, names)
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
-      if (left <= 0 || !(yield* polling(clock.wait(seen, Duration.millis(left))))) break
+      if (left <= 0 || !(yield* polling(clock.wait(page.seen, Duration.millis(left))))) break
       // One change may wake all readers: each reads a small page, on a shared connection, in its turn.
-      const woken = Effect.flatMap(ask(page.cursor, Math.min(limit, largePage), names), next)
-      ;({ page, seen } = yield* turns.withPermit(woken))
+      page = yield* turns.withPermit(next(page.cursor, Math.min(limit, largePage), names))
     }
     return page
   })

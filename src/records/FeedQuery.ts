@@ -1,28 +1,25 @@
 /** The statements that read a feed of changes. */
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
-import { bytesOf } from "../database/Columns.ts"
+import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import { maximumRunning } from "./Cursor.ts"
-import { type ChangeRow, type Kind, removalMark } from "./FeedPages.ts"
-import { rangesOf, type Walk } from "./Walk.ts"
+import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
+import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
 
-const unionAll = join(" union all ", false)
 const spaces = join(" ", false)
 
 /** The SQL of the progress of a server: the members of a JSON object. */
 export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
   'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
 
-const tablesOf = ({ ordered, resources }: Kind) => [...new Set([ordered, ...resources.map(({ table }) => table)])]
-
 /**
  * The SQL of the snapshot of a feed, for an owner: one row, JSON.
  *
  * @param mark the mark of a cursor; with one, the state of the feed is in the snapshot
  */
-export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind, mark?: string) => {
-  const listed = (textOf: (table: string) => string) => sql.literal(tablesOf(kind).map(textOf).join(", "))
+const snapshotQuery = (sql: Constructor, owner: Fragment, { ordered, resources }: Kind, mark?: string) => {
+  const tables = [...new Set([ordered, ...resources.map(({ table }) => table)])]
+  const listed = (textOf: (table: string) => string) => sql.literal(tables.map(textOf).join(", "))
   const state = sql`, 'state', json_build_object(
     'isInPlace', coalesce(f.is_in_place, false),
     'isMarked', coalesce(
@@ -69,17 +66,18 @@ export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): str
  * order of an index, and merged as it is read. A standby, and a server with very many running transactions, is read below
  * its horizon. A transaction that is still running is passed over.
  *
- * @param first the SQL of the first row, which has it as its `removal`, and no `position`
  * @param ranges as `rangesText` makes them
+ * @param mark as in `snapshotQuery`, whose JSON is the `removal` of the first row, which has no `position`
  */
 export const changesQuery = (
   sql: Constructor,
   owner: Fragment,
-  { resources }: Kind,
+  kind: Kind,
   limit: number,
-  first: Fragment,
-  ranges: string
+  ranges: string,
+  mark?: string
 ): Query<ChangeRow> => {
+  const { resources } = kind
   const bounds = sql.literal(`limit ${limit + 1}`)
   const [only] = resources.length === 1 ? resources : []
   const also = (column: string) => sql.literal(only === undefined ? `, ${column}` : "")
@@ -121,7 +119,7 @@ export const changesQuery = (
     columns: ["record", "removal", "position", ...(only === undefined ? ["branch" as const] : [])],
     statement: sql<ChangeRow>`
       select null::bpchar as record, s.text as removal, null::float8 as position${also("null::text as branch")}
-      from (${first}) s (text)
+      from (${snapshotQuery(sql, owner, kind, mark)}) s (text)
       union all
       select ${sql.literal(bytesOf("c.record"))}, case when c.record is null then coalesce(${existing}, '-') || c.id end,
         c.change_position::float8${also("c.branch")}

@@ -26,33 +26,42 @@ import {
 import { JsonBody } from "../api/JsonBody.ts"
 import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
+import type { Changes, ChangesRequest, Feed } from "./Feed.ts"
 import type { Json } from "./Pages.ts"
-import { type Changes, type Criteria, Repositories, type Repository } from "./Repository.ts"
+import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
-type ChangesPayload = Schema.Struct.Type<typeof changesFields>
+type ChangesPayload = Schema.Struct.Type<typeof changesFields> & Pick<ChangesRequest, "resources">
 
-const changesRequest = ({ cursor, limit, wait }: ChangesPayload) =>
+const changesRequest = ({ cursor, limit, resources, wait }: ChangesPayload) =>
   Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>
     Effect.mapEager(between("wait", wait ?? 0, 0, longestWait), (seconds) => ({
       cursor: cursor ?? undefined,
       limit: most,
+      resources,
       wait: Duration.seconds(seconds)
     }))
   )
 
-const changesResponse = (
-  { cursor, hasMore, json: page, lag, rows }: Changes,
-  headers: Readonly<Record<string, string>> = {}
+const readChanges = (
+  payload: ChangesPayload,
+  changes: Feed,
+  headersOf: (page: Changes) => Readonly<Record<string, string>>
 ) =>
-  Effect.as(
-    note({ rows }),
-    HttpServerResponse.setHeaders(json(page), {
-      [lagHeader]: String(lag),
-      ...(hasMore && cursor.length <= longestNext && { [nextHeader]: cursor }),
-      ...headers
-    })
+  Effect.flatMapEager(CurrentOrganization.check(payload), () =>
+    Effect.flatMapEager(changesRequest(payload), (request) =>
+      Effect.flatMap(changes(request), (page) =>
+        Effect.as(
+          note({ rows: page.rows }),
+          HttpServerResponse.setHeaders(json(page.json), {
+            [lagHeader]: String(page.lag),
+            ...(page.hasMore && page.cursor.length <= longestNext && { [nextHeader]: page.cursor }),
+            ...headersOf(page)
+          })
+        )
+      )
+    )
   )
 
 const idOf = ({ id }: { readonly id: string }) =>
@@ -75,13 +84,7 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
       Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
     ),
   changes: ({ payload }: Request<R, "changes", ChangesPayload>) =>
-    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-      Effect.flatMapEager(changesRequest(payload), (request) =>
-        Effect.flatMap(repository.changes(request), (changes) =>
-          changesResponse(changes, { [completeHeader]: String(changes.isComplete) })
-        )
-      )
-    )
+    readChanges(payload, repository.changes, ({ isComplete }) => ({ [completeHeader]: String(isComplete) }))
 })
 
 const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (handlers) =>
@@ -99,14 +102,10 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
 const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handlers) =>
   Effect.map(Repositories, ({ changes }) =>
     handlers.handleAll({
-      changes: Effect.fnUntraced(function* ({ payload }) {
-        yield* CurrentOrganization.check(payload)
-        const request = yield* changesRequest(payload)
-        return yield* Effect.flatMap(
-          changes(request, payload.resources ? Array.dedupe(payload.resources) : undefined),
-          changesResponse
-        )
-      })
+      changes: ({ payload }) => {
+        const resources = payload.resources ? Array.dedupe(payload.resources) : undefined
+        return readChanges({ ...payload, resources }, changes, () => ({}))
+      }
     })
   )
 )

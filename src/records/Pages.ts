@@ -1,7 +1,11 @@
-/** The JSON of pages, as the bytes that go to a client: stored records are concatenated and never parsed. */
+/** The JSON of pages: of a search, and of the feeds of changes. Stored records are concatenated as bytes and never parsed. */
+import { hash } from "node:crypto"
 import { Buffer } from "node:buffer"
 import { Effect } from "effect"
+import { organization } from "../api/records/Organizations.ts"
+import type { Resource } from "../api/records/Resource.ts"
 import { note } from "../observability/RequestFacts.ts"
+import * as Walk from "./Walk.ts"
 
 export type Json = Uint8Array
 
@@ -33,4 +37,125 @@ export const concat = (before: string, values: ReadonlyArray<Json>, after: strin
 export const searchPage = (rows: ReadonlyArray<{ readonly record: Json }>): Effect.Effect<Json> => {
   const records = rows.map(({ record }) => record)
   return Effect.as(note({ rows: rows.length }), concat('{"body":[', records, "]}"))
+}
+
+/** A row of a feed, in the order of the changes. */
+export interface ChangeRow {
+  /** The record's JSON, which begins with its id; null for a removal. */
+  readonly record: Json | null
+  /**
+   * The id of a removal, after `-`; after `+` where the snapshot has a record of that id again, which has a change of its
+   * own. Null for a record: its id would cost a page of a thousand a tenth more.
+   */
+  readonly removal: string | null
+  readonly position: number | null
+  readonly branch?: string | null
+}
+
+const leadingId = /^\{"id":("(?:[^"\\]|\\.)*")/
+
+const idOf = ({ removal, record }: ChangeRow): string =>
+  removal?.slice(1) ?? JSON.parse(leadingId.exec(record === null ? "" : toText(record))?.[1] ?? '""')
+
+const isRemoval = ({ removal }: ChangeRow) => removal?.startsWith("-") === true
+
+/** The place of a row. Without a branch, after all changes of the id in its transaction: those are of one record. */
+export const placeOf = (row: ChangeRow): Walk.Place => ({
+  position: row.position ?? 0,
+  id: idOf(row),
+  branch: row.branch ?? Walk.lastBranch
+})
+
+/** Ends the branch of a table's removals. */
+export const removalMark = "-"
+
+export const tableOf = (branch: string) => (branch.endsWith(removalMark) ? branch.slice(0, -1) : branch)
+
+export interface Page {
+  readonly rows: ReadonlyArray<ChangeRow>
+  /** The resources that begin anew with this page. */
+  readonly resets: ReadonlyArray<string>
+  readonly cursor: string
+  readonly hasMore: boolean
+  /** True if a copy that has applied all pages up to this one is a state that the database had. */
+  readonly isConsistent: boolean
+}
+
+const isSamePlace = (one: ChangeRow | undefined, another: ChangeRow | undefined) =>
+  one !== undefined && one.position === another?.position && idOf(one) === idOf(another)
+
+export interface Kind {
+  /** The resource, or `*` for all. */
+  readonly name: string
+  readonly resources: ReadonlyArray<Resource>
+  /** The table whose feed names the order. If it ends, all positions do. */
+  readonly ordered: string
+  /** The number of rows in a page of at most `limit`, of which there are more. */
+  readonly lengthOf: (rows: ReadonlyArray<ChangeRow>, limit: number) => number
+  readonly render: (page: Page) => Json
+}
+
+/** The feed of a resource: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
+export const ofResource = (resource: Resource): Kind => ({
+  name: resource.name,
+  resources: [resource],
+  ordered: resource.table,
+  // A record that one transaction deletes and inserts again has two rows at one place: both belong to one page.
+  lengthOf: (rows, limit) => (isSamePlace(rows[limit], rows[limit - 1]) ? limit + 1 : limit),
+  render: ({ cursor, hasMore, rows }) => {
+    const removed = JSON.stringify(rows.filter(isRemoval).map(idOf))
+    const body = rows.flatMap(({ record }) => record ?? [])
+    return concat('{"body":[', body, `],"removed":${removed},"cursor":"${cursor}","has_more":${hasMore}}`)
+  }
+})
+
+/** A transaction that fits into a page is not cut apart. */
+const wholeTransactions = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
+  for (let length = limit; length > 0; length--) {
+    if (rows[length]?.position !== rows[length - 1]?.position) return length
+  }
+  return limit
+}
+
+const textItem = (item: object) => fromText(`,${JSON.stringify(item)}`)
+
+/** The feed of several resources: `{"body":[{"resource":"...","record":{...}},...],"cursor":"...",...}`. */
+export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
+  const fields = resources.map(({ name, record }) => [name, Object.keys(record.fields)])
+  // A version of the fields of records: it changes when a resource or a field is added.
+  const schema = hash("sha256", JSON.stringify(fields)).slice(0, 8)
+  // Each item begins with the comma that separates it from the one before.
+  const openings = new Map(
+    resources.map(({ name, table }) => [
+      table,
+      { resource: name, opening: fromText(`,{"resource":"${name}","record":`) }
+    ])
+  )
+  const closing = fromText("}")
+  const itemOf = (row: ChangeRow): ReadonlyArray<Json> => {
+    const found = openings.get(tableOf(row.branch ?? ""))
+    if (found === undefined) return []
+    const { opening, resource } = found
+    if (row.record !== null) return [opening, row.record, closing]
+    return isRemoval(row) ? [textItem({ resource, removed: idOf(row) })] : []
+  }
+  return {
+    name: "*",
+    resources,
+    ordered: organization.table,
+    lengthOf: wholeTransactions,
+    render: ({ cursor, hasMore, isConsistent, resets, rows }) => {
+      const [first, ...items] = [
+        ...resets.map((resource) => textItem({ resource, reset: true })),
+        ...rows.flatMap(itemOf)
+      ]
+      const state = { cursor, has_more: hasMore, is_consistent: isConsistent, schema }
+      return Buffer.concat([
+        fromText('{"body":['),
+        ...(first === undefined ? [] : [first.subarray(1)]),
+        ...items,
+        fromText(`],${JSON.stringify(state).slice(1)}`)
+      ])
+    }
+  }
 }

@@ -10,17 +10,15 @@ import { type Database, RecordDatabase } from "../database/Database.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as ChangeClock from "./ChangeClock.ts"
+import { ChangeClock } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
-import * as FeedPages from "./FeedPages.ts"
 import * as FeedQuery from "./FeedQuery.ts"
 import * as Pages from "./Pages.ts"
 import { type Row, rowsOf } from "./Rows.ts"
 import { askedOf, conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
 import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
-export type { Changes } from "./Feed.ts"
 export type { Criteria, Page }
 
 /** Reads the records of one resource for the current organization. */
@@ -29,7 +27,7 @@ export interface Repository<R extends Resource = Resource> {
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Pages.Json, Feed.ReadError, CurrentOrganization>
   readonly get: (id: string) => Effect.Effect<Pages.Json, RecordNotFound | Feed.ReadError, CurrentOrganization>
-  readonly changes: (request: Feed.ChangesRequest) => ReturnType<Feed.Feed>
+  readonly changes: Feed.Feed
 }
 
 export class Repositories extends Context.Service<
@@ -46,10 +44,10 @@ export class Repositories extends Context.Service<
     Repositories,
     Effect.gen(function* () {
       const sql = yield* RecordDatabase
-      const clock = yield* ChangeClock.ChangeClock
+      const clock = yield* ChangeClock
       return Repositories.of({
-        of: (resource) => make(sql, resource, { clock }),
-        changes: makeChanges(sql, FeedPages.ofAll(searchable), clock)
+        of: (resource) => make(sql, resource, clock),
+        changes: makeChanges(sql, Pages.ofAll(searchable), clock)
       })
     })
   )
@@ -72,7 +70,7 @@ export class Repositories extends Context.Service<
         )
         return Repositories.of({
           of: (resource) => makeMemory(resource, rows.get(resource.name) ?? []),
-          changes: makeMemoryChanges(FeedPages.ofAll(searchable), rows)
+          changes: makeMemoryChanges(Pages.ofAll(searchable), rows)
         })
       })
     )
@@ -89,11 +87,7 @@ const spanned = (name: string, collection: string) => Tracing.spanned(name, { "d
 
 const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
 
-export const makeChanges = (
-  sql: Database,
-  kind: FeedPages.Kind,
-  clock: ChangeClock.ChangeClock["Service"]
-): Feed.Feed => {
+export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["clock"]): Feed.Feed => {
   const read = OrganizationReads.make(sql)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
@@ -110,12 +104,11 @@ export const makeChanges = (
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
     read: (walks, limit, mark) => {
       const isMarked = mark !== undefined
-      const found = read<FeedPages.ChangeRow>({
+      const found = read<Pages.ChangeRow>({
         limit,
         shape: `${kind.name} changes ${limit} ${isMarked}`,
         values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
-        queryOf: (owner, [ranges = "", of]) =>
-          FeedQuery.changesQuery(sql, owner, kind, limit, FeedQuery.snapshotQuery(sql, owner, kind, of), ranges)
+        queryOf: (owner, [ranges = "", of]) => FeedQuery.changesQuery(sql, owner, kind, limit, ranges, of)
       })
       return Effect.flatMap(found, ([first, ...rows]) =>
         Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))
@@ -123,20 +116,15 @@ export const makeChanges = (
     }
   })
   const span = spanned("Records.changes", kind.name)
-  return (request, names) => span(changes(request, names))
+  return (request) => span(changes(request))
 }
 
-export interface Options {
-  /** The clock of the changes; by default, one of the database that is read. */
-  readonly clock?: ChangeClock.ChangeClock["Service"]
-  /** As in `searchQuery`. */
-  readonly deep?: number
-}
-
+/** @param deep as in `searchQuery` */
 export const make = <R extends Resource>(
   sql: Database,
   resource: R,
-  { clock = ChangeClock.make(sql, sql), deep }: Options = {}
+  clock: Feed.Store["clock"],
+  deep?: number
 ): Repository<R> => {
   const read = OrganizationReads.make(sql)
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
@@ -148,26 +136,19 @@ export const make = <R extends Resource>(
         searchQuery(sql, owner, resource, { conditions, values: of }, page, deep)
       return asSearch(Effect.flatMap(read({ limit: page.limit, shape, values, queryOf }), Pages.searchPage))
     },
-    get: (id) =>
-      read({
-        limit: 1,
-        shape: "get",
-        values: [id],
-        queryOf: (owner, [given = ""]) => getQuery(sql, owner, resource, given)
-      }).pipe(
-        Effect.flatMap(([row]) => foundOrNot(row?.record)),
-        asGet
-      ),
-    changes: makeChanges(sql, FeedPages.ofResource(resource), clock)
+    get: (id) => {
+      const queryOf = (owner: Fragment, [given = ""]: ReadonlyArray<string>) => getQuery(sql, owner, resource, given)
+      const found = read({ limit: 1, shape: "get", values: [id], queryOf })
+      return asGet(Effect.flatMap(found, ([row]) => foundOrNot(row?.record)))
+    },
+    changes: makeChanges(sql, Pages.ofResource(resource), clock)
   }
 }
-
-const byId = Order.make<Row>((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
 
 const inOrder = (column: string) =>
   Order.combine(
     Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
-    byId
+    Order.make((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
   )
 
 /** All records were written by one transaction, and nothing has changed since. */
@@ -185,7 +166,7 @@ export const still: Feed.Store["clock"] = {
 }
 
 /** The changes of rows, by the name of their resource. */
-const makeMemoryChanges = (kind: FeedPages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
+const makeMemoryChanges = (kind: Pages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
   const changes = Array.sort(
     kind.resources.flatMap(({ name, table: branch }) =>
       (rows.get(name) ?? []).map(({ id, json, organization }) => {
@@ -248,6 +229,6 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
         const row = all.find((candidate) => candidate.id === id)
         return foundOrNot(row && Pages.fromText(row.json))
       }),
-    changes: makeMemoryChanges(FeedPages.ofResource(resource), new Map([[resource.name, rows]]))
+    changes: makeMemoryChanges(Pages.ofResource(resource), new Map([[resource.name, rows]]))
   }
 }

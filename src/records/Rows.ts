@@ -36,9 +36,9 @@ export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource:
   const rows: Array<Row> = []
   for (const stored of records) {
     const record = yield* encodeRecord(stored)
-    const columns = columnsOf({ ...(yield* encodeHidden(stored)), ...record })
-    const id = String(columns["id"])
-    rows.push({ organization: stored.organization_id, id, columns, json: yield* encodeJson(record) })
+    const { organization_id } = stored
+    const columns = columnsOf({ organization_id, ...(yield* encodeHidden(stored)), ...record })
+    rows.push({ organization: organization_id, id: String(columns["id"]), columns, json: yield* encodeJson(record) })
   }
   return rows
 }, Effect.orDie)
@@ -53,11 +53,8 @@ export const load = Effect.fnUntraced(function* <R extends Resource>(
   const stored = yield* sql<{ name: string }>`
     select attname as name from pg_attribute
     where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
-  const rows = (yield* rowsOf(resource, records)).map(({ columns, organization }) => ({
-    ...columns,
-    organization_id: organization
-  }))
-  const columnsIn = (row: object) => stored.flatMap(({ name }) => (name in row ? [name] : [])).join(", ")
+  const rows = (yield* rowsOf(resource, records)).map(({ columns }) => columns)
+  const columnsIn = (row: Columns) => stored.flatMap(({ name }) => (name in row ? [name] : [])).join(", ")
   for (const [columns, group] of Object.entries(Array.groupBy(rows, columnsIn))) {
     yield* sql.unsafe(
       `insert into ${table} (${columns}) select ${columns} from json_populate_recordset(null::${table}, $1::json)`,

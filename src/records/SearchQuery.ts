@@ -1,10 +1,10 @@
 /** The statements that read records, for an owner: the SQL of an organization's id. */
-import { Predicate, Result } from "effect"
+import { Array, Predicate, Result } from "effect"
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { bytesOf } from "../database/Columns.ts"
+import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query, Shaped } from "../keys/OrganizationReads.ts"
 import type { Json } from "./Pages.ts"
 import type { Page } from "../api/records/Requests.ts"
@@ -20,7 +20,6 @@ export interface Found {
 }
 
 const and = join(" and ", false)
-const unionAll = join(" union all ", false)
 
 /** The SQL that the ranges of a condition consist of. */
 interface Terms {
@@ -158,12 +157,6 @@ export const conditionsOf = ({ filters, orderedBy }: Resource, criteria: Criteri
 /** The offset from which walking the index first is faster, measured (`npm run bench`). */
 const deepOffset = 1500
 
-const combinations = (sets: ReadonlyArray<ReadonlyArray<Fragment>>): ReadonlyArray<ReadonlyArray<Fragment>> =>
-  sets.reduce<ReadonlyArray<ReadonlyArray<Fragment>>>(
-    (combined, set) => combined.flatMap((chosen) => set.map((range) => [...chosen, range])),
-    [[]]
-  )
-
 /** A search by its conditions. Two searches of a resource that differ in the values alone have the same shape. */
 export interface Asked extends Shaped {
   /** Each has one of the values. */
@@ -204,16 +197,19 @@ export const searchQuery = (
     const typed = sql`${value}${sql.literal(`::${type}`)}`
     return isPlannedOnce ? sql`(select ${typed})` : typed
   }
-  const rangesOf = ({ ranges }: Condition, index: number) => ranges({ sql, column, value: cast(values[index] ?? "") })
+  const branches = conditions.reduce<ReadonlyArray<Fragment>>(
+    (combined, { ranges }, index) =>
+      Array.cartesianWith(combined, ranges({ sql, column, value: cast(values[index] ?? "") }), (where, range) =>
+        and([where, range])
+      ),
+    [sql`t.organization_id = ${owner}`]
+  )
 
   const isDeep = offset >= deep
   const table = sql.literal(resource.table)
   const order = sql.literal(`t.${orderedBy}, t.id`)
   const shown = isDeep ? order : sql.literal(bytesOf("t.record"))
   const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
-  const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
-    and([sql`t.organization_id = ${owner}`, ...ranges])
-  )
   const select = (columns: Fragment, where: Fragment, bounded: Fragment) =>
     sql<Found>`select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`
   const rows = () => {

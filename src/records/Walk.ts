@@ -5,15 +5,22 @@
  * place in the order, and the transactions before that place that were still running when their changes were to be read.
  * A place is always one of a change that was read, or is below a mark: so a crash never gives out an id below it again.
  */
-import { Array, Order } from "effect"
+import { Array, Order, Schema } from "effect"
+
+// Before all changes, it is -1. A bound of a load is the maximum until its first page.
+export const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
+
+// Postgres has no text with U+0000.
+const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
 
 /** The place of a change in the order: by position, then id, then branch. */
-export interface Place {
-  readonly position: number
-  readonly id: string
+const Place = Schema.Struct({
+  position: Position,
+  id: Text,
   /** The table, with `-` behind it for a removal. */
-  readonly branch: string
-}
+  branch: Text
+})
+export type Place = typeof Place.Type
 
 /** The place before all changes of a position. */
 export const before = (position: number): Place => ({ position, id: "", branch: "" })
@@ -32,20 +39,24 @@ export interface Snapshot {
   readonly running: ReadonlyArray<number>
 }
 
-export interface Walk {
+/** At most as many transactions as a cursor has room for. */
+export const maximumRunning = 1000
+
+export const Walk = Schema.Struct({
   /** The token of the feed of each resource. */
-  readonly feeds: Readonly<Record<string, string>>
+  feeds: Schema.Record(Schema.String, Schema.String),
   /** Changes after it have not been read. */
-  readonly place: Place
+  place: Place,
   /** The transactions before the place whose changes have not been read, ascending. */
-  readonly running: ReadonlyArray<number>
+  running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
   /** The place in a transaction whose changes have been read in part. */
-  readonly partial?: Place | undefined
+  partial: Schema.optional(Place),
   /** Removals below it are of records that the reader never had: the lowest horizon of the pages of its first load. */
-  readonly floor?: number | undefined
+  floor: Schema.optional(Position),
   /** Until the first load is complete: the end of the snapshot of its first page, below which all changes are to be read. */
-  readonly target?: number | undefined
-}
+  target: Schema.optional(Position)
+})
+export type Walk = typeof Walk.Type
 
 const maximumPosition = Number.MAX_SAFE_INTEGER
 
@@ -85,14 +96,10 @@ export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArra
     : [rest(place, floor, true), rest(before(floor), maximumPosition)])
 ]
 
-export const byPlace = Order.combineAll([
-  Order.mapInput(Order.Number, ({ position }: Place) => position),
-  Order.mapInput(Order.String, ({ id }: Place) => id),
-  Order.mapInput(Order.String, ({ branch }: Place) => branch)
-])
+export const byPlace = Order.Struct({ position: Order.Number, id: Order.String, branch: Order.String })
 export const isAfter = Order.isGreaterThan(byPlace)
 
-const furthest = (one: Place, another: Place): Place => (isAfter(one, another) ? one : another)
+const furthest = Order.max(byPlace)
 
 const unseen = (seen: Snapshot, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>
   Array.sort(

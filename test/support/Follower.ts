@@ -4,8 +4,8 @@ import { Effect, Schema } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
-import { type Database, inOrder, lockTimeout } from "../../src/database/Database.ts"
-import * as ChangeClock from "../../src/records/ChangeClock.ts"
+import { type Database, inOrder, lockTimeout, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
+import { ChangeClock } from "../../src/records/ChangeClock.ts"
 import * as Records from "../../src/records/Repository.ts"
 import { clientOf } from "./TestDatabase.ts"
 import { eventually } from "./eventually.ts"
@@ -41,6 +41,10 @@ export const pageOf = (json: Uint8Array) => decodePage(Pages.toText(json))
 const pool = (url: string) =>
   clientOf(url, { maxConnections: 4, statementTimeout: "5 seconds", settings: { ...inOrder, ...lockTimeout } })
 
+/** A clock of the changes of databases. */
+export const clockOf = (tasks: Database, records = tasks) =>
+  ChangeClock.make.pipe(Effect.provideService(TaskDatabase, tasks), Effect.provideService(RecordDatabase, records))
+
 interface Urls {
   readonly url: string
 }
@@ -55,9 +59,9 @@ interface Urls {
 export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls = primary, isWatched = true) {
   const tasks = yield* pool(primary.url)
   const records = yield* pool(replica.url)
-  const clock = ChangeClock.make(tasks, records)
+  const clock = yield* clockOf(tasks, records)
   if (isWatched) yield* Effect.forkScoped(clock.watch)
-  const changesOf = (resource: Resource) => Records.make(records, resource, { clock }).changes
+  const changesOf = (resource: Resource) => Records.make(records, resource, clock).changes
   return { clock, changesOf }
 })
 

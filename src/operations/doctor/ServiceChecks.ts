@@ -8,8 +8,7 @@ import type { Database } from "../../database/Database.ts"
 import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
-import type { PspError } from "../../psp/PspPage.ts"
-import * as Stripe from "../../psp/StripeClient.ts"
+import { makeStripe, type PspError } from "../../psp/PspClient.ts"
 import type { Settings } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 
@@ -48,7 +47,7 @@ export const processor = Effect.fnUntraced(function* ({ settings, sql }: Process
     sql`select processor_account as account from clinics where processor_account is not null limit 1`
   )
   if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
-  const client = yield* Stripe.make({ secretKey, apiUrl: stripeApiUrl })
+  const client = makeStripe({ secretKey, apiUrl: stripeApiUrl })
   const tried = yield* Effect.match(client.list("payouts", clinic.account, { limit: 1 }), {
     onFailure: factOf,
     onSuccess: () => ok("The processor answers.")

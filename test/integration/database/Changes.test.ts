@@ -9,7 +9,7 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { beginAnew } from "../../../src/database/Databases.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import { pageOf } from "../../support/Follower.ts"
+import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -18,7 +18,7 @@ let organizations = 0
 /** A reader of a resource, for an organization of the test's own. */
 const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
   const { sql } = yield* TestDatabase
-  const repository = Records.make(sql, resource)
+  const repository = Records.make(sql, resource, yield* clockOf(sql))
   const organization = `org_${++organizations}`
   let cursor: string | undefined = undefined
 

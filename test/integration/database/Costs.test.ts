@@ -10,7 +10,7 @@ import { invoices } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder } from "../../../src/database/Database.ts"
-import { ofAll, ofResource } from "../../../src/records/FeedPages.ts"
+import { ofAll, ofResource } from "../../../src/records/Pages.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
 import * as Walk from "../../../src/records/Walk.ts"
@@ -201,7 +201,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
       yield* fill(consumptionLogs, 5000)
       yield* insertKey(organization, organization)
       const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
-      const repository = Records.make(sql, consumptionLogs)
+      const repository = Records.make(sql, consumptionLogs, Records.still)
       const search = repository.search(criteria, { limit: 100, offset: 0 })
       for (const as of [asKnown, asHolderOfKey]) {
         for (let times = 0; times < 12; times++) yield* as(organization)(search)

@@ -115,7 +115,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const repository = Records.make(yield* clientOf(url), invoices)
+      const repository = Records.make(yield* clientOf(url), invoices, Records.still)
       const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)

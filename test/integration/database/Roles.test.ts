@@ -11,6 +11,7 @@ import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Records from "../../../src/records/Repository.ts"
+import { clockOf } from "../../support/Follower.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_roles"
@@ -58,12 +59,11 @@ const privileges = {
 
 /** Reads the changes of invoices. */
 const changes = (sql: Database, cursor?: string) =>
-  Records.make(sql, invoices)
-    .changes({ cursor, limit: 1000 })
-    .pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
-      Effect.map((page) => ({ cursor: page.cursor, text: Pages.toText(page.json) }))
-    )
+  clockOf(sql).pipe(
+    Effect.flatMap((clock) => Records.make(sql, invoices, clock).changes({ cursor, limit: 1000 })),
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+    Effect.map((page) => ({ cursor: page.cursor, text: Pages.toText(page.json) }))
+  )
 
 const isRefused = Effect.fnUntraced(function* (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>) {
   const result = yield* Effect.result(statement)

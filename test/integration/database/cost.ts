@@ -1,8 +1,8 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
 import { Effect, Number } from "effect"
 import { inOrder } from "../../../src/database/Database.ts"
-import type { Kind } from "../../../src/records/FeedPages.ts"
-import { changesQuery, rangesText, snapshotQuery } from "../../../src/records/FeedQuery.ts"
+import type { Kind } from "../../../src/records/Pages.ts"
+import { changesQuery, rangesText } from "../../../src/records/FeedQuery.ts"
 import type { Walk } from "../../../src/records/Walk.ts"
 import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
@@ -98,9 +98,8 @@ export const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk
   const { sql } = yield* TestDatabase
   const keyHash = yield* keyOf(owner)
   const ranges = rangesText(kind, [walk])
-  const known = changesQuery(sql, sql`${owner}`, kind, limit, snapshotQuery(sql, sql`${owner}`, kind), ranges)
-  const ofKey = sql.literal(ownerOfKey)
-  const keyed = withKey(sql, keyHash, changesQuery(sql, ofKey, kind, limit, snapshotQuery(sql, ofKey, kind), ranges))
+  const known = changesQuery(sql, sql`${owner}`, kind, limit, ranges)
+  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), kind, limit, ranges))
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )

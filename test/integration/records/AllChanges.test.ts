@@ -2,11 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import * as ChangeClock from "../../../src/records/ChangeClock.ts"
-import { ofAll } from "../../../src/records/FeedPages.ts"
+import { Connections } from "../../../src/records/ChangeClock.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
+import { clockOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "./stores.ts"
@@ -43,12 +43,12 @@ const reader = Effect.gen(function* () {
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
   let waits = 0
-  const clock = ChangeClock.make(sql, sql)
+  const clock = yield* clockOf(sql)
   const wait: typeof clock.wait = (...seen) => {
     waits += 1
     return clock.wait(...seen)
   }
-  const changes = Records.makeChanges(sql, ofAll(searchable), { ...clock, wait })
+  const changes = Records.makeChanges(sql, Pages.ofAll(searchable), { ...clock, wait })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
@@ -181,7 +181,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
 const wait = Duration.seconds(20)
 
 /** A feed that its clock watches, and how often its database and its clock are used. */
-const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganization: Infinity }, times = 20) {
+const feedOf = Effect.fnUntraced(function* (connections = Infinity, times = 20) {
   const { sql } = yield* TestDatabase
   const organization = `org_${++organizations}`
   // The clock runs its statements alone, readers theirs on a shared connection.
@@ -194,8 +194,8 @@ const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganiz
       }
     })
   const counted = counting(sql)
-  const clock = counting(ChangeClock.make(counted, counted, undefined, limits))
-  const repository = Records.make(counted, pets, { clock })
+  const clock = counting(yield* Effect.provideService(clockOf(counted), Connections, connections))
+  const repository = Records.make(counted, pets, clock)
   const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
     asKnown(owner)(
       // So many at once may wait too long for a connection on a busy machine.
@@ -255,16 +255,16 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
 
   it.effect("gets its answer at once if too many wait, of its organization or in all, and once the service stops", () =>
     Effect.gen(function* () {
-      const { changes, clock, waiting } = yield* feedOf({ all: 5, perOrganization: 3 })
-      const { read, readers } = yield* waiting(3)
+      const { changes, clock, waiting } = yield* feedOf(10)
+      const { read, readers } = yield* waiting(2)
       assert.isTrue((yield* atOnce(read)).isEmpty)
-      readers.push(...(yield* waiting(2, "org_of_others_1")).readers)
-      assert.isTrue((yield* atOnce(changes({ limit: 10, wait }, "org_of_others_2"))).isEmpty)
+      for (const [owner, count] of Object.entries({ org_of_others_1: 2, org_of_others_2: 1 }))
+        readers.push(...(yield* waiting(count, owner)).readers)
+      assert.isTrue((yield* atOnce(changes({ limit: 10, wait }, "org_of_others_3"))).isEmpty)
       assert.isTrue(readers.every(isPending))
       yield* clock.stopWaiting
       assert.isTrue((yield* atOnce(Fiber.joinAll(readers))).every(({ isEmpty }) => isEmpty))
       assert.isTrue((yield* atOnce(read)).isEmpty)
-      assert.deepStrictEqual(ChangeClock.limitsFor(2000), { all: 1000, perOrganization: 250 })
     })
   )
 })

@@ -12,7 +12,7 @@ import * as Records from "../../../src/records/Repository.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Walk from "../../../src/records/Walk.ts"
-import { pageOf } from "../../support/Follower.ts"
+import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { asHolderOfKey, asKnown, dataset, insertKeys, storesOf } from "./stores.ts"
@@ -102,7 +102,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
           return Reflect.get(target, name)
         }
       })
-      const repository = Records.make(watched, pets)
+      const repository = Records.make(watched, pets, yield* clockOf(watched))
       const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
         calls.length = 0
         const page = yield* asKnown(organization)(read(repository, cursor, limit))
@@ -138,7 +138,7 @@ const forged = (...parts: ReadonlyArray<string | undefined>) => {
 
 const reader = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  const repository = Records.make(sql, pets)
+  const repository = Records.make(sql, pets, yield* clockOf(sql))
   const readFrom = (cursor?: string) =>
     asKnown(owner.organization)(repository.changes({ cursor, limit: 2, wait: Duration.millis(1) }))
   yield* sql`insert into pets (organization_id, id) values (${owner.organization}, 'a') on conflict do nothing`

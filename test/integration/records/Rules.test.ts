@@ -179,7 +179,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const { url } = yield* TestDatabase
       const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
       const page = { limit: 100, offset: 100 }
-      const found = yield* Records.make(sql, products, { deep: 1 }).search({}, page)
+      const found = yield* Records.make(sql, products, Records.still, 1).search({}, page)
       assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
     }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
   )

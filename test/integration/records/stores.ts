@@ -7,6 +7,7 @@ import { RecordDatabase } from "../../../src/database/Database.ts"
 import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
+import { clockOf } from "../../support/Follower.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -51,8 +52,8 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
     resource,
     rows,
     memory: Records.makeMemory(resource, rows),
-    postgres: Records.make(sql, resource),
-    skipping: Records.make(sql, resource, { deep: 1 })
+    postgres: Records.make(sql, resource, yield* clockOf(sql)),
+    skipping: Records.make(sql, resource, Records.still, 1)
   }
 })
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as Circuits from "../../../src/psp/Circuits.ts"
-import * as Psp from "../../../src/psp/PspPage.ts"
+import * as Psp from "../../../src/psp/PspClient.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const owner = { organization: "org", account: "a" }

@@ -5,10 +5,8 @@ import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import * as Errors from "../../../src/api/Errors.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
-import { PspClient } from "../../../src/psp/PspClient.ts"
-import * as Psp from "../../../src/psp/PspPage.ts"
+import * as Psp from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import { bodyReader, BodyTooLarge } from "../../../src/psp/StripeClient.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { layerPsp } from "../../support/inProcess.ts"
 import { type Answer, clinic, organization, readsOver } from "./fakes.ts"
@@ -145,7 +143,7 @@ describe("the deadline of 8 seconds", () => {
     const slow = Layer.succeed(ClinicAccounts, {
       find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis")
     })
-    const silent = Layer.succeed(PspClient, { list: () => Effect.never })
+    const silent = Layer.succeed(Psp.PspClient, { list: () => Effect.never })
     return Effect.flatMap(PspReads, ({ read }) =>
       endsAt(8000, Effect.flip(read("charges", clinic, { limit: 1 })))
     ).pipe(
@@ -181,7 +179,9 @@ describe("an account", () => {
         isError(error, new Errors.ClinicNotConnected())
       }).pipe(
         Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
-        Effect.provide(layerPsp(Layer.succeed(PspClient, { list: () => found }), [{ organization, clinic, account }]))
+        Effect.provide(
+          layerPsp(Layer.succeed(Psp.PspClient, { list: () => found }), [{ organization, clinic, account }])
+        )
       )
   )
 })
@@ -220,7 +220,7 @@ describe("the log", () => {
 
 it.effect("The bodies of the processor have 256 MiB together while they are being read; one beyond is cancelled", () =>
   Effect.gen(function* () {
-    const readBody = bodyReader()
+    const readBody = Psp.responseReader()
     const chunk = new Uint8Array(32 * 1024 * 1024)
     let cancelled = 0
     /** Reads a body of 32 MiB that does not end. */
@@ -233,7 +233,7 @@ it.effect("The bodies of the processor have 256 MiB together while they are bein
     })
     yield* Effect.replicateEffect(fork(read), 8)
     yield* Effect.yieldNow
-    assert.deepStrictEqual((yield* Effect.flip(read)).cause, new BodyTooLarge())
+    assert.deepStrictEqual((yield* Effect.flip(read)).cause, new Psp.BodyTooLarge())
     assert.strictEqual(cancelled, 1)
   })
 )

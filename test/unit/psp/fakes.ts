@@ -2,8 +2,14 @@
 import { Clock, Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import type { PspKind } from "../../../src/api/Psp.ts"
-import { type Accounts, memory, PspClient } from "../../../src/psp/PspClient.ts"
-import type { Page, PageRequest, PspError } from "../../../src/psp/PspPage.ts"
+import {
+  type Accounts,
+  memory,
+  type Page,
+  type PageRequest,
+  PspClient,
+  type PspError
+} from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import { layerPsp } from "../../support/inProcess.ts"
 

@@ -8,7 +8,6 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
-import { type ChangeRow, ofAll, ofResource, placeOf } from "../../../src/records/FeedPages.ts"
 import { still } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Walk from "../../../src/records/Walk.ts"
@@ -85,12 +84,12 @@ it("the ceiling of a standby says nothing about a cursor", () => {
 })
 
 it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
-  const running = Array.from({ length: Cursor.maximumRunning + 1 }, (_, index) => 100 + index)
+  const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
   assert.deepStrictEqual(Cursor.readableIn(busy), { next: 100, running: [] })
   assert.deepStrictEqual(Cursor.readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
   const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
-  assert.strictEqual(Cursor.readableIn(fewer).running.length, Cursor.maximumRunning)
+  assert.strictEqual(Cursor.readableIn(fewer).running.length, Walk.maximumRunning)
   assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
 })
 
@@ -161,7 +160,7 @@ it("a walk is set back to what a mark proves, with what it had not read below th
 
 /** Reads after a cursor, over statements and a clock of a store. */
 const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partial<Feed.Store["clock"]>) =>
-  Feed.make(ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
+  Feed.make(Pages.ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
     cursor: Cursor.encode(given, owner),
     limit: 10
   }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)))
@@ -218,11 +217,11 @@ it.effect("a standby with nothing new returns the cursor; one behind it, with a 
   })
 )
 
-const written = (id: string, position: number, branch = ""): ChangeRow => {
+const written = (id: string, position: number, branch = ""): Pages.ChangeRow => {
   return { removal: null, position, record: Pages.fromText(`{"id":"${id}"}`), branch }
 }
 /** The removal of `-id`; of a record that exists again, `+id`. */
-const removed = (removal: string, position: number, branch = ""): ChangeRow => {
+const removed = (removal: string, position: number, branch = ""): Pages.ChangeRow => {
   return { removal, position, record: null, branch }
 }
 
@@ -234,20 +233,20 @@ it.each(searchable)("the record of %s begins with its id", ({ record }) => {
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
+  assert.deepStrictEqual(Pages.placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
 })
 
 it("a removal is its id, unless there is a record again", () => {
   const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
   assert.strictEqual(
-    Pages.toText(ofResource(pets).render({ ...page, rows })),
+    Pages.toText(Pages.ofResource(pets).render({ ...page, rows })),
     `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`
   )
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
   const rows = [written("a", 1, "invoices"), removed("-b", 1, "invoice_lines-")]
-  const shown = JSON.parse(Pages.toText(ofAll(searchable).render({ ...page, resets: ["pets"], rows })))
+  const shown = JSON.parse(Pages.toText(Pages.ofAll(searchable).render({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
     body: [
@@ -264,7 +263,7 @@ it("a page of all resources begins with those that begin anew, and names the res
 
 it("the version of the fields changes with a resource", () => {
   const versionOf = (...resources: ReadonlyArray<(typeof searchable)[number]>) =>
-    JSON.parse(Pages.toText(ofAll(resources).render({ ...page, rows: [] }))).schema
+    JSON.parse(Pages.toText(Pages.ofAll(resources).render({ ...page, rows: [] }))).schema
   const [first, second] = searchable
   assert.notStrictEqual(versionOf(first), versionOf(first, ...(second === undefined ? [] : [second])))
 })
@@ -276,10 +275,10 @@ it.each([
   { positions: [1, 2], limit: 1, length: 1 }
 ])("a transaction that fits into a page of all resources is not cut apart: %o", ({ length, limit, positions }) => {
   const rows = positions.map((position) => written("a", position, "pets"))
-  assert.strictEqual(ofAll(searchable).lengthOf(rows, limit), length)
+  assert.strictEqual(Pages.ofAll(searchable).lengthOf(rows, limit), length)
 })
 
 it.each([[[removed("+a", 1), written("a", 1)]], [[written("a", 1), removed("+a", 1)]]])(
   "the two rows of a record that one transaction deleted and inserted are not cut apart",
-  (rows) => assert.strictEqual(ofResource(pets).lengthOf(rows, 1), 2)
+  (rows) => assert.strictEqual(Pages.ofResource(pets).lengthOf(rows, 1), 2)
 )

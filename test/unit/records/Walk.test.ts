@@ -43,7 +43,9 @@ const readPage = Effect.fnUntraced(function* (
   limit: number,
   read: ReadonlyArray<string> = Model.names
 ) {
-  const asked = Effect.provideService(feed({ cursor, limit }, read), CurrentOrganization, CurrentOrganization.known(""))
+  const asked = feed({ cursor, limit, resources: read }).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(""))
+  )
   const answer = yield* Effect.catchTag(asked, "CursorExpired", () => Effect.undefined)
   if (answer === undefined) return nobody
   const page = yield* decode(Pages.toText(answer.json))
