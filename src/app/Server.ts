@@ -1,10 +1,9 @@
 /** The routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Function, Layer, References, type Scope, type Types } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
+import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
-import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
@@ -82,22 +81,12 @@ const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]:
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-/** The response of a route, whose errors are handled further out. */
-type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
-
 const around = Effect.gen(function* () {
-  const gate = yield* AuthorizationServer.gate
-  const identify = yield* AuthorizationServer.identify
-  const gated = Middleware.below([dataApiPrefix], gate)
-  const crossOrigin = CrossOrigin.middleware(yield* CrossOrigin.CrossOrigins)
-  const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify }, crossOrigin)
-  return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
+  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.keys }
+  return Middleware.around(paths, keyed, yield* Middleware.CrossOrigins)
 })
 
-export const middleware = HttpRouter.middleware(
-  Effect.map(around, (each) => (handled: Handled) => each(handled)),
-  { global: true }
-)
+export const middleware = HttpRouter.middleware(around, { global: true })
 
 /** The same around requests to the APIs alone, which are counted: for a server that has other routes too. */
 export const middlewareOfApis = HttpRouter.middleware(
@@ -108,10 +97,13 @@ export const middlewareOfApis = HttpRouter.middleware(
       intake: intakePath,
       byOrganization: false
     })
-    const ofApis = Middleware.below([dataApiPrefix, operationsPrefix], (handled) =>
-      Effect.updateService(each(handled), RequestObservers, (observers) => [...observers, count])
-    )
-    return (handled: Handled) => ofApis(handled)
+    const prefixes = [`${dataApiPrefix}/`, `${operationsPrefix}/`]
+    return (handled: Middleware.Handled) => {
+      const counted = Effect.updateService(each(handled), RequestObservers, (observers) => [...observers, count])
+      return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+        prefixes.some((prefix) => url.startsWith(prefix)) ? counted : handled
+      )
+    }
   }),
   { global: true }
 )

@@ -5,7 +5,6 @@ import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
-import type { Refused } from "./Refusal.ts"
 
 export interface Options extends Limits {
   readonly host: string
@@ -54,23 +53,10 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   )
 })
 
-const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
-
 /** Measures a listener until the scope closes, and passes the requests that the server refuses itself to observers. */
 const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const observers = yield* RequestFacts.RequestObservers
-  server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
-    const facts = new RequestFacts.Account({
-      id: requestId,
-      method: request?.method ?? "",
-      path: RequestFacts.pathOf(request?.url ?? ""),
-      endpoint: "other",
-      userAgent: request?.headers["user-agent"],
-      address
-    })
-    facts.status = status
-    facts.bytes = bytes
-    facts.refusal = refusals[status] ?? "protocol"
+  server.on("refused", (facts: RequestFacts.RequestFacts) => {
     for (const observer of observers) observer(facts)
   })
   const { counter, gauge, read } = yield* Series.current

@@ -9,7 +9,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
 import { credentialsOf, rowsOf } from "../database/Columns.ts"
-import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
+import { hashOf, kind, prefixOf } from "./OrgResolver.ts"
 
 /** Base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -13,7 +13,7 @@ import type { Database } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { keyRow, organizationOf, shareOf, unauthorized } from "./KeyLookup.ts"
+import { keyRow, organizationOf, shareOf, unauthorized } from "./OrgResolver.ts"
 
 type LookUp = (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
 
