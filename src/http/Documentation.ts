@@ -1,8 +1,7 @@
 /** The documentation of an API as a page, made of its OpenAPI document. */
 import { Array, Record } from "effect"
 import { bodyOf, type Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
-import { baseStyle, type Content, document as page, h, Html } from "./Html.ts"
-import { inline, markdown } from "./Markdown.ts"
+import { baseStyle, type Content, document as page, h, Html, inline, markdown } from "./Html.ts"
 
 const style = `${baseStyle}
 .skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }

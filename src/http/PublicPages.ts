@@ -5,8 +5,7 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { Document } from "../api/openapi/Parsed.ts"
 import * as Documentation from "./Documentation.ts"
-import { markdown } from "./Markdown.ts"
-import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
+import { baseStyle, cacheable, document, h, Html, markdown, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
