@@ -36,7 +36,6 @@ import * as Processes from "../process/Processes.ts"
 import { Children } from "../process/Children.ts"
 import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
-import type { LogWriter } from "../observability/LogWriter.ts"
 import * as Recent from "../observability/Recent.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
@@ -249,16 +248,12 @@ const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
   yield* Effect.mapError(Processes.assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
 })
 
-const served = Effect.fnUntraced(function* (
-  settings: Settings
-): Effect.fn.Return<Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter>, Failure.Failure> {
+const start = Effect.fnUntraced(function* (settings: Settings) {
   const { databaseUrl, processes } = settings
   yield* assertPortsAreFree(settings)
-  if (processes === 1 || Processes.isChild) {
-    return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
-  }
+  if (processes === 1 || Processes.isChild) return yield* Layer.build(single(settings, yield* Effect.context()))
   yield* Memory.assertFits(processes)
-  if (Option.isSome(databaseUrl)) return several(settings)
+  if (Option.isSome(databaseUrl)) return yield* Layer.build(several(settings))
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
   })
@@ -266,7 +261,7 @@ const served = Effect.fnUntraced(function* (
 
 /** Everything, from the configuration to the open socket. */
 const layer = Layer.unwrap(
-  Effect.map(config, (settings) => Layer.provide(Layer.unwrap(served(settings)), observing(settings)))
+  Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
 )
 
 /** Runs the service until a stop signal, and ends the process. */

@@ -1,7 +1,7 @@
 /** The routes of each role with their documentation, and the middleware around them. */
 import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
-import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { HttpRouter, HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
@@ -19,15 +19,12 @@ import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 const mebibyte = 1024 * 1024
 
-const prefixed = (prefix: string) =>
-  Layer.effect(
-    HttpRouter.HttpRouter,
-    Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
-  )
-
-/** Handlers that are traced if their request is. Where they are built, the tracer is off. */
-const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>) =>
-  Middleware.pruneContext(handlers, Context.omit(References.TracerEnabled))
+/** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
+const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>, handlers: Layer.Layer<B, E2, R2>) => {
+  const router = Effect.map(HttpRouter.HttpRouter, (all) => all.prefixed(prefix))
+  const provided = Layer.provide(routes, [handlers, Layer.effect(HttpRouter.HttpRouter, router)])
+  return Middleware.pruneContext(provided, Context.omit(References.TracerEnabled))
+}
 
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
@@ -38,11 +35,10 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 )
 
 /** The data API, its OpenAPI document and its documentation page. */
-export const dataApiRoutes = asRequested(
-  Layer.mergeAll(
-    HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-    PublicPages.documentation(DataApi, "quick-start-data-api.md")
-  ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+export const dataApiRoutes = below(
+  dataApiPrefix,
+  Layer.merge(HttpApiBuilder.layer(DataApi), PublicPages.documentation(DataApi, "quick-start-data-api.md")),
+  dataApiHandlers
 )
 
 /** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
@@ -56,22 +52,13 @@ export const intakeHandlers = (delay: Duration.Duration) =>
 
 /** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
-  asRequested(
-    Layer.mergeAll(
-      HttpApiBuilder.layer(IntakeApi),
-      HttpRouter.add(
-        "GET",
-        "/openapi.json",
-        Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
-      ),
-      PublicPages.documentation(VersionOneApi, "quick-start-intake.md")
-    ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
+  below(
+    operationsPrefix,
+    Layer.merge(HttpApiBuilder.layer(IntakeApi), PublicPages.documentation(VersionOneApi, "quick-start-intake.md")),
+    intakeHandlers(delay)
   )
 
-export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
-  Layer.provide(healthHandlers),
-  Layer.provide(prefixed(operationsPrefix))
-)
+export const operationsRoutes = below(operationsPrefix, HttpApiBuilder.layer(OperationsApi), healthHandlers)
 
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 

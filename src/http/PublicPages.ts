@@ -238,7 +238,10 @@ export const documentPaths: ReadonlyArray<string> = [
   ...Object.keys(files).map((name) => `/docs/${name}`)
 ]
 
-/** Serves the documentation of an API, where requests can be sent, with a quick start and the first demo key. */
+/**
+ * Serves the OpenAPI document of an API, and its documentation, where requests can be sent, with a quick start and the
+ * first demo key.
+ */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   start: `quick-start-${string}.md`
@@ -248,6 +251,8 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const [demo] = yield* DemoKeys
       const { key, organization } = demo ?? { key: "<your API key>", organization: "org_1" }
       const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
+      const openApi = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
+      yield* router.add("GET", "/openapi.json", openApi)
       const docs = yield* Effect.cached(
         Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (parsed) =>
           documentationPage(parsed, quickStart, demo?.key)
