@@ -24,12 +24,10 @@ const escaped = (text: string, special = /[&<>]/g) =>
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-const attribute = ([name, value]: readonly [string, Attributes[string]]) =>
-  value === undefined || value === false
-    ? ""
-    : value === true
-      ? ` ${name}`
-      : ` ${name}="${escaped(String(value), /[&<>"']/g)}"`
+const attribute = ([name, value]: readonly [string, Attributes[string]]) => {
+  if (value === undefined || value === false) return ""
+  return value === true ? ` ${name}` : ` ${name}="${escaped(String(value), /[&<>"']/g)}"`
+}
 
 const voidElements = ["input", "link", "meta"]
 

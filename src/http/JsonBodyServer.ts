@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer"
 import { IncomingMessage } from "node:http"
 import { Bytes, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
+import { HttpApiError } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -121,25 +121,18 @@ const withText = (request: Request, text: string) => {
   })
 }
 
-const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
-  const [schema] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
-  return schema ?? Schema.Unknown
-}
-
-const isRefusal = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
-  HttpApiError.HttpApiSchemaError.is(error) && (error.kind === "Payload" || error.kind === "Headers")
-
 const decoder = new TextDecoder()
 
 /** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
 const refuse =
   (text: string) =>
   <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
-    if (!isRefusal(error)) return Effect.fail(error)
-    const { issue } = error.cause
-    if (error.kind === "Headers") return Effect.fail(invalidRequest(validationErrors(issue, ["header"])))
+    if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error)
+    const { cause, kind } = error
+    if (kind === "Headers") return Effect.fail(invalidRequest(validationErrors(cause.issue, ["header"])))
+    if (kind !== "Payload") return Effect.fail(error)
     return Effect.flatMap(Effect.fromResult(parse(text)), () =>
-      Effect.fail(invalidRequest(validationErrors(issue, ["body"])))
+      Effect.fail(invalidRequest(validationErrors(cause.issue, ["body"])))
     )
   }
 
@@ -150,9 +143,7 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-const mebibyte = 1024 * 1024
-
-const sharedBudget: Budget = { left: 64 * mebibyte }
+const sharedBudget: Budget = { left: 64 * 1024 * 1024 }
 
 interface Options {
   /** The maximum size of a body in bytes. A larger one is a 413. */
@@ -174,23 +165,23 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
   return Layer.succeed(
     JsonBody,
     JsonBody.of((httpEffect, { endpoint }) => {
-      const wanted = wantedBy(payloadOf(endpoint))
+      const [payload = Schema.Unknown] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
+      const wanted = wantedBy(payload)
       const respond = (text: string, request: Request) =>
         Effect.provideService(
           Effect.catch(httpEffect, refuse(text)),
           HttpServerRequest.HttpServerRequest,
           withText(request, text)
         )
-      const respondPruned = (request: Request, body: Uint8Array) =>
-        Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
+      const handle = (request: Request) => (body: Uint8Array) => {
+        if (!isUtf8(body)) return Effect.fail(notUtf8)
+        if (isRaw) return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, body)
+        if (body.length <= smallBody) return respond(decoder.decode(body), request)
+        return Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
           onFailure: () => answerBusy,
           onSuccess: (pruned) =>
             "detail" in pruned ? Effect.fail(new RequestInvalid(pruned)) : respond(pruned.value, request)
         })
-      const handle = (request: Request) => (body: Uint8Array) => {
-        if (!isUtf8(body)) return Effect.fail(notUtf8)
-        if (isRaw) return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, body)
-        return body.length > smallBody ? respondPruned(request, body) : respond(decoder.decode(body), request)
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {

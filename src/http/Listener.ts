@@ -40,15 +40,10 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   server.hold()
   yield* Effect.sleep(Duration.min(holding, duration))
   yield* Effect.callback<void>((resume) => server.stopAccepting(() => resume(Effect.void)))
-  const untilClosed = { until: () => server.open === 0, schedule: Schedule.spaced("10 millis") }
-  yield* Effect.repeat(Effect.void, untilClosed).pipe(
+  const untilClosed = Effect.repeat({ until: () => server.open === 0, schedule: Schedule.spaced("10 millis") })
+  yield* untilClosed(Effect.void).pipe(
     Effect.timeoutOption(Duration.min(onTheWay, duration)),
-    Effect.andThen(
-      Effect.repeat(
-        Effect.sync(() => server.closeIdle()),
-        untilClosed
-      )
-    ),
+    Effect.andThen(untilClosed(Effect.sync(() => server.closeIdle()))),
     Effect.timeoutOrElse({ duration: grace, orElse: () => Effect.sync(() => server.closeAllConnections()) })
   )
 })
@@ -69,9 +64,7 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
 
 export class Listener extends Context.Service<
   Listener,
-  {
-    readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
-  }
+  { readonly drain: (duration: Duration.Duration) => Effect.Effect<void> }
 >()("practice-data/http/Listener") {
   static readonly layer = (options: Options) => {
     const server = new OrderedServer(options)

@@ -83,26 +83,25 @@ const available = [...preferred, "identity"] as const
  * preference of the client, `identity` included, and uses another thread for each response, which costs more than these
  * encoders.
  */
-const compress =
-  (acceptEncoding: string | undefined) =>
-  (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
-    const { body } = response
-    if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
-    const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
-    const encoding = client.encoding(available, { preferred })
-    if (encoding === undefined || encoding === "identity") return response
-    return HttpServerResponse.setBody(
-      response,
-      HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
-    ).pipe(HttpServerResponse.setHeaders({ "content-encoding": encoding, vary: "accept-encoding" }))
-  }
+const compress = (response: HttpServerResponse.HttpServerResponse, acceptEncoding: string | undefined) => {
+  const { body } = response
+  if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
+  const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
+  const encoding = client.encoding(available, { preferred })
+  if (encoding === undefined || encoding === "identity") return response
+  const encoded = HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
+  return HttpServerResponse.setHeaders(HttpServerResponse.setBody(response, encoded), {
+    "content-encoding": encoding,
+    vary: "accept-encoding"
+  })
+}
 
-/** Compresses the response of a route if the client accepts it. Responses that may have records are not cached. */
+/** Compresses a response if the client accepts it. Responses that may have records are not cached. */
 const completed =
   ({ headers, method }: Request, id: string) =>
   (response: HttpServerResponse.HttpServerResponse) =>
     HttpServerResponse.setHeaders(
-      compress(headers["accept-encoding"])(response),
+      compress(response, headers["accept-encoding"]),
       method === "POST"
         ? { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": id }
         : { "x-request-id": id }
