@@ -19,7 +19,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
-import { CrossOrigins } from "../http/CrossOrigin.ts"
+import { CrossOrigins } from "../http/Middleware.ts"
 import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { TaskReads } from "../deletions/TaskReads.ts"
@@ -34,7 +34,6 @@ import { OperatorStore } from "../operations/OperatorStore.ts"
 import * as Processes from "../process/Processes.ts"
 import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
-import type { LogWriter } from "../observability/LogWriter.ts"
 import * as Recent from "../observability/Recent.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
@@ -247,16 +246,12 @@ const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
   yield* Effect.mapError(Processes.assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
 })
 
-const served = Effect.fnUntraced(function* (
-  settings: Settings
-): Effect.fn.Return<Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter>, Failure.Failure> {
+const start = Effect.fnUntraced(function* (settings: Settings) {
   const { databaseUrl, processes } = settings
   yield* assertPortsAreFree(settings)
-  if (processes === 1 || Processes.isChild) {
-    return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
-  }
+  if (processes === 1 || Processes.isChild) return yield* Layer.build(single(settings, yield* Effect.context()))
   yield* Processes.assertFits(processes, Processes.availableMemory())
-  if (Option.isSome(databaseUrl)) return several(settings)
+  if (Option.isSome(databaseUrl)) return yield* Layer.build(several(settings))
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
   })
@@ -264,7 +259,7 @@ const served = Effect.fnUntraced(function* (
 
 /** Everything, from the configuration to the open socket. */
 const layer = Layer.unwrap(
-  Effect.map(config, (settings) => Layer.provide(Layer.unwrap(served(settings)), observing(settings)))
+  Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
 )
 
 /** Runs the service until a stop signal, and ends the process. */

@@ -1,10 +1,9 @@
 /** The routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Function, Layer, References, type Scope, type Types } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
+import { HttpRouter, HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
-import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
@@ -20,15 +19,12 @@ import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 const mebibyte = 1024 * 1024
 
-const prefixed = (prefix: string) =>
-  Layer.effect(
-    HttpRouter.HttpRouter,
-    Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
-  )
-
-/** Handlers that are traced if their request is. Where they are built, the tracer is off. */
-const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>) =>
-  Middleware.pruneContext(handlers, Context.omit(References.TracerEnabled))
+/** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
+const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>, handlers: Layer.Layer<B, E2, R2>) => {
+  const router = Effect.map(HttpRouter.HttpRouter, (all) => all.prefixed(prefix))
+  const provided = Layer.provide(routes, [handlers, Layer.effect(HttpRouter.HttpRouter, router)])
+  return Middleware.pruneContext(provided, Context.omit(References.TracerEnabled))
+}
 
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
@@ -39,11 +35,10 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 )
 
 /** The data API, its OpenAPI document and its documentation page. */
-export const dataApiRoutes = asRequested(
-  Layer.mergeAll(
-    HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-    PublicPages.documentation(DataApi, "quick-start-data-api.md")
-  ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+export const dataApiRoutes = below(
+  dataApiPrefix,
+  Layer.merge(HttpApiBuilder.layer(DataApi), PublicPages.documentation(DataApi, "quick-start-data-api.md")),
+  dataApiHandlers
 )
 
 /** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
@@ -57,22 +52,13 @@ export const intakeHandlers = (delay: Duration.Duration) =>
 
 /** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
-  asRequested(
-    Layer.mergeAll(
-      HttpApiBuilder.layer(IntakeApi),
-      HttpRouter.add(
-        "GET",
-        "/openapi.json",
-        Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
-      ),
-      PublicPages.documentation(VersionOneApi, "quick-start-intake.md")
-    ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
+  below(
+    operationsPrefix,
+    Layer.merge(HttpApiBuilder.layer(IntakeApi), PublicPages.documentation(VersionOneApi, "quick-start-intake.md")),
+    intakeHandlers(delay)
   )
 
-export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
-  Layer.provide(healthHandlers),
-  Layer.provide(prefixed(operationsPrefix))
-)
+export const operationsRoutes = below(operationsPrefix, HttpApiBuilder.layer(OperationsApi), healthHandlers)
 
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
@@ -82,22 +68,12 @@ const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]:
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-/** The response of a route, whose errors are handled further out. */
-type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
-
 const around = Effect.gen(function* () {
-  const gate = yield* AuthorizationServer.gate
-  const identify = yield* AuthorizationServer.identify
-  const gated = Middleware.below([dataApiPrefix], gate)
-  const crossOrigin = CrossOrigin.middleware(yield* CrossOrigin.CrossOrigins)
-  const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify }, crossOrigin)
-  return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
+  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.keys }
+  return Middleware.around(paths, keyed, yield* Middleware.CrossOrigins)
 })
 
-export const middleware = HttpRouter.middleware(
-  Effect.map(around, (each) => (handled: Handled) => each(handled)),
-  { global: true }
-)
+export const middleware = HttpRouter.middleware(around, { global: true })
 
 /** The same around requests to the APIs alone, which are counted: for a server that has other routes too. */
 export const middlewareOfApis = HttpRouter.middleware(
@@ -108,10 +84,13 @@ export const middlewareOfApis = HttpRouter.middleware(
       intake: intakePath,
       byOrganization: false
     })
-    const ofApis = Middleware.below([dataApiPrefix, operationsPrefix], (handled) =>
-      Effect.updateService(each(handled), RequestObservers, (observers) => [...observers, count])
-    )
-    return (handled: Handled) => ofApis(handled)
+    const prefixes = [`${dataApiPrefix}/`, `${operationsPrefix}/`]
+    return (handled: Middleware.Handled) => {
+      const counted = Effect.updateService(each(handled), RequestObservers, (observers) => [...observers, count])
+      return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+        prefixes.some((prefix) => url.startsWith(prefix)) ? counted : handled
+      )
+    }
   }),
   { global: true }
 )

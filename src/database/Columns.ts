@@ -1,7 +1,7 @@
 /** Columns and rows of results: times and bytes as text, and rows that a schema checks. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Result, Schema } from "effect"
-import { join } from "effect/sql/Statement"
+import { type Context, Effect, Result, Schema } from "effect"
+import { type Constructor, join } from "effect/sql/Statement"
 
 export const unionAll = join(" union all ", false)
 
@@ -34,3 +34,21 @@ export const rowsOf = <A>(schema: Schema.Decoder<A>) => {
 /** The values of a statement's only column, `text`. */
 export const textsOf = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.map(rowsOf(Schema.Struct({ text: Schema.String }))(statement), (rows) => rows.map(({ text }) => text))
+
+/**
+ * Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. With
+ * a limit, in the order of the index, and the one with an id alone.
+ */
+export const credentialsOf =
+  <I, S extends Constructor, A>(database: Context.Key<I, S>, table: string, schema: Schema.Decoder<A>, columns = "") =>
+  (organization: string | undefined, page?: { readonly id: string | undefined; readonly limit: number }) =>
+    Effect.flatMap(database, (sql) => {
+      const order = page === undefined ? `${table}.created_at, id` : `organization_id, id limit ${page.limit}`
+      const rows = sql`
+        select organization_id, id, ${sql.literal(`${columns}${isoTime("created_at")}, ${isoTime("revoked_at")}`)}
+        from ${sql.literal(table)}
+        where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+          and ${page?.id === undefined ? sql`true` : sql`id = ${page.id}`}
+        order by ${sql.literal(order)}`
+      return rowsOf(schema)(rows.unprepared)
+    })

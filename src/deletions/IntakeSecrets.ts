@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf } from "../database/Columns.ts"
+import { credentialsOf, rowsOf } from "../database/Columns.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
@@ -76,16 +76,8 @@ export const create = Effect.fn("IntakeSecrets.create")(function* (organization:
   return { id, secret }
 })
 
-const times = ["created_at", "revoked_at"].map(isoTime).join(", ")
-
-/** The secrets of an organization, or of all, oldest first. */
-export const list = Effect.fn("IntakeSecrets.list")(function* (organization: string | undefined) {
-  const sql = yield* TaskDatabase
-  const isOwned = organization === undefined ? sql`true` : sql`organization_id = ${organization}`
-  return yield* rowsOf(IntakeSecret)(sql`
-    select organization_id, id, ${sql.literal(times)} from intake_secrets where ${isOwned}
-    order by intake_secrets.created_at, id`)
-})
+/** Lists the secrets of an organization, or of all, oldest first. */
+export const list = credentialsOf(TaskDatabase, "intake_secrets", IntakeSecret)
 
 const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
 

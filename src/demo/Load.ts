@@ -6,7 +6,7 @@ import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { deliveryOf } from "../deletions/Delivery.ts"
 import type { OwnedTask } from "../deletions/TaskReads.ts"
-import { hashOf } from "../keys/KeyLookup.ts"
+import { hashOf } from "../keys/OrgResolver.ts"
 import { load } from "../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 

@@ -1,7 +1,8 @@
-/** HTML as values that escape every text and attribute, and the headers of pages: one policy, one ETag. */
+/** HTML as values that escape every text and attribute, of Markdown too, and the headers of pages: one policy, one ETag. */
 import { hash } from "node:crypto"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
+import { Marked, marked, type RendererObject } from "marked"
 
 const escapes: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -23,12 +24,10 @@ const escaped = (text: string, special = /[&<>]/g) =>
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-const attribute = ([name, value]: readonly [string, Attributes[string]]) =>
-  value === undefined || value === false
-    ? ""
-    : value === true
-      ? ` ${name}`
-      : ` ${name}="${escaped(String(value), /[&<>"']/g)}"`
+const attribute = ([name, value]: readonly [string, Attributes[string]]) => {
+  if (value === undefined || value === false) return ""
+  return value === true ? ` ${name}` : ` ${name}="${escaped(String(value), /[&<>"']/g)}"`
+}
 
 const voidElements = ["input", "link", "meta"]
 
@@ -68,6 +67,29 @@ export const link = (path: string, parameters: Readonly<Record<string, string | 
   const query = UrlParams.toString(UrlParams.fromInput(parameters))
   return query === "" ? path : `${path}?${query}`
 }
+
+/** The id that GitHub gives to a heading. */
+const idOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\s-]/g, "")
+    .replaceAll(" ", "-")
+
+/** A document of our own in Markdown. Headings have ids. */
+export const markdown = (text: string, renderer?: RendererObject): Html => {
+  const documents = new Marked({
+    renderer: {
+      heading({ depth, text: title, tokens }) {
+        return `<h${depth} id="${idOf(title)}">${this.parser.parseInline(tokens)}</h${depth}>`
+      },
+      ...renderer
+    }
+  })
+  return Html.markup(documents.parse(text, { async: false }))
+}
+
+/** The Markdown of one block. */
+export const inline = (text: string): Html => Html.markup(marked.parseInline(text, { async: false }))
 
 const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'

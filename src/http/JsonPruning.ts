@@ -63,8 +63,8 @@ class Reader {
     this.#isObject = new Uint8Array(text.length + 1)
   }
 
-  #fail(position: number): never {
-    throw invalidAt(["body", position], faults.json)
+  #fail(): never {
+    throw invalidAt(["body", this.#at], faults.json)
   }
 
   /** The next character after white space. */
@@ -75,7 +75,7 @@ class Reader {
 
   #take(characters: string) {
     const found = this.#next()
-    if (found === undefined || !characters.includes(found)) return this.#fail(this.#at)
+    if (found === undefined || !characters.includes(found)) return this.#fail()
     this.#at += 1
     return found
   }
@@ -87,7 +87,7 @@ class Reader {
       const end = endOf(plain, this.#text, this.#at)
       this.#at = endOf(escape, this.#text, end)
       if (this.#text[this.#at] === '"') return this.#text.slice(start, ++this.#at)
-      if (this.#at === end) this.#fail(end)
+      if (this.#at === end) this.#fail()
     }
   }
 
@@ -96,7 +96,7 @@ class Reader {
     if (this.#next() === '"') return this.#string()
     const start = this.#at
     this.#at = endOf(bare, this.#text, start)
-    return this.#at > start ? this.#text.slice(start, this.#at) : this.#fail(start)
+    return this.#at > start ? this.#text.slice(start, this.#at) : this.#fail()
   }
 
   #name() {
@@ -164,7 +164,7 @@ class Reader {
 
   read(shape: Shape) {
     const json = this.#value(shape, maximumFaults)
-    return this.#next() === undefined ? json : this.#fail(this.#at)
+    return this.#next() === undefined ? json : this.#fail()
   }
 }
 

@@ -5,7 +5,6 @@ import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
-import type { Refused } from "./Refusal.ts"
 
 export interface Options extends Limits {
   readonly host: string
@@ -41,36 +40,18 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   server.hold()
   yield* Effect.sleep(Duration.min(holding, duration))
   yield* Effect.callback<void>((resume) => server.stopAccepting(() => resume(Effect.void)))
-  const untilClosed = { until: () => server.open === 0, schedule: Schedule.spaced("10 millis") }
-  yield* Effect.repeat(Effect.void, untilClosed).pipe(
+  const untilClosed = Effect.repeat({ until: () => server.open === 0, schedule: Schedule.spaced("10 millis") })
+  yield* untilClosed(Effect.void).pipe(
     Effect.timeoutOption(Duration.min(onTheWay, duration)),
-    Effect.andThen(
-      Effect.repeat(
-        Effect.sync(() => server.closeIdle()),
-        untilClosed
-      )
-    ),
+    Effect.andThen(untilClosed(Effect.sync(() => server.closeIdle()))),
     Effect.timeoutOrElse({ duration: grace, orElse: () => Effect.sync(() => server.closeAllConnections()) })
   )
 })
 
-const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
-
 /** Measures a listener until the scope closes, and passes the requests that the server refuses itself to observers. */
 const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const observers = yield* RequestFacts.RequestObservers
-  server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
-    const facts = new RequestFacts.Account({
-      id: requestId,
-      method: request?.method ?? "",
-      path: RequestFacts.pathOf(request?.url ?? ""),
-      endpoint: "other",
-      userAgent: request?.headers["user-agent"],
-      address
-    })
-    facts.status = status
-    facts.bytes = bytes
-    facts.refusal = refusals[status] ?? "protocol"
+  server.on("refused", (facts: RequestFacts.RequestFacts) => {
     for (const observer of observers) observer(facts)
   })
   const { counter, gauge, read } = yield* Series.current
@@ -83,9 +64,7 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
 
 export class Listener extends Context.Service<
   Listener,
-  {
-    readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
-  }
+  { readonly drain: (duration: Duration.Duration) => Effect.Effect<void> }
 >()("practice-data/http/Listener") {
   static readonly layer = (options: Options) => {
     const server = new OrderedServer(options)

@@ -1,13 +1,17 @@
 /** The middleware around every request, by the paths that are served. */
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer } from "effect"
-import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer, type Types } from "effect"
+import { HttpBody, HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import Negotiator from "negotiator"
+import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
-import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { documentPaths } from "./PublicPages.ts"
-import { requestIdOf, wasRefused } from "./Refusal.ts"
+import { requestIdOf, wasRefused } from "./OrderedServer.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
 
 type Endpoint = Readonly<Record<"path" | "method", string>>
 
@@ -57,12 +61,47 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
 const refused = (methods: ReadonlyArray<string> | undefined) =>
   methods === undefined ? notFound : errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") })
 
-/** Compresses the response of a route if the client accepts it. Responses that may have records are not cached. */
+/** Bytes. A smaller body fits into one packet. */
+const minimumSize = 1400
+
+// Levels that cost about a tenth of a millisecond for a page of 100 records and leave an eighth of it or less.
+const encoders = {
+  zstd: (bytes: Uint8Array) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
+  br: (bytes: Uint8Array) =>
+    brotliCompressSync(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
+    }),
+  gzip: (bytes: Uint8Array) => gzipSync(bytes, { level: 1 })
+}
+
+/** The cheapest first, for a client without a preference. */
+const preferred = ["zstd", "br", "gzip"] as const
+const available = [...preferred, "identity"] as const
+
+/**
+ * Encodes a response as `Accept-Encoding` prefers; small ones are left as they are. The middleware of `effect` ignores the
+ * preference of the client, `identity` included, and uses another thread for each response, which costs more than these
+ * encoders.
+ */
+const compress = (response: HttpServerResponse.HttpServerResponse, acceptEncoding: string | undefined) => {
+  const { body } = response
+  if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
+  const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
+  const encoding = client.encoding(available, { preferred })
+  if (encoding === undefined || encoding === "identity") return response
+  const encoded = HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
+  return HttpServerResponse.setHeaders(HttpServerResponse.setBody(response, encoded), {
+    "content-encoding": encoding,
+    vary: "accept-encoding"
+  })
+}
+
+/** Compresses a response if the client accepts it. Responses that may have records are not cached. */
 const completed =
-  ({ headers, method }: HttpServerRequest.HttpServerRequest, id: string) =>
+  ({ headers, method }: Request, id: string) =>
   (response: HttpServerResponse.HttpServerResponse) =>
     HttpServerResponse.setHeaders(
-      compress(headers["accept-encoding"])(response),
+      compress(response, headers["accept-encoding"]),
       method === "POST"
         ? { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": id }
         : { "x-request-id": id }
@@ -84,18 +123,30 @@ const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts
     )
   )
 
-/** A middleware that needs the request and adds no error. */
-interface Around {
-  <E, R>(
-    httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
-  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
-}
+/** The origins whose pages may use the APIs (CORS), which browsers allow only if the service does; by default none. */
+export const CrossOrigins = Context.Reference<ReadonlyArray<string>>("practice-data/http/Middleware/CrossOrigins", {
+  defaultValue: () => []
+})
 
-/** Looks up the key of a request before it is handled. */
-interface Identify {
-  <A, E, R>(
-    handle: (hasKey: boolean) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, R | HttpServerRequest.HttpServerRequest>
+/** Adds the headers for these origins, and answers preflights. */
+const crossOriginOf = (origins: ReadonlyArray<string>) =>
+  HttpMiddleware.cors({
+    allowedOrigins: (origin) => origins.includes(origin),
+    allowedMethods: ["GET", "POST"],
+    exposedHeaders: [...headerNames, "date", "deprecation", "sunset"],
+    // In seconds. Chromium keeps the answer to a preflight no longer.
+    maxAge: 7200
+  })
+
+/** The response of a route, whose errors are handled further out. */
+export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
+
+/** The look-up of API keys before their requests are handled. */
+export interface Keys {
+  /** Rejects requests whose key needs no look-up in a read. */
+  readonly gate: (handled: Handled) => Handled<Request>
+  /** Looks up the key of a request, and tells if it is valid. */
+  readonly identify: (handle: (isValid: boolean) => Handled<Request>) => Handled<Request>
 }
 
 /**
@@ -103,16 +154,18 @@ interface Identify {
  * which observers get with the response. Paths match exactly; the router alone would accept several spellings of one.
  *
  * @param keyed the endpoints below the prefix have keys
- * @param crossOrigin for pages of other origins
+ * @param origins of pages that may use the APIs
  */
 export const around = (
   paths: Paths,
-  keyed: { readonly prefix: string; readonly identify: Identify },
-  crossOrigin?: Around
-) =>
-  HttpMiddleware.make((httpEffect) => {
-    const handled = unexpectedErrors(httpEffect)
-    return Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+  keyed: { readonly prefix: string; readonly keys: Keys | undefined },
+  origins: ReadonlyArray<string>
+) => {
+  const crossOrigin = origins.length === 0 ? undefined : crossOriginOf(origins)
+  return (route: Handled) => {
+    const handled = unexpectedErrors(route)
+    const gated = keyed.keys === undefined ? handled : unexpectedErrors(keyed.keys.gate(route))
+    return Effect.contextWith((context: Context.Context<Request>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
       const { headers, method, remoteAddress, url } = request
       const clock = Context.get(context, Clock.Clock)
@@ -129,27 +182,26 @@ export const around = (
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = RequestFacts.now(clock)
+      const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
+      const isOfPage = path.startsWith("/api/") && (method !== "OPTIONS" || isPreflight)
+      const isKeyed = facts.endpoint.startsWith(keyed.prefix)
       const sampling = ServerSpan.sample(context, request, facts)
       let span: Tracer.Span | undefined
-      const answer = (hasKey: boolean) => {
+      const respond = (hasKey: boolean) => {
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
         facts.trace = span
-        return methods?.includes(method) === true
-          ? Effect.map(withFacts(Tracing.within(span, handled), facts, id), completed(request, id))
-          : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
-      }
-      const respond = (hasKey: boolean) => {
-        if (crossOrigin === undefined || !path.startsWith("/api/")) return answer(hasKey)
-        if (method !== "OPTIONS") return crossOrigin(answer(hasKey))
-        // A preflight has no key.
-        const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
-        return isPreflight
-          ? Effect.map(crossOrigin(answer(false)), HttpServerResponse.setHeader("x-request-id", id))
-          : answer(false)
+        const response =
+          methods?.includes(method) === true
+            ? withFacts(Tracing.within(span, isKeyed ? gated : handled), facts, id)
+            : Effect.succeed(refused(methods))
+        return Effect.map(
+          crossOrigin !== undefined && isOfPage ? crossOrigin(response) : response,
+          completed(request, id)
+        )
       }
       const response =
-        sampling?.withKey !== sampling?.withoutKey && facts.endpoint.startsWith(keyed.prefix)
-          ? keyed.identify(respond)
+        isKeyed && keyed.keys !== undefined && sampling?.withKey !== sampling?.withoutKey
+          ? keyed.keys.identify(respond)
           : respond(false)
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
@@ -163,15 +215,8 @@ export const around = (
         return undefined
       })
     })
-  })
-
-/** The same around the requests below these prefixes, and nothing around any other. */
-export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Around =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
-      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? middleware(httpEffect) : httpEffect
-    )
-  )
+  }
+}
 
 /**
  * Handlers that are built in a part of the context around them. Handlers of an HttpApi run in the context in which they

@@ -1,16 +1,17 @@
 /**
  * The server of node:http, with stricter connections: one request at a time, documented responses to malformed, late and
- * fragmented requests, a limit on idle connections, and a shutdown in steps. The event "refused" has a `Refused` for each
+ * fragmented requests, a limit on idle connections, and a shutdown in steps. The event "refused" has the facts of each
  * request that the server refuses itself.
  *
  * node:http emits every request of a chunk at once. A client that sends hundreds and reads no response would have all
  * responses made and kept in memory.
  */
-import { IncomingMessage, Server, ServerResponse } from "node:http"
+import { randomUUID } from "node:crypto"
+import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Duration, Iterable } from "effect"
-import { noResponse, refuse } from "./Refusal.ts"
+import { DateTime, Duration, Iterable } from "effect"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 
 export interface Limits {
   readonly maxConnections: number
@@ -92,6 +93,59 @@ const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): numbe
   if (encoding.toLowerCase() !== "chunked") return 400
   // node:http ignores errors in the chunks of such a request.
   return headers.upgrade === undefined ? undefined : 411
+}
+
+const visibleAscii = /^[\x21-\x7e]{1,128}$/
+
+/** The id that the client sent if it is 1 to 128 visible ASCII characters, otherwise a new one. */
+export const requestIdOf = (sent?: string | ReadonlyArray<string>): string =>
+  typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
+
+// Their handlers end as if the client had left.
+const refusedRequests = new WeakSet<object>()
+
+/** True if a request was refused while it was handled: observers have seen it. */
+export const wasRefused = (request: object): boolean => refusedRequests.has(request)
+
+/** The status of a connection that is closed without a response. */
+const noResponse = 444
+
+const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
+
+/** Responds to a request that does not reach the routes, as far as it could be read, and closes its connection. */
+const refuse = (socket: Socket, status: number, request: IncomingMessage | undefined): RequestFacts.RequestFacts => {
+  if (request !== undefined) refusedRequests.add(request)
+  const id = requestIdOf(request?.headers["x-request-id"])
+  const facts = new RequestFacts.Account({
+    id,
+    method: request?.method ?? "",
+    path: RequestFacts.pathOf(request?.url ?? ""),
+    endpoint: "other",
+    userAgent: request?.headers["user-agent"],
+    address: socket.remoteAddress
+  })
+  facts.status = status
+  facts.refusal = refusals[status] ?? "protocol"
+  if (status === noResponse) {
+    socket.destroy()
+    return facts
+  }
+  const reason = STATUS_CODES[status]
+  const body = JSON.stringify({ detail: reason })
+  const head = [
+    `HTTP/1.1 ${status} ${reason}`,
+    `date: ${DateTime.toDateUtc(DateTime.nowUnsafe()).toUTCString()}`,
+    "content-type: application/json",
+    `content-length: ${body.length}`,
+    "connection: close",
+    `x-request-id: ${id}`
+  ]
+  const sent = facts.method === "HEAD" ? "" : body
+  facts.bytes = sent.length
+  socket.end(`${head.join("\r\n")}\r\n\r\n${sent}`)
+  // A client that timed out has no bytes on the way that would reset the connection.
+  if (status === 408) socket.destroySoon()
+  return facts
 }
 
 /** Above this share of the connections, responses close theirs: idle ones would keep other clients out. */

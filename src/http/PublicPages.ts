@@ -1,12 +1,10 @@
 /** The pages at `/` and `/docs`, without a key: where everything is, and the documentation of each API. */
 import { readFileSync } from "node:fs"
-import { Context, Effect, Record, Schema } from "effect"
+import { Array, Context, Effect, Record, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
-import { Document } from "../api/openapi/Parsed.ts"
-import * as Documentation from "./Documentation.ts"
-import { markdown } from "./Markdown.ts"
-import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
+import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
+import { baseStyle, cacheable, type Content, document, h, Html, inline, markdown, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -35,19 +33,22 @@ type Api = (typeof apis)[keyof typeof apis]
 
 export type Served = Readonly<Record<keyof typeof apis, boolean>>
 
-const style = `${baseStyle}
-body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }`
-
-const respond = (html: string) => cacheable(secured(HttpServerResponse.html(html), "inline"))
+/** A page with a style, and the address of its script. */
+const page = (title: string, style: string, script: string | undefined, ...body: ReadonlyArray<Content>) => {
+  const head = [
+    Html.markup(`<style>${baseStyle}\n${style}</style>`),
+    script !== undefined && h("script", { src: script, defer: true })()
+  ]
+  return cacheable(secured(HttpServerResponse.html(document(title, head, ...body)), "inline"))
+}
 
 /** A page of Markdown, with the script beside a documentation. */
-const page = (title: string, text: string, script?: string) =>
-  respond(
-    document(
-      title,
-      [Html.markup(`<style>${style}</style>`), script !== undefined && h("script", { src: script, defer: true })()],
-      h("main", { id: "main" })(markdown(text))
-    )
+const textPage = (title: string, text: string, script?: string) =>
+  page(
+    title,
+    "body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }",
+    script,
+    h("main", { id: "main" })(markdown(text))
   )
 
 const demoText = (demo: ReadonlyArray<DemoKey>) => [
@@ -77,9 +78,147 @@ export const landing = (served: Served) =>
     Effect.flatMap(DemoKeys, (demo) => {
       const shown = Record.values(Record.filter(apis, (_, name) => served[name]))
       const script = shown[0] && `${shown[0].path}/docs/page.js`
-      return router.add("GET", "/", page("Practice Data", landingText(shown, demo), script))
+      return router.add("GET", "/", textPage("Practice Data", landingText(shown, demo), script))
     })
   )
+
+const style = `.skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }
+header, main, nav { padding: 0 1.25rem; min-width: 0 } nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } header p { display: flex; flex-wrap: wrap; gap: 0 1rem }
+main { max-width: 60rem; overflow-wrap: anywhere }
+section { margin-top: 3rem } article { margin-top: 2rem; border-top: 1px solid var(--line) }
+dt { margin-top: .4rem; font: var(--mono) } i { font: 15px system-ui, sans-serif } dd { margin: 0 0 0 1rem; color: var(--muted) } small { color: var(--muted) }
+td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0 }
+.code { display: block; font: var(--mono); white-space: pre-wrap }
+.bar { display: flex; gap: .5rem } label { display: block; margin: .5rem 0 }
+input, textarea { display: block; width: 100% } input, textarea, button { font: inherit; padding: .3rem .6rem }
+@media (min-width: 60rem) {
+  body { display: grid; grid-template-columns: 17rem 1fr; align-items: start } header { grid-column: 1 / 3 }
+  nav { grid-row: 2; position: sticky; top: 0; max-height: 100vh; overflow: auto; flex-flow: column }
+}`
+
+const literal = (value: unknown) => h("code")(JSON.stringify(value))
+
+/** The type of a value. Types with a name are links. */
+const typeOf = (schema: JsonSchema): Content => {
+  if (schema.$ref !== undefined) return h("a", { href: `#${lastOf(schema.$ref)}` })(lastOf(schema.$ref))
+  if (schema.const !== undefined) return literal(schema.const)
+  if (schema.enum !== undefined) return Array.intersperse(schema.enum.map(literal), " or ")
+  if (schema.anyOf !== undefined) return Array.intersperse(schema.anyOf.map(typeOf), " or ")
+  if (schema.format !== undefined) return schema.format
+  if (schema.type === "array") return ["list of ", typeOf(schema.items ?? {})]
+  return [schema.type ?? "any"].flat().join(" or ")
+}
+
+const limitsOf = ({ default: preset, maximum = Infinity, minimum }: JsonSchema) => [
+  ...(minimum !== undefined && maximum < 2 ** 31 - 1 ? [` From ${minimum} to ${maximum}.`] : []),
+  ...(preset === undefined ? [] : [` ${JSON.stringify(preset)} by default.`])
+]
+
+const field = (name: string, type: Content, about: string): Content => [
+  h("dt")(name, " ", h("i")(type)),
+  h("dd")(inline(about))
+]
+
+/** The fields of an object, with those of the objects inside of it. Fields of a response are always present. */
+const fieldsOf = (schema: JsonSchema, isRequest: boolean, prefix = ""): ReadonlyArray<Content> =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
+    const isRequired = isRequest && schema.required?.includes(name) === true
+    const inner = property.type === "array" ? property.items : property
+    const path = `${prefix}${name}${property.type === "array" && inner?.properties ? "[]" : ""}`
+    const about = `${property.description ?? ""}${limitsOf(property).join("")}`
+    const own = field(path, [typeOf(property), isRequired && ", required"], about)
+    return [own, ...fieldsOf(inner ?? {}, isRequest, `${path}.`)]
+  })
+
+const fieldList = (title: string, fields: ReadonlyArray<Content>): Content =>
+  fields.length > 0 && [h("h4")(title), h("dl")(fields)]
+
+const provisional = (isProvisional = false) => isProvisional && h("small")(" provisional")
+
+const section = (id: string, title: string, ...content: ReadonlyArray<Content>) =>
+  h("section", { id })(h("h2")(title), content)
+
+/** A request with curl. Its variables are those of the quick start. */
+const curlExample = (method: string, path: string, operation: Operation, body: unknown): string => {
+  const lines = [
+    `curl -s "$PRACTICE_DATA_URL${path}"`,
+    ...(operation.security.length > 0 ? ['-H "Authorization: Bearer $PRACTICE_DATA_API_KEY"'] : []),
+    ...operation.parameters.flatMap(({ examples, name }) =>
+      examples ? [`-H '${name}: ${String(examples.demo.value)}'`] : []
+    ),
+    ...(method === "POST" ? ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`] : [])
+  ]
+  return lines.join(" \\\n  ")
+}
+
+const operationArticle = (api: Document, method: string, path: string, operation: Operation): Html => {
+  const { description = "", operationId, parameters, responses, summary = operationId } = operation
+  const [{ url }] = api.servers
+  const body = bodyOf(api, operation)?.content["application/json"]
+  const example = body?.examples?.demo.value
+  const request = body?.schema.$ref === undefined ? body?.schema : api.components.schemas[lastOf(body.schema.$ref)]
+  const headers = parameters.map(({ description: about = "", name, required = false, schema }) =>
+    field(name, [typeOf(schema), required && ", required"], about)
+  )
+  return h("article", { id: operationId })(
+    h("h3")(summary, provisional(operation["x-provisional"])),
+    h("p")(h("code")(`${method} ${url}${path}`)),
+    markdown(description),
+    h("pre", { "data-request": true })(curlExample(method, `${url}${path}`, operation, example)),
+    fieldList("Request headers", headers),
+    fieldList("Request", fieldsOf(request ?? {}, true)),
+    h("h4")("Responses"),
+    Object.entries(responses).map(([status, { content, description: about }]) =>
+      h("p")(h("code")(status), " ", typeOf(content?.["application/json"].schema ?? {}), ": ", inline(about))
+    )
+  )
+}
+
+const typeArticle = (schema: JsonSchema, name: string): Html =>
+  h("article", { id: name })(
+    h("h3")(name, provisional(schema["x-provisional"])),
+    schema.description !== undefined && h("p")(inline(schema.description)),
+    h("dl")(fieldsOf(schema, false))
+  )
+
+/** The documentation of an API, with Markdown at its start, and a key for its requests. */
+const documentationPage = (api: Document, start: string, key: string | undefined) => {
+  const { components, info, paths, servers, tags } = api
+  const [{ url }] = servers
+  const articlesOf = (tag: string) =>
+    Object.entries(paths).flatMap(([path, operations]) =>
+      (["get", "post"] as const).map((method) => {
+        const operation = operations[method]
+        return operation?.tags.includes(tag) === true && operationArticle(api, method.toUpperCase(), path, operation)
+      })
+    )
+  const headers = Object.entries(components.headers).map(([name, { description }]) => field(name, "", description))
+  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "types", "headers"]
+  return page(
+    info.title,
+    style,
+    `${url}/docs/page.js`,
+    h("a", { class: "skip", href: "#main" })("Skip to the content"),
+    h("header")(
+      h("p")(
+        h("a", { href: "/" })("Practice Data"),
+        h("a", { href: `${url}/openapi.json` })("OpenAPI document"),
+        h("a", { href: "#contents" })("Contents")
+      )
+    ),
+    h("main", { id: "main", "data-key": key })(
+      h("h1")(`${info.title} ${info.version}`),
+      markdown(start),
+      section("introduction", "Introduction", markdown(info.description)),
+      tags.map(({ description = "", name }) => section(name, name, h("p")(inline(description)), articlesOf(name))),
+      section("types", "Types", Object.values(Record.map(components.schemas, typeArticle))),
+      section("headers", "Headers of responses", h("dl")(headers))
+    ),
+    h("nav", { id: "contents", "aria-label": "Contents" })(
+      sections.map((name) => h("a", { href: `#${name}` })(name.replaceAll("-", " ")))
+    )
+  )
+}
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
@@ -99,7 +238,10 @@ export const documentPaths: ReadonlyArray<string> = [
   ...Object.keys(files).map((name) => `/docs/${name}`)
 ]
 
-/** Serves the documentation of an API, where requests can be sent, with a quick start and the first demo key. */
+/**
+ * Serves the OpenAPI document of an API, and its documentation, where requests can be sent, with a quick start and the
+ * first demo key.
+ */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   start: `quick-start-${string}.md`
@@ -109,14 +251,15 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const [demo] = yield* DemoKeys
       const { key, organization } = demo ?? { key: "<your API key>", organization: "org_1" }
       const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
+      const openApi = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
+      yield* router.add("GET", "/openapi.json", openApi)
       const docs = yield* Effect.cached(
-        Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (decoded) => {
-          const script = `${decoded.servers[0].url}/docs/page.js`
-          return respond(Documentation.render(decoded, quickStart, script, demo?.key))
-        })
+        Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (parsed) =>
+          documentationPage(parsed, quickStart, demo?.key)
+        )
       )
       yield* router.add("GET", "/docs", Effect.flatten(docs))
-      yield* router.add("GET", "/docs/connectors", page("Connectors", read("../connectors/README.md"), "page.js"))
+      yield* router.add("GET", "/docs/connectors", textPage("Connectors", read("../connectors/README.md"), "page.js"))
       for (const [name, { source, type }] of Record.toEntries(files)) {
         const text = HttpServerResponse.text(read(source), { contentType: `${type}; charset=utf-8` })
         yield* router.add("GET", `/docs/${name}`, cacheable(secured(text, "inline")))

@@ -8,8 +8,8 @@ import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf } from "../database/Columns.ts"
-import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
+import { credentialsOf, rowsOf } from "../database/Columns.ts"
+import { hashOf, kind, prefixOf } from "./OrgResolver.ts"
 
 /** Base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -55,16 +55,13 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
   return { id, key }
 })
 
-/** The keys of an organization, or of all, oldest first. */
-export const list = Effect.fn("ApiKeys.list")(function* (organization: string | undefined) {
-  const sql = yield* CredentialDatabase
-  return yield* rowsOf(ApiKey)(sql`
-    select organization_id, id, name, prefix, last_used_on::text,
-      ${sql.literal(["created_at", "revoked_at"].map(isoTime).join(", "))}
-    from api_keys
-    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-    order by api_keys.created_at, id`)
-})
+/** Lists the keys of an organization, or of all, oldest first. */
+export const list = credentialsOf(
+  CredentialDatabase,
+  "api_keys",
+  ApiKey,
+  "left(name, 400) as name, prefix, last_used_on::text, "
+)
 
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {

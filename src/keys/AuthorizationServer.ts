@@ -8,9 +8,8 @@ import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { mayBeLarge } from "../api/JsonBody.ts"
 import { Note, note } from "../observability/RequestFacts.ts"
-import { hashOf, isLikely, likely, prefixOf, unauthorized } from "./KeyLookup.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
-import { OrgResolver } from "./OrgResolver.ts"
+import { hashOf, isOurs, OrgResolver, prefixOf, unauthorized } from "./OrgResolver.ts"
 
 const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
   { detail: unauthorized.detail },
@@ -52,11 +51,12 @@ export const layerLimit = (perSecond: number) =>
     )
   ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
+type Outcome = Exit.Exit<string, Unauthorized | CredentialStoreDown>
+
 /** The outcome of a look-up before the request reaches its endpoint. */
-const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialStoreDown> | undefined>(
-  "practice-data/keys/AuthorizationServer/Resolved",
-  { defaultValue: () => undefined }
-)
+const Resolved = Context.Reference<Outcome | undefined>("practice-data/keys/AuthorizationServer/Resolved", {
+  defaultValue: () => undefined
+})
 
 // The key is in a header: the query is not needed.
 const credentialOf = Effect.provideService(
@@ -65,45 +65,49 @@ const credentialOf = Effect.provideService(
   {}
 )
 
-/** Looks up the key of a request before it is handled, and says if it is valid. Without an `OrgResolver`, none is. */
-export const identify = Effect.map(
-  Effect.serviceOption(OrgResolver),
-  (resolver) =>
-    <A, E, R>(handle: (hasKey: boolean) => Effect.Effect<A, E, R>) =>
-      Effect.flatMap(credentialOf, (credential) =>
-        Option.isNone(resolver) || Redacted.value(credential) === ""
-          ? handle(false)
-          : Effect.flatMap(Effect.exit(resolver.value.resolve(credential)), (resolved) =>
-              Effect.provideService(handle(Exit.isSuccess(resolved)), Resolved, resolved)
-            )
-      )
-)
+/** Looks up the keys of requests before they are handled. Without an `OrgResolver`, no key is looked up. */
+export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) => {
+  if (Option.isNone(found)) return undefined
+  const { resolve } = found.value
 
-/**
- * Rejects requests without a key, and with an unknown key of another form than ours, before anything else is done:
- * strangers can send any number. Without an `OrgResolver`, all pass.
- */
-export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-      const { headers, method } = Context.get(context, HttpServerRequest.HttpServerRequest)
-      if (Option.isNone(resolver) || method !== "POST" || headers["authorization"]?.startsWith(likely) === true) {
-        return httpEffect
-      }
-      return Effect.flatMap(credentialOf, (credential) => {
-        if (Redacted.value(credential) === "") return refused
-        if (isLikely(credential)) return httpEffect
-        const known = Context.get(context, Resolved)
-        const found = known === undefined ? Effect.exit(resolver.value.resolve(credential)) : Effect.succeed(known)
-        return Effect.flatMap(found, (resolved) =>
-          Option.exists(Exit.findErrorOption(resolved), isUnauthorized)
+  /** Looks up a key unless it was before. The outcome is for the handler, and for all that it runs. */
+  const withOutcome = <A, E, R>(key: Redacted.Redacted, handle: (outcome: Outcome) => Effect.Effect<A, E, R>) =>
+    Effect.flatMap(Resolved, (known) =>
+      known === undefined
+        ? Effect.flatMap(Effect.exit(resolve(key)), (outcome) =>
+            Effect.provideService(handle(outcome), Resolved, outcome)
+          )
+        : handle(known)
+    )
+
+  return {
+    /** Looks up the key of a request, and tells if it is valid. */
+    identify: <A, E, R>(handle: (isValid: boolean) => Effect.Effect<A, E, R>) =>
+      Effect.flatMap(credentialOf, (credential) =>
+        Redacted.value(credential) === ""
+          ? handle(false)
+          : withOutcome(credential, (outcome) => handle(Exit.isSuccess(outcome)))
+      ),
+
+    /**
+     * Rejects requests without a key, and with an unknown key of another form than ours, before anything else is done:
+     * strangers can send any number.
+     */
+    gate: HttpMiddleware.make((httpEffect) =>
+      Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+        const { headers, method } = Context.get(context, HttpServerRequest.HttpServerRequest)
+        if (method !== "POST" || isOurs.test(headers["authorization"] ?? "")) return httpEffect
+        return Effect.flatMap(credentialOf, (credential) =>
+          Redacted.value(credential) === ""
             ? refused
-            : Effect.provideService(httpEffect, Resolved, resolved)
+            : withOutcome(credential, (outcome) =>
+                Option.exists(Exit.findErrorOption(outcome), isUnauthorized) ? refused : httpEffect
+              )
         )
       })
-    })
-  )
-)
+    )
+  }
+})
 
 export const layer = Layer.effect(
   Authorization,

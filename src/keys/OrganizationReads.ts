@@ -13,7 +13,7 @@ import type { Database } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { keyRow, organizationOf, shareOf, unauthorized } from "./KeyLookup.ts"
+import { keyRow, organizationOf, shareOf, unauthorized } from "./OrgResolver.ts"
 
 type LookUp = (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
 
@@ -97,30 +97,26 @@ export type Make = (values: ReadonlyArray<string>) => Made
 /** Limits and offsets are in the texts, so there can be any number of them. */
 const maximumTexts = 500
 
-const templateOf = (count: number, make: Make) => {
-  const placeholders = Array.makeBy(count, (index) => `\0${index}`)
-  const { isPlannedOnce, query } = make(placeholders)
-  const [text, made] = query
-  const places = made.map((placeholder) => placeholders.indexOf(String(placeholder)))
-  return (values: ReadonlyArray<unknown>): Made => ({
-    isPlannedOnce,
-    query: [text, places.map((place) => values[place])]
-  })
-}
-
 /**
  * Keeps the texts of statements that have a shape: those of one shape differ in their values alone. Making a text costs
  * as much as sending it.
  */
 export const makeTemplates = () => {
-  const templates = new Map<string, ReturnType<typeof templateOf>>()
-  return (shape: string, values: ReadonlyArray<unknown>, make: Make): Made => {
-    const known = templates.get(shape)
-    if (known !== undefined) return known(values)
+  const templates = new Map<string, Pick<Made, "isPlannedOnce"> & { text: string; places: ReadonlyArray<number> }>()
+
+  const templateOf = (shape: string, count: number, make: Make) => {
     if (templates.size >= maximumTexts) templates.clear()
-    const template = templateOf(values.length, make)
+    const placeholders = Array.makeBy(count, (index) => `\0${index}`)
+    const { isPlannedOnce, query } = make(placeholders)
+    const [text, made] = query
+    const template = { isPlannedOnce, text, places: made.map((value) => placeholders.indexOf(String(value))) }
     templates.set(shape, template)
-    return template(values)
+    return template
+  }
+
+  return (shape: string, values: ReadonlyArray<unknown>, make: Make): Made => {
+    const { isPlannedOnce, places, text } = templates.get(shape) ?? templateOf(shape, values.length, make)
+    return { isPlannedOnce, query: [text, places.map((place) => values[place])] }
   }
 }
 

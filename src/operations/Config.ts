@@ -2,7 +2,6 @@
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
-import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import * as Variable from "../process/Variable.ts"
 
@@ -19,6 +18,9 @@ const httpOrigin = (name: string) =>
     },
     true
   )
+
+// As browsers send it.
+const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 
 const isTerminal = isatty(0) || isatty(1)
 
@@ -58,7 +60,7 @@ export const variables = {
     "origins such as https://app.example, separated by commas",
     (given) => {
       const origins = given.split(",").map((origin) => origin.trim())
-      return origins.every(CrossOrigin.isOrigin) ? origins : undefined
+      return origins.every(isOrigin) ? origins : undefined
     }
   ).pipe(Config.withDefault([])),
   requireSignatures: flag("REQUIRE_SIGNATURES"),

@@ -6,10 +6,9 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
-import { isoTime, rowsOf } from "../database/Columns.ts"
 import * as Tasks from "../deletions/Tasks.ts"
-import { IntakeSecret } from "../deletions/IntakeSecrets.ts"
-import { ApiKey } from "../keys/ApiKeys.ts"
+import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
+import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as Commands from "./Commands.ts"
 
 /** A read or a change that failed, as the status of its response and a sentence for a person. */
@@ -59,17 +58,6 @@ export interface CredentialFilter {
   readonly id?: string | undefined
 }
 
-/** Credentials by organization and id, without the credentials themselves. */
-const credentialsIn = (sql: Database, table: string, columns: string, { id, organization }: CredentialFilter) =>
-  sql`
-    select organization_id, id, ${sql.literal(`${columns}${isoTime("created_at")}, ${isoTime("revoked_at")}`)}
-    from ${sql.literal(table)}
-    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-      and ${id === undefined ? sql`true` : sql`id = ${id}`}
-    order by organization_id, id limit ${sql.literal(`${limit}`)}`.unprepared
-
-const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
-
 /** Dead tasks that the page replays at once: more take longer than a page may. */
 export const mostReplayed = 1000
 
@@ -89,10 +77,10 @@ const make = Effect.gen(function* () {
         tasks.read(Tasks.details({ organization, id })),
         Effect.fromOption(() => new Problem({ status: 404, message: "No deletion of this organization has this id." }))
       ),
-    keys: (filter: CredentialFilter) =>
-      Effect.map(keys.read(rowsOf(ApiKey)(credentialsIn(credentials, "api_keys", keyColumns, filter))), paged),
-    secrets: (filter: CredentialFilter) =>
-      Effect.map(tasks.read(rowsOf(IntakeSecret)(credentialsIn(sql, "intake_secrets", "", filter))), paged),
+    keys: ({ id, organization }: CredentialFilter) =>
+      Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), paged),
+    secrets: ({ id, organization }: CredentialFilter) =>
+      Effect.map(tasks.read(IntakeSecrets.list(organization, { id, limit })), paged),
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
     audit: (filter: Commands.EntryFilter) => {
       const reads = [

@@ -7,7 +7,7 @@ import type { RequestListener, ServerResponse } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
-import type { Refused } from "../../../src/http/Refusal.ts"
+import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import { exchange, get, open, statusesOf } from "../../support/Raw.ts"
@@ -194,8 +194,8 @@ it.live(
 it.live("what the server refuses itself it tells of, as far as it could be read", () =>
   Effect.gen(function* () {
     const { port, server } = yield* listening
-    const refused: Array<Refused> = []
-    server.on("refused", (each: Refused) => refused.push(each))
+    const refused: Array<RequestFacts> = []
+    server.on("refused", (each: RequestFacts) => refused.push(each))
     const [named, unread, head] = yield* Effect.forEach(
       ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n", "HEAD / HTTP/1.1\r\n\r\n"],
       (text) => exchange(`http://127.0.0.1:${port}`, text)
@@ -203,14 +203,14 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
     for (const text of [named, unread]) assert.match(text ?? "", /^HTTP\/1.1 400 .*\r\ndate: \w{3}, .* GMT\r\n[^]*"}$/)
     assert.match(head ?? "", /^HTTP\/1.1 400 [^]*\r\ncontent-length: 24\r\n[^{]*\r\n\r\n$/)
     assert.deepStrictEqual(
-      refused.map(({ address, bytes, request, status }) => [status, request?.url, address, bytes]),
+      refused.map(({ address, bytes, path, status }) => [status, path, address, bytes]),
       [
-        [400, "/a?b=1", "127.0.0.1", 24],
-        [400, undefined, "127.0.0.1", 24],
+        [400, "/a", "127.0.0.1", 24],
+        [400, "", "127.0.0.1", 24],
         [400, "/", "127.0.0.1", 0]
       ]
     )
-    assert.strictEqual(refused[0]?.requestId, "mine")
+    assert.strictEqual(refused[0]?.id, "mine")
   })
 )
 
