@@ -34,12 +34,11 @@ import { OperatorStore } from "../operations/OperatorStore.ts"
 import * as Memory from "../process/Memory.ts"
 import * as Processes from "../process/Processes.ts"
 import { Children } from "../process/Children.ts"
-import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
 import type { LogWriter } from "../observability/LogWriter.ts"
 import * as Recent from "../observability/Recent.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestMetrics from "../observability/RequestMetrics.ts"
+import * as RequestReports from "../observability/RequestReports.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
@@ -118,13 +117,17 @@ const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, role
     RequestObservers,
     Effect.gen(function* () {
       const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
-      const counting = RequestMetrics.make(yield* Series.current, {
+      const counting = RequestReports.counting(yield* Series.current, {
         endpoints: Server.endpointsOf({ dataApi: roles.includes("data-api") }),
         intake: roles.includes("intake") ? Server.intakePath : undefined,
         byOrganization: metricsByOrganization
       })
       const { observe } = yield* Recent.Recent
-      return [...(isLogged ? [yield* AccessLog.make({ format: logFormat, level: logLevel })] : []), counting, observe]
+      return [
+        ...(isLogged ? [yield* RequestReports.accessLog({ format: logFormat, level: logLevel })] : []),
+        counting,
+        observe
+      ]
     })
   )
 

@@ -11,7 +11,7 @@ import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
 import * as Signature from "../deletions/Signature.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestMetrics from "../observability/RequestMetrics.ts"
+import * as RequestReports from "../observability/RequestReports.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
@@ -103,7 +103,7 @@ export const middleware = HttpRouter.middleware(
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
-    const count = RequestMetrics.make(yield* Series.current, {
+    const count = RequestReports.counting(yield* Series.current, {
       endpoints: endpointsOf({ dataApi: true }),
       intake: intakePath,
       byOrganization: false

@@ -101,9 +101,6 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   { defaultValue: () => [] }
 )
 
-/** True of probes: there are many, and their lines and traces would say nothing new. */
-export const isProbe = ({ endpoint }: RequestFacts) => endpoint.startsWith("/api/v1/health")
-
 /** The monotonic clock, in milliseconds. */
 export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
