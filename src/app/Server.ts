@@ -9,7 +9,6 @@ import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
-import * as Signature from "../deletions/Signature.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestReports from "../observability/RequestReports.ts"
 import * as Series from "../observability/Series.ts"
@@ -50,7 +49,7 @@ export const dataApiRoutes = asRequested(
 export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
-      Signature.layer,
+      DeletionHandlers.signedDelivery,
       JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) })
     ])
   )

@@ -8,7 +8,6 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import type { Distribution } from "../database/Distribution.ts"
 import {
   attemptsBesideOthers,
   type ClaimLimits,
@@ -175,15 +174,6 @@ const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places:
   return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
 
-const nobody: Turn = { owners: [], each: 0 }
-
-interface Options {
-  readonly sql: Database
-  readonly distribution: Distribution
-  /** Runs a statement of the worker. */
-  readonly run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
-}
-
 /**
  * Claims tasks over a database, and marks those dead that have no attempt left.
  *
@@ -191,10 +181,15 @@ interface Options {
  * organizations are then visited in the order of their ids, and a claim shares its places equally among the next ones. A
  * visit is one look into an index, however long the backlog of an organization is. A distributed database always takes
  * turns.
+ *
+ * @param run runs a statement of the worker
  */
-export const make = ({ distribution, run, sql }: Options) => {
+export const make = (
+  sql: Database,
+  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
+) => {
   const statements = statementsOf(sql)
-  const isDistributed = () => distribution.isDistributed() !== false
+  const isDistributed = () => sql.distribution.isDistributed() !== false
   /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
   const lost = new Map<string, Fragment>()
   let isBehind = false
@@ -249,11 +244,11 @@ export const make = ({ distribution, run, sql }: Options) => {
   })
 
   return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
-    yield* distribution.refresh
+    yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
-    const turn = inTurns ? yield* nextTurn(due, except) : nobody
+    const turn = inTurns ? yield* nextTurn(due, except) : turnOf([], 0)
     const isOfNone = except !== undefined && turn.owners.length === 0
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()

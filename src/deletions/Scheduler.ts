@@ -15,7 +15,6 @@ import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import type { Distribution } from "../database/Distribution.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -30,6 +29,7 @@ import {
   type ClaimLimits,
   maximumAttempts,
   Receipt,
+  receiptOf,
   type ScheduleOutcome,
   SchedulerUnavailable,
   type Taken,
@@ -69,7 +69,7 @@ export class Scheduler extends Context.Service<
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make({ delay }))
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
 
   /**
    * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
@@ -107,32 +107,13 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
-/** The receipt of a delivery that is received now. `delay`: from then to running it. */
-const receiptOf = ({ invoiceLinesCount, invoicesCount }: Delivery, delay: Duration.Duration) =>
-  Effect.map(DateTime.now, (now): Receipt => ({
-    received_at: now,
-    scheduled_for: DateTime.addDuration(now, delay),
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount
-  }))
-
-interface Options {
-  /** From receiving a delivery to running it. */
-  readonly delay: Duration.Duration
-  /** By default that of the task database. */
-  readonly distribution?: Distribution | undefined
-  readonly bounds?: Fairness.Bounds | undefined
-}
-
-/** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* ({
-  bounds = Fairness.bounds,
-  delay,
-  distribution: given
-}: Options): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
+/** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
+export const make = Effect.fnUntraced(function* (
+  delay: Duration.Duration,
+  bounds: Fairness.Bounds = Fairness.bounds
+): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
-  const distribution = given ?? sql.distribution
-  const isDistributed = () => distribution.isDistributed() !== false
+  const isDistributed = () => sql.distribution.isDistributed() !== false
 
   const asWorker = <A>(statements: Effect.Effect<A, SqlError>) => sql.run(worker, statements)
 
@@ -159,7 +140,7 @@ export const make = Effect.fnUntraced(function* ({
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
   const hasRoom = Fairness.makeRoom(bounds, Fairness.counting(sql, bounds, isDistributed))
-  const claim = Claims.make({ sql, distribution, run: asWorker })
+  const claim = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -272,15 +253,15 @@ export const make = Effect.fnUntraced(function* ({
 interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
-  readonly traceParent: string | undefined
+  readonly traceParent: string | null
   attempts: number
-  /** The token of the claim that holds the task. */
-  token: string | undefined
-  /** Milliseconds since 1970; undefined when the task is completed or dead. */
-  dueAt: number | undefined
+  /** The token of the claim that holds the task; empty without one. */
+  token: string
+  /** Milliseconds since 1970; infinite when the task is completed or dead. */
+  dueAt: number
 }
 
-const byDue = Order.mapInput(Order.Number, ({ dueAt = Infinity }: MemoryTask) => dueAt)
+const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
 
 const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
 
@@ -293,39 +274,35 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
 
     const held = ({ taskId, token }: Claim) => {
       const task = known.get(taskId)
-      return task?.token === token && task.dueAt !== undefined ? task : undefined
+      return task?.token === token && task.dueAt < Infinity ? task : undefined
     }
     const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const task = held(claim)
         if (task !== undefined) Object.assign(task, fields(task, now))
       })
-    /** The open tasks that are due until a time, the oldest first. */
-    const dueTasks = (until = Infinity) =>
-      Array.sort(
-        [...known.values()].filter(({ dueAt }) => dueAt !== undefined && dueAt <= until),
-        byDue
-      )
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
-      const { attempts, delivery, receipt, traceParent = null } = task
-      const { idempotencyKey, organization, taskId } = delivery
-      const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduled_for, traceParent }
-      const taken = { ...identity, isTakeover: task.token !== undefined, reason: null }
-      if (isDead(task)) {
-        task.dueAt = undefined
-        return { ...taken, token: "", attempt: attempts, isDead: true }
+      const { delivery, receipt, token, traceParent } = task
+      if (isDead(task)) task.dueAt = Infinity
+      else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
+      return {
+        ...Struct.pick(delivery, ["organization", "taskId", "idempotencyKey"]),
+        scheduledFor: receipt.scheduled_for,
+        token: task.token,
+        attempt: task.attempts,
+        isTakeover: token !== "",
+        traceParent,
+        isDead: task.dueAt === Infinity,
+        reason: null
       }
-      const token = `claim_${++claims}`
-      Object.assign(task, { attempts: attempts + 1, token, dueAt: leaseEnd })
-      return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
 
     return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
           const receipt = yield* receiptOf(delivery, delay)
-          const traceParent = yield* Tracing.currentTraceParent
+          const traceParent = (yield* Tracing.currentTraceParent) ?? null
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
@@ -333,15 +310,15 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
               : { status: "key_reused" }
           }
           const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined })
+          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
           return { status: "scheduled", receipt }
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const open = dueTasks(now)
-          const running = open.filter(({ token }) => token !== undefined)
+          const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
+          const running = open.filter(({ token }) => token !== "")
           const scheduled = open.filter(
-            ({ delivery, token }) => token === undefined && except?.has(delivery.organization) !== true
+            ({ delivery, token }) => token === "" && except?.has(delivery.organization) !== true
           )
           const claimed = [
             ...scheduled.slice(0, due),
@@ -363,28 +340,28 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined || outcome === undefined) return undefined
-          Object.assign(task, { token: undefined, dueAt: undefined })
+          Object.assign(task, { token: "", dueAt: Infinity })
           return outcome
         })
       }),
       fail: (claim, _reason, retryAfter) =>
         changeHeld(claim, (task, now) => ({
-          token: undefined,
-          dueAt: isDead(task) ? undefined : now + Duration.toMillis(retryAfter)
+          token: "",
+          dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
-            Object.assign(task, { attempts: task.attempts - 1, token: undefined, dueAt: now })
-          } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
+            Object.assign(task, { attempts: task.attempts - 1, token: "", dueAt: now })
+          } else if (task !== undefined && task.dueAt < Infinity && task.attempts > claim.attempt) {
             task.attempts -= 1
           }
         }),
       empty: () => Effect.succeed(0),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
-        const [first] = dueTasks()
-        return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))
+        const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
+        return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
       })
     })
   })

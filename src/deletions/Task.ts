@@ -1,5 +1,6 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
-import { Array, Schema } from "effect"
+import { Array, DateTime, type Duration, Effect, Schema } from "effect"
+import type { Delivery } from "./Delivery.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
@@ -17,6 +18,18 @@ export const Receipt = Schema.Struct({
   invoice_lines_count: Schema.Int
 })
 export type Receipt = typeof Receipt.Type
+
+/** The receipt of a delivery that is received now. `delay`: from then to running it. */
+export const receiptOf = (
+  { invoiceLinesCount, invoicesCount }: Pick<Delivery, "invoicesCount" | "invoiceLinesCount">,
+  delay: Duration.Duration
+) =>
+  Effect.map(DateTime.now, (now): Receipt => ({
+    received_at: now,
+    scheduled_for: DateTime.addDuration(now, delay),
+    invoices_count: invoicesCount,
+    invoice_lines_count: invoiceLinesCount
+  }))
 
 /**
  * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
