@@ -16,7 +16,6 @@ import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
-import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
@@ -85,7 +84,7 @@ const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome 
 const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
 const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
 
-const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+const unavailable = SchedulerUnavailable.from
 
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)

@@ -1,11 +1,14 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
 import { Array, DateTime, type Duration, Effect, Schema } from "effect"
+import type { Failure } from "../database/Store.ts"
 import type { Delivery } from "./Delivery.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
   message: Schema.String
-}) {}
+}) {
+  static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+}
 
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}

@@ -13,9 +13,7 @@ import { inOrder, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 
 /** A task of an organization. */
-export interface OwnedTask extends DeletionTask {
-  readonly organization_id: string
-}
+export type OwnedTask = DeletionTask & { readonly organization_id: string }
 
 /** The criteria of a search: tasks in one of the states, scheduled at or after a time. */
 export interface Criteria {

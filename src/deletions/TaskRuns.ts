@@ -1,5 +1,5 @@
 /** Logs, metrics and traces of the runs of tasks. */
-import { Clock, DateTime, Duration, Effect, Metric, Record, Struct } from "effect"
+import { Clock, DateTime, Duration, Effect, Function, Record, Struct } from "effect"
 import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -14,7 +14,8 @@ const lines = {
   released: Effect.logInfo("A deletion task was released: its attempt does not count")
 } as const
 
-const metricsIn = ({ counter, histogram }: Series.Series) => ({
+// To make them for each task takes as much CPU time as all the rest of a task, measured.
+const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
   attempts: counter("practice_data_task_attempts_total"),
   takeovers: counter("practice_data_task_takeovers_total"),
@@ -26,18 +27,10 @@ const metricsIn = ({ counter, histogram }: Series.Series) => ({
     counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
   ),
   linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
-})
-
-// To make them for each task takes as much CPU time as all the rest of a task, measured.
-const made = new WeakMap<Metric.MetricRegistry, ReturnType<typeof metricsIn>>()
+}))
 
 /** The metrics of attempts. They are there, at 0, from the first call on. */
-export const runMetrics = Effect.gen(function* () {
-  const registry = yield* Metric.MetricRegistry
-  const found = made.get(registry) ?? metricsIn(yield* Series.current)
-  made.set(registry, found)
-  return found
-})
+export const runMetrics = Effect.map(Series.current, metricsIn)
 
 /**
  * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
@@ -53,14 +46,13 @@ interface Details {
 }
 
 /** Counts the items of a completed task, and gives their totals for the log. */
-const countItems = Effect.fnUntraced(function* (outcome: Outcome) {
-  const { invoiceLines, invoices, linesOfInvoices } = yield* runMetrics
+const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
   for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
   for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
   linesOfInvoices.add(outcome.lines_of_invoices)
   const { invoices: invoices_deleted, lines: invoice_lines_deleted, notDeleted: items_not_deleted } = totalsOf(outcome)
   return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
-})
+}
 
 /** Reports an attempt that ended now. */
 export const report = Effect.fnUntraced(function* (
@@ -69,18 +61,18 @@ export const report = Effect.fnUntraced(function* (
   { duration = Duration.zero, outcome, reason }: Details = {}
 ) {
   const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
-  const { attempts, delays, runs, takeovers } = yield* runMetrics
-  runs[result].add()
-  attempts.add()
-  if (isTakeover) takeovers.add()
-  if (result === "completed") delays.observe(Math.max(0, late) / 1000)
+  const metrics = yield* runMetrics
+  metrics.runs[result].add()
+  metrics.attempts.add()
+  if (isTakeover) metrics.takeovers.add()
+  if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
   yield* Effect.annotateLogs(lines[result], {
     task_id: taskId,
     organization,
     idempotency_key: idempotencyKey,
     attempt,
     result,
-    ...(outcome && (yield* countItems(outcome))),
+    ...(outcome && countItems(metrics, outcome)),
     ...(reason !== undefined && { reason }),
     ms: Math.round(Duration.toMillis(duration) * 10) / 10,
     late_ms: late,

@@ -2,7 +2,7 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Array, Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
+import { Array, Data, DateTime, Effect, Number, Option, Schema, String, Struct } from "effect"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
@@ -174,12 +174,7 @@ export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }:
 export const mostCounted = 10_000
 
 /** The bounds of dead tasks: their organization, a part of their last error, and when they died, as ISO 8601. */
-export interface DeadFilter {
-  readonly organization: string | undefined
-  readonly reason: string | undefined
-  readonly since: string | undefined
-  readonly before: string | undefined
-}
+export type DeadFilter = Readonly<Record<"organization" | "reason" | "since" | "before", string | undefined>>
 
 /** The longest `reason` of a filter. */
 export const longestReason = 200
@@ -262,20 +257,15 @@ export const counts = (sql: Database) =>
 /** The sentence of the contract as a part of another one. */
 const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
 
-const missed = <List extends string, Reason extends string>(
-  items: List,
-  texts: Readonly<Record<Reason, string>>,
-  found: Readonly<Record<NoInfer<Reason>, number>>
-) =>
-  Record.toEntries(texts).flatMap(([reason, text]) =>
-    found[reason] > 0 ? [{ items, count: found[reason], reason: partOf(text) }] : []
-  )
-
 /** The items that were not deleted, counted by reason. */
-export const notDeleted = ({ invoice_lines, invoices }: Outcome) => [
-  ...missed("invoices", reasons.invoices, invoices),
-  ...missed("invoice_lines", reasons.invoice_lines, invoice_lines)
-]
+export const notDeleted = (outcome: Outcome) =>
+  Struct.keys(reasons).flatMap((items) => {
+    const found: Readonly<Record<string, number>> = outcome[items]
+    return Object.entries(reasons[items]).flatMap(([reason, text]) => {
+      const count = found[reason] ?? 0
+      return count > 0 ? [{ items, count, reason: partOf(text) }] : []
+    })
+  })
 
 /** The number of invoices and lines that were deleted, and of the items that were not. */
 export const totalsOf = (outcome: Outcome) => ({

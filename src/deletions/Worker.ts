@@ -209,20 +209,16 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
-  const sleep = (left: Duration.Duration = Duration.infinity): Effect.Effect<void, SchedulerUnavailable> =>
-    Effect.andThen(
-      Effect.sleep(Duration.min(left, longestSleep)),
-      Duration.isGreaterThan(left, longestSleep) ? Effect.flatMap(scheduler.untilDue, sleep) : Effect.void
+  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, SchedulerUnavailable> =>
+    Effect.flatMap(scheduler.untilDue, (left = Duration.infinity) =>
+      Effect.andThen(
+        Effect.sleep(Duration.isZero(left) ? ifDue : Duration.min(left, longestSleep)),
+        Duration.isGreaterThan(left, longestSleep) ? sleep(Duration.zero) : Effect.void
+      )
     )
-  // A due task may be locked by another worker.
-  const rest = (claimed: number) =>
-    claimed > 0
-      ? Effect.yieldNow
-      : Effect.flatMap(scheduler.untilDue, (left) =>
-          sleep(left !== undefined && Duration.isZero(left) ? shortestSleep : left)
-        )
   const rounds = Effect.uninterruptible(round).pipe(
-    Effect.flatMap(rest),
+    // A due task may be locked by another worker.
+    Effect.flatMap((claimed) => (claimed > 0 ? Effect.yieldNow : sleep(shortestSleep))),
     catchBug("A round of the worker failed", (message) => new SchedulerUnavailable({ message })),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.forever
