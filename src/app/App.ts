@@ -37,8 +37,7 @@ import { Children } from "../process/Children.ts"
 import * as Logging from "../observability/Logging.ts"
 import type { LogWriter } from "../observability/LogWriter.ts"
 import * as Recent from "../observability/Recent.ts"
-import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestReports from "../observability/RequestReports.ts"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
@@ -114,17 +113,17 @@ export const databases = Layer.unwrap(Effect.map(config, databasesOf))
 
 const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
-    RequestObservers,
+    RequestFacts.RequestObservers,
     Effect.gen(function* () {
       const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
-      const counting = RequestReports.counting(yield* Series.current, {
+      const counting = RequestFacts.counting(yield* Series.current, {
         endpoints: Server.endpointsOf({ dataApi: roles.includes("data-api") }),
         intake: roles.includes("intake") ? Server.intakePath : undefined,
         byOrganization: metricsByOrganization
       })
       const { observe } = yield* Recent.Recent
       return [
-        ...(isLogged ? [yield* RequestReports.accessLog({ format: logFormat, level: logLevel })] : []),
+        ...(isLogged ? [yield* RequestFacts.accessLog({ format: logFormat, level: logLevel })] : []),
         counting,
         observe
       ]

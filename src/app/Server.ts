@@ -9,8 +9,7 @@ import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
-import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestReports from "../observability/RequestReports.ts"
+import { counting, RequestObservers } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
@@ -102,7 +101,7 @@ export const middleware = HttpRouter.middleware(
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
-    const count = RequestReports.counting(yield* Series.current, {
+    const count = counting(yield* Series.current, {
       endpoints: endpointsOf({ dataApi: true }),
       intake: intakePath,
       byOrganization: false

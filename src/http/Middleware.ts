@@ -4,7 +4,6 @@ import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse 
 import { Accounting } from "../database/Store.ts"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
-import * as RequestReports from "../observability/RequestReports.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./Refusal.ts"
@@ -129,7 +128,7 @@ export const around = (
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = RequestFacts.now(clock)
-      const sampling = RequestReports.sample(context, request, facts)
+      const sampling = RequestFacts.sample(context, request, facts)
       let span: Tracer.Span | undefined
       const answer = (hasKey: boolean) => {
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
@@ -159,7 +158,7 @@ export const around = (
         // A statement was refused, and run again.
         if (facts.status < 400) facts.refusal = undefined
         if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
-        if (span !== undefined) RequestReports.endSpan(context, span, facts)
+        if (span !== undefined) RequestFacts.endSpan(context, span, facts)
         return undefined
       })
     })

@@ -3,8 +3,7 @@
  * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
 import { Clock, Context, Effect, Layer, Record } from "effect"
-import type { RequestFacts } from "./RequestFacts.ts"
-import { reasonOf } from "./RequestReports.ts"
+import { reasonOf, type RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, Infinity]

@@ -6,14 +6,13 @@ import * as Server from "../../../src/app/Server.ts"
 import * as Exposition from "../../../src/observability/Exposition.ts"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
-import { counting } from "../../../src/observability/RequestReports.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import { InProcess, layerDemo, send } from "../../support/inProcess.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
 
-const options: Parameters<typeof counting>[1] = {
+const options: Parameters<typeof RequestFacts.counting>[1] = {
   endpoints: [charges, Server.intakePath],
   intake: Server.intakePath,
   byOrganization: false
@@ -30,7 +29,7 @@ const request = {
 
 const observing = (changed: Partial<typeof options> = {}) =>
   Effect.map(Series.current, (series) => {
-    const observe = counting(series, { ...options, ...changed })
+    const observe = RequestFacts.counting(series, { ...options, ...changed })
     return (facts: Partial<RequestFacts.RequestFacts>) =>
       observe(Object.assign(new RequestFacts.Account(request), { status: 200 }, facts))
   })

@@ -2,8 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, References, Tracer } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Account } from "../../../src/observability/RequestFacts.ts"
-import { sample } from "../../../src/observability/RequestReports.ts"
+import { Account, sample } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]

@@ -2,8 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
-import { RequestObservers } from "../../../src/observability/RequestFacts.ts"
-import { accessLog } from "../../../src/observability/RequestReports.ts"
+import { accessLog, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 
 // oxlint-disable-next-line effecttsgo/schema-sync -- a line that is no JSON fails the test
 export const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
