@@ -8,14 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import {
-  attemptsBesideOthers,
-  type ClaimLimits,
-  maximumAttempts,
-  type SchedulerUnavailable,
-  stopped,
-  Taken
-} from "./Task.ts"
+import * as Task from "./Task.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
@@ -35,8 +28,8 @@ interface Turn {
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
   due: "state = 'scheduled'",
-  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
-  alone: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+  expired: `state = 'running' and attempts < ${Task.attemptsBesideOthers}`,
+  alone: `state = 'running' and attempts >= ${Task.attemptsBesideOthers}`
 } as const
 type Kind = keyof typeof kinds
 
@@ -55,7 +48,7 @@ interface Lease {
 }
 
 const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
-const taken = rowsOf(Taken)
+const taken = rowsOf(Task.Taken)
 
 /** A time as SQL. */
 export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
@@ -78,9 +71,10 @@ const statementsOf = (sql: Database) => {
   const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
     dead as (
       update deletion_tasks t set
-        state = 'dead', due_at = null, finished_at = ${at(sql, now)}, last_error = coalesce(t.last_error, ${stopped})
+        state = 'dead', due_at = null, finished_at = ${at(sql, now)},
+        last_error = coalesce(t.last_error, ${Task.stopped})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${Task.maximumAttempts}
       returning ${columns}
     ),
     claimed as (
@@ -88,7 +82,7 @@ const statementsOf = (sql: Database) => {
         state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
         claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${Task.maximumAttempts}
       returning ${columns}
     )
     select * from (select * from claimed union all select * from dead) t order by due_at`
@@ -108,7 +102,7 @@ const statementsOf = (sql: Database) => {
 
   return {
     /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
-    ofAll: (limits: ClaimLimits, { each, owners }: Turn, lease: Lease) => {
+    ofAll: (limits: Task.ClaimLimits, { each, owners }: Turn, lease: Lease) => {
       const oldest = (kind: Kind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
@@ -186,7 +180,7 @@ const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places:
  */
 export const make = (
   sql: Database,
-  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
+  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, Task.SchedulerUnavailable>
 ) => {
   const statements = statementsOf(sql)
   const isDistributed = () => sql.distribution.isDistributed() !== false
@@ -217,7 +211,7 @@ export const make = (
   })
 
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
-  const perOrganization = Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration, due: Turn) {
+  const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
     const claiming = (kind: Kind, { each, owners }: Turn) =>
       owners.map((owner) =>
         claim(sql`organization_id = ${owner}`, lease, (given) => statements.ofOne(kind, owner, each, given))
@@ -243,7 +237,7 @@ export const make = (
     return turnOf(due, limit)
   })
 
-  return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
+  return Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
     yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits

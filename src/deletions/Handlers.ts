@@ -1,4 +1,4 @@
-/** The intake: the headers and signatures (Standard Webhooks) of deliveries, and their handler. The handlers of the deletion tasks. */
+/** The intake, which checks the headers and signatures (Standard Webhooks) of deliveries, and the deletion tasks. */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { IncomingMessage } from "node:http"
 import { Clock, Context, type Duration, Effect, Layer, Predicate, Record, Redacted, Result, Schema } from "effect"

@@ -21,46 +21,33 @@ import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
-import {
-  attemptsBesideOthers,
-  byOrganization,
-  type Claim,
-  type ClaimLimits,
-  maximumAttempts,
-  Receipt,
-  receiptOf,
-  type ScheduleOutcome,
-  SchedulerUnavailable,
-  type Taken,
-  TaskFailed
-} from "./Task.ts"
-import { claimsOf } from "./TaskRuns.ts"
+import * as Task from "./Task.ts"
 import { earliestDue } from "./Tasks.ts"
 
-type RunTask = (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed>
+type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
 
-type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
+type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
   Scheduler,
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
-    readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
+    readonly schedule: (delivery: Delivery) => Answer<Task.ScheduleOutcome>
     /** Claims tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
-    readonly claim: (limits: ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Claim>>
+    readonly claim: (limits: Task.ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Task.Claim>>
     /** The heartbeat: leases begin again now. */
-    readonly renew: (claims: ReadonlyArray<Claim>, lease: Duration.Duration) => Answer<void>
+    readonly renew: (claims: ReadonlyArray<Task.Claim>, lease: Duration.Duration) => Answer<void>
     /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
     /**
      * Runs tasks and marks them completed, in one transaction: all or, when one fails, none. A task that another worker
      * has by now is not changed, and has no outcome.
      */
-    readonly run: (claims: ReadonlyArray<Claim>) => Answer<ReadonlyArray<Outcome | undefined>, TaskFailed>
+    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Outcome | undefined>, Task.TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
-    readonly fail: (claim: Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
+    readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
     /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
-    readonly release: (claim: Claim) => Answer<void>
+    readonly release: (claim: Task.Claim) => Answer<void>
     /** Empties payloads of tasks that were completed until a time, oldest first. Returns the number of tasks. */
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
@@ -82,9 +69,9 @@ const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.Str
 const identities = rowsOf(Identity)
 const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
 const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
-const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
 
-const unavailable = SchedulerUnavailable.from
+const unavailable = Task.SchedulerUnavailable.from
 
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)
@@ -120,19 +107,19 @@ export const make = Effect.fnUntraced(function* (
 
   /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
   const forOwners = <E>(
-    claims: ReadonlyArray<Claim>,
+    claims: ReadonlyArray<Task.Claim>,
     concurrency: number,
     run: (
       statements: typeof Deletion.one,
       parameters: ReadonlyArray<unknown>
     ) => Effect.Effect<ReadonlyArray<unknown>, E>
   ) => {
-    const runSome = (some: ReadonlyArray<Claim>) => {
+    const runSome = (some: ReadonlyArray<Task.Claim>) => {
       const owners = some.map(({ organization }) => organization)
       const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token)]
       return isDistributed() ? run(Deletion.one, [owners[0], ...rest]) : run(Deletion.several, [owners, ...rest])
     }
-    const groups = isDistributed() ? byOrganization(claims) : [claims]
+    const groups = isDistributed() ? Task.byOrganization(claims) : [claims]
     return Effect.map(Effect.forEach(groups, runSome, { concurrency }), (rows) => rows.flat())
   }
 
@@ -143,9 +130,9 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
+      function* (delivery): Effect.fn.Return<Task.ScheduleOutcome, SqlError> {
         const { fingerprint, organization, taskId } = delivery
-        const receipt = yield* receiptOf(delivery, delay)
+        const receipt = yield* Task.receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
@@ -175,7 +162,7 @@ export const make = Effect.fnUntraced(function* (
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: (limits, lease) => Effect.flatMap(claim(limits, lease), claimsOf),
+    claim: (limits, lease) => Effect.flatMap(claim(limits, lease), Task.claimsOf),
 
     runsApart: isDistributed,
 
@@ -195,7 +182,7 @@ export const make = Effect.fnUntraced(function* (
       const completed = yield* sql.run(
         tasks,
         Effect.mapError(completions(inTime), (error) =>
-          isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error
+          isOwnFault(error) ? new Task.TaskFailed({ message: reasonOf(error) }) : error
         )
       )
       return claims.map(
@@ -206,7 +193,7 @@ export const make = Effect.fnUntraced(function* (
 
     fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
       const now = yield* DateTime.now
-      const isLast = sql`attempts >= ${maximumAttempts}`
+      const isLast = sql`attempts >= ${Task.maximumAttempts}`
       yield* sql`
         update deletion_tasks set
           state = case when ${isLast} then 'dead' else 'scheduled' end,
@@ -233,7 +220,7 @@ export const make = Effect.fnUntraced(function* (
         select organization_id as organization, id as "taskId" from deletion_tasks
         where state = 'completed' and payload is not null and finished_at <= ${at(until)}
         order by finished_at ${sql.literal(`limit ${limit}`)}`)
-      for (const some of byOrganization(old)) {
+      for (const some of Task.byOrganization(old)) {
         yield* sql`
           update deletion_tasks set payload = null
           where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
@@ -251,7 +238,7 @@ export const make = Effect.fnUntraced(function* (
 
 interface MemoryTask {
   readonly delivery: Delivery
-  readonly receipt: Receipt
+  readonly receipt: Task.Receipt
   readonly traceParent: string | null
   attempts: number
   /** The token of the claim that holds the task; empty without one. */
@@ -262,26 +249,26 @@ interface MemoryTask {
 
 const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
 
-const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
+const mustBeAlone = (task: MemoryTask) => task.attempts >= Task.attemptsBesideOthers
 
-const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
+const isDead = (task: MemoryTask) => task.attempts >= Task.maximumAttempts
 
 const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
   Effect.sync(() => {
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
-    const held = ({ taskId, token }: Claim) => {
+    const held = ({ taskId, token }: Task.Claim) => {
       const task = known.get(taskId)
       return task?.token === token && task.dueAt < Infinity ? task : undefined
     }
-    const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
+    const changeHeld = (claim: Task.Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const task = held(claim)
         if (task !== undefined) Object.assign(task, fields(task, now))
       })
 
-    const take = (task: MemoryTask, leaseEnd: number): Taken => {
+    const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
       const { delivery, receipt, token, traceParent } = task
       if (isDead(task)) task.dueAt = Infinity
       else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
@@ -300,7 +287,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
     return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const receipt = yield* receiptOf(delivery, delay)
+          const receipt = yield* Task.receiptOf(delivery, delay)
           const traceParent = (yield* Tracing.currentTraceParent) ?? null
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
@@ -324,7 +311,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
-          return claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
+          return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
         }),
       runsApart: () => false,
       renew: (all, lease) => {

@@ -1,11 +1,11 @@
 /**
- * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
- * operators' pages, the doctor, the metrics and the scheduler call this.
+ * Tasks as operators see them: one, a list, counts and replays. The command line, the operators' pages, the doctor, the
+ * metrics and the scheduler call this.
  */
-import { Array, Data, DateTime, Effect, Number, Option, Schema, String, Struct } from "effect"
+import { Array, Data, DateTime, Effect, Number, Option, Schema } from "effect"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
-import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
+import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
@@ -43,10 +43,7 @@ const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.jo
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
 
-export interface TaskFilter {
-  readonly state: State | undefined
-  readonly organization: string | undefined
-}
+export type TaskFilter = Readonly<{ state: State | undefined; organization: string | undefined }>
 
 const unionAll = join(" union all ", false)
 
@@ -110,10 +107,7 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
 })
 
 /** The id of a task, and its organization where it is known, which finds it faster. */
-export interface Identity {
-  readonly id: string
-  readonly organization: string | undefined
-}
+export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
 const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 type Items = typeof Items.Type
@@ -253,23 +247,3 @@ export const counts = (sql: Database) =>
     ),
     ([found]) => (found === undefined ? Effect.die("A count has a row") : Effect.succeed(found))
   )
-
-/** The sentence of the contract as a part of another one. */
-const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
-
-/** The items that were not deleted, counted by reason. */
-export const notDeleted = (outcome: Outcome) =>
-  Struct.keys(reasons).flatMap((items) => {
-    const found: Readonly<Record<string, number>> = outcome[items]
-    return Object.entries(reasons[items]).flatMap(([reason, text]) => {
-      const count = found[reason] ?? 0
-      return count > 0 ? [{ items, count, reason: partOf(text) }] : []
-    })
-  })
-
-/** The number of invoices and lines that were deleted, and of the items that were not. */
-export const totalsOf = (outcome: Outcome) => ({
-  invoices: outcome.invoices.deleted,
-  lines: outcome.invoice_lines.deleted + outcome.lines_of_invoices,
-  notDeleted: Number.sumAll(notDeleted(outcome).map(({ count }) => count))
-})
