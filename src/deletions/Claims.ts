@@ -19,11 +19,12 @@ export const concurrency = 4
  */
 const mostVisits = 4096
 
-/** The organizations whose turn it is, and the most tasks to claim of each. */
-interface Turn {
-  readonly owners: ReadonlyArray<string>
-  readonly each: number
+/** The organizations whose turn it is, and the most tasks to claim of each: the first share the places equally. */
+const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number) => {
+  const owners = found.slice(0, places).map(({ organization }) => organization)
+  return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
+type Turn = ReturnType<typeof turnOf>
 
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
@@ -160,12 +161,6 @@ const statementsOf = (sql: Database) => {
       where ${isOpen(kind, now)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`
   }
-}
-
-/** Shares places equally among the first organizations. */
-const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number): Turn => {
-  const owners = found.slice(0, places).map(({ organization }) => organization)
-  return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
 
 /**

@@ -105,22 +105,15 @@ export const make = Effect.fnUntraced(function* (
 
   const at = (time: DateTime.Utc) => Claims.at(sql, time)
 
-  /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
-  const forOwners = <E>(
-    claims: ReadonlyArray<Task.Claim>,
-    concurrency: number,
-    run: (
-      statements: typeof Deletion.one,
-      parameters: ReadonlyArray<unknown>
-    ) => Effect.Effect<ReadonlyArray<unknown>, E>
-  ) => {
-    const runSome = (some: ReadonlyArray<Task.Claim>) => {
+  /** A statement about claims at a time or, where tables are distributed, one about those of each organization. */
+  const statementsOf = (name: keyof typeof Deletion.one, claims: ReadonlyArray<Task.Claim>) => {
+    const isApart = isDistributed()
+    const { [name]: text } = isApart ? Deletion.one : Deletion.several
+    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => (time: DateTime.Utc) => {
       const owners = some.map(({ organization }) => organization)
-      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token)]
-      return isDistributed() ? run(Deletion.one, [owners[0], ...rest]) : run(Deletion.several, [owners, ...rest])
-    }
-    const groups = isDistributed() ? Task.byOrganization(claims) : [claims]
-    return Effect.map(Effect.forEach(groups, runSome, { concurrency }), (rows) => rows.flat())
+      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token), DateTime.formatIso(time)]
+      return sql.unsafe(text, [isApart ? owners[0] : owners, ...rest])
+    })
   }
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
@@ -168,16 +161,14 @@ export const make = Effect.fnUntraced(function* (
 
     renew: Effect.fnUntraced(function* (claims, lease) {
       if (claims.length === 0) return
-      const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
-      yield* forOwners(claims, Claims.concurrency, ({ renewal }, parameters) =>
-        asWorker(sql.unsafe(renewal, [...parameters, leaseEnd]))
-      )
+      const leaseEnd = DateTime.addDuration(yield* DateTime.now, lease)
+      const renewals = statementsOf("renewal", claims).map((statement) => asWorker(statement(leaseEnd)))
+      yield* Effect.all(renewals, { concurrency: Claims.concurrency, discard: true })
     }),
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
-      const running = forOwners(claims, 1, ({ deletion }, parameters) =>
-        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
-      )
+      const deletions = statementsOf("deletion", claims).map((statement) => Effect.flatMap(DateTime.now, statement))
+      const running = Effect.map(Effect.all(deletions), (rows) => rows.flat())
       const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
       const completed = yield* sql.run(
         tasks,

@@ -146,10 +146,10 @@ export class TaskReads extends Context.Service<
               .slice(offset, offset + limit)
           ),
         get: (taskId) =>
-          Effect.flatMap(owned, (all) => {
-            const task = all.find(({ task_id }) => task_id === taskId.toLowerCase())
-            return task === undefined ? Effect.fail(new TaskNotFound()) : Effect.succeed(task)
-          })
+          Effect.map(
+            owned,
+            Array.findFirst(({ task_id }) => task_id === taskId.toLowerCase())
+          ).pipe(Effect.flatMap(Effect.fromOption(() => new TaskNotFound())))
       })
     )
   }
