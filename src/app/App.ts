@@ -13,7 +13,7 @@ import * as Failure from "../process/Failure.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import { SignaturesRequired } from "../deletions/Signature.ts"
+import { SignaturesRequired } from "../deletions/Handlers.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
@@ -32,11 +32,9 @@ import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
 import * as Processes from "../process/Processes.ts"
-import * as AccessLog from "../observability/AccessLog.ts"
 import * as Logging from "../observability/Logging.ts"
 import * as Recent from "../observability/Recent.ts"
-import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestMetrics from "../observability/RequestMetrics.ts"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
@@ -112,16 +110,20 @@ export const databases = Layer.unwrap(Effect.map(config, databasesOf))
 
 const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
-    RequestObservers,
+    RequestFacts.RequestObservers,
     Effect.gen(function* () {
       const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
-      const counting = RequestMetrics.make(yield* Series.current, {
+      const counting = RequestFacts.counting(yield* Series.current, {
         endpoints: Server.endpointsOf({ dataApi: roles.includes("data-api") }),
         intake: roles.includes("intake") ? Server.intakePath : undefined,
         byOrganization: metricsByOrganization
       })
       const { observe } = yield* Recent.Recent
-      return [...(isLogged ? [yield* AccessLog.make({ format: logFormat, level: logLevel })] : []), counting, observe]
+      return [
+        ...(isLogged ? [yield* RequestFacts.accessLog({ format: logFormat, level: logLevel })] : []),
+        counting,
+        observe
+      ]
     })
   )
 

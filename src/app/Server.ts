@@ -8,9 +8,7 @@ import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
-import * as Signature from "../deletions/Signature.ts"
-import { RequestObservers } from "../observability/RequestFacts.ts"
-import * as RequestMetrics from "../observability/RequestMetrics.ts"
+import { counting, RequestObservers } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
@@ -45,7 +43,7 @@ export const dataApiRoutes = below(
 export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
-      Signature.layer,
+      DeletionHandlers.signedDelivery,
       JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) })
     ])
   )
@@ -79,7 +77,7 @@ export const middleware = HttpRouter.middleware(around, { global: true })
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
-    const count = RequestMetrics.make(yield* Series.current, {
+    const count = counting(yield* Series.current, {
       endpoints: endpointsOf({ dataApi: true }),
       intake: intakePath,
       byOrganization: false

@@ -3,6 +3,7 @@ import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
+import { totalsOf } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
@@ -16,7 +17,7 @@ const { counted } = Output
 /** A task with its outcome in one line, or its last error. */
 const inBrief = (task: Tasks.Task) => {
   if (task.outcome === null) return { ...task, outcome: task.last_error }
-  const { invoices, lines, notDeleted } = Tasks.totalsOf(task.outcome)
+  const { invoices, lines, notDeleted } = totalsOf(task.outcome)
   return {
     ...task,
     outcome: `deleted ${counted(invoices, "invoice")} and ${counted(lines, "line")}; ${notDeleted} not`

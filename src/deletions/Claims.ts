@@ -8,15 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import type { Distribution } from "../database/Distribution.ts"
-import {
-  attemptsBesideOthers,
-  type ClaimLimits,
-  maximumAttempts,
-  type SchedulerUnavailable,
-  stopped,
-  Taken
-} from "./Task.ts"
+import * as Task from "./Task.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
@@ -27,17 +19,18 @@ export const concurrency = 4
  */
 const mostVisits = 4096
 
-/** The organizations whose turn it is, and the most tasks to claim of each. */
-interface Turn {
-  readonly owners: ReadonlyArray<string>
-  readonly each: number
+/** The organizations whose turn it is, and the most tasks to claim of each: the first share the places equally. */
+const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number) => {
+  const owners = found.slice(0, places).map(({ organization }) => organization)
+  return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
+type Turn = ReturnType<typeof turnOf>
 
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
   due: "state = 'scheduled'",
-  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
-  alone: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+  expired: `state = 'running' and attempts < ${Task.attemptsBesideOthers}`,
+  alone: `state = 'running' and attempts >= ${Task.attemptsBesideOthers}`
 } as const
 type Kind = keyof typeof kinds
 
@@ -56,7 +49,7 @@ interface Lease {
 }
 
 const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
-const taken = rowsOf(Taken)
+const taken = rowsOf(Task.Taken)
 
 /** A time as SQL. */
 export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
@@ -79,9 +72,10 @@ const statementsOf = (sql: Database) => {
   const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
     dead as (
       update deletion_tasks t set
-        state = 'dead', due_at = null, finished_at = ${at(sql, now)}, last_error = coalesce(t.last_error, ${stopped})
+        state = 'dead', due_at = null, finished_at = ${at(sql, now)},
+        last_error = coalesce(t.last_error, ${Task.stopped})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${Task.maximumAttempts}
       returning ${columns}
     ),
     claimed as (
@@ -89,7 +83,7 @@ const statementsOf = (sql: Database) => {
         state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
         claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${Task.maximumAttempts}
       returning ${columns}
     )
     select * from (select * from claimed union all select * from dead) t order by due_at`
@@ -109,7 +103,7 @@ const statementsOf = (sql: Database) => {
 
   return {
     /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
-    ofAll: (limits: ClaimLimits, { each, owners }: Turn, lease: Lease) => {
+    ofAll: (limits: Task.ClaimLimits, { each, owners }: Turn, lease: Lease) => {
       const oldest = (kind: Kind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
@@ -169,21 +163,6 @@ const statementsOf = (sql: Database) => {
   }
 }
 
-/** Shares places equally among the first organizations. */
-const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number): Turn => {
-  const owners = found.slice(0, places).map(({ organization }) => organization)
-  return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
-}
-
-const nobody: Turn = { owners: [], each: 0 }
-
-interface Options {
-  readonly sql: Database
-  readonly distribution: Distribution
-  /** Runs a statement of the worker. */
-  readonly run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
-}
-
 /**
  * Claims tasks over a database, and marks those dead that have no attempt left.
  *
@@ -191,10 +170,15 @@ interface Options {
  * organizations are then visited in the order of their ids, and a claim shares its places equally among the next ones. A
  * visit is one look into an index, however long the backlog of an organization is. A distributed database always takes
  * turns.
+ *
+ * @param run runs a statement of the worker
  */
-export const make = ({ distribution, run, sql }: Options) => {
+export const make = (
+  sql: Database,
+  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, Task.SchedulerUnavailable>
+) => {
   const statements = statementsOf(sql)
-  const isDistributed = () => distribution.isDistributed() !== false
+  const isDistributed = () => sql.distribution.isDistributed() !== false
   /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
   const lost = new Map<string, Fragment>()
   let isBehind = false
@@ -222,7 +206,7 @@ export const make = ({ distribution, run, sql }: Options) => {
   })
 
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
-  const perOrganization = Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration, due: Turn) {
+  const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
     const claiming = (kind: Kind, { each, owners }: Turn) =>
       owners.map((owner) =>
         claim(sql`organization_id = ${owner}`, lease, (given) => statements.ofOne(kind, owner, each, given))
@@ -248,12 +232,12 @@ export const make = ({ distribution, run, sql }: Options) => {
     return turnOf(due, limit)
   })
 
-  return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
-    yield* distribution.refresh
+  return Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
+    yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
-    const turn = inTurns ? yield* nextTurn(due, except) : nobody
+    const turn = inTurns ? yield* nextTurn(due, except) : turnOf([], 0)
     const isOfNone = except !== undefined && turn.owners.length === 0
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()

@@ -78,34 +78,28 @@ export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [
   }
 }
 
-const decoders = {
-  invoices: Schema.decodeUnknownResult(DeletedInvoice, { errors: "all" }),
-  invoice_lines: Schema.decodeUnknownResult(DeletedInvoiceLine, { errors: "all" })
-}
-
 const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
 /** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
-const decodeList = <Item>(
-  name: keyof typeof decoders,
-  list: unknown,
-  decodeItem: (item: unknown) => Result.Result<Item, Schema.SchemaError>,
-  found: Array<ValidationError>
-): ReadonlyArray<Item> => {
-  const items: Array<Item> = []
-  if (list === undefined) return items
-  if (!Array.isArray(list)) {
-    found.push({ loc: ["body", name], ...faults.list })
+const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
+  const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
+  return (list: unknown, found: Array<ValidationError>): ReadonlyArray<Item> => {
+    const items: Array<Item> = []
+    if (list === undefined) return items
+    if (!Array.isArray(list)) found.push({ loc: ["body", name], ...faults.list })
+    else
+      for (const [index, each] of list.entries()) {
+        const decoded = decodeItem(each)
+        if (Result.isSuccess(decoded)) items.push(decoded.success)
+        else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
+        if (found.length >= maximumFaults) break
+      }
     return items
   }
-  for (const [index, item] of list.entries()) {
-    const decoded = decodeItem(item)
-    if (Result.isSuccess(decoded)) items.push(decoded.success)
-    else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
-    if (found.length >= maximumFaults) break
-  }
-  return items
 }
+
+const invoicesOf = listOf("invoices", DeletedInvoice)
+const linesOf = listOf("invoice_lines", DeletedInvoiceLine)
 
 /** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
 export const decode = (body: unknown): Result.Result<InvoiceDeletions, RequestInvalid> => {
@@ -114,10 +108,7 @@ export const decode = (body: unknown): Result.Result<InvoiceDeletions, RequestIn
   const count = countOf(invoices) + countOf(invoice_lines)
   if (count > maximumItems) return Result.fail(invalidAt(["body"], tooLong(maximumItems, maximumItems + 1)))
   const found: Array<ValidationError> = []
-  const decoded = {
-    invoices: decodeList("invoices", invoices, decoders.invoices, found),
-    invoice_lines: decodeList("invoice_lines", invoice_lines, decoders.invoice_lines, found)
-  }
+  const decoded = { invoices: invoicesOf(invoices, found), invoice_lines: linesOf(invoice_lines, found) }
   if (found.length > 0) return Result.fail(invalidRequest(found))
   return count === 0 ? Result.fail(invalidAt(["body"], faults.noItems)) : Result.succeed(decoded)
 }
@@ -126,13 +117,8 @@ const decoder = new TextDecoder()
 const wanted = wantedBy(InvoiceDeletions)
 
 /** Reads the delivery of a body: at once if it is small, otherwise in the worker thread. */
-export const job = ({
-  body,
-  headers
-}: {
-  readonly body: Uint8Array
-  readonly headers: Identity
-}): Outcome<Delivery> => {
+export const job = (request: { readonly body: Uint8Array; readonly headers: Identity }): Outcome<Delivery> => {
+  const { body, headers } = request
   const text = decoder.decode(body)
   return (body.length > smallBody ? prune(text, wanted) : Result.succeed(text)).pipe(
     Result.flatMap(parse),

@@ -1,13 +1,15 @@
-/** The handlers of the intake, and of the deletion tasks. */
-import { DateTime, type Duration, Effect, Predicate, Result } from "effect"
+/** The intake, which checks the headers and signatures (Standard Webhooks) of deliveries, and the deletion tasks. */
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { IncomingMessage } from "node:http"
+import { Clock, Context, type Duration, Effect, Layer, Predicate, Record, Redacted, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
-import { RequestInvalid, TaskIdRequired } from "../api/Errors.ts"
-import { faults, invalidAt } from "../api/Faults.ts"
-import { type DeliveryHeaders, DeliveryReceipt, IntakeApi, IntakeUnavailable, Sender } from "../api/IntakeApi.ts"
+import { RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
+import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
+import { DeliveryHeaders, DeliveryReceipt, IntakeApi, Sender, SignedDelivery } from "../api/IntakeApi.ts"
 import { smallBody } from "../api/JsonBody.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { pageOf } from "../api/records/Requests.ts"
@@ -17,9 +19,107 @@ import * as Throttle from "../observability/Throttle.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { moduleBeside } from "../process/Package.ts"
 import * as Delivery from "./Delivery.ts"
+import { IntakeSecrets } from "./IntakeSecrets.ts"
 import { Scheduler } from "./Scheduler.ts"
-import { headersOf, loggable } from "./Signature.ts"
+import { type Receipt, receiptOf } from "./Task.ts"
 import { TaskReads } from "./TaskReads.ts"
+
+/** True if an organization without a secret is refused. */
+export const SignaturesRequired = Context.Reference<boolean>("practice-data/deletions/SignaturesRequired", {
+  defaultValue: () => false
+})
+
+const decodeHeaders = Schema.decodeUnknownEffect(DeliveryHeaders, { errors: "all" })
+
+/** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
+export const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+  const distinct = source instanceof IncomingMessage ? source.headersDistinct : {}
+  // Node joins the values of a repeated header.
+  const repeated = Record.filter(
+    { "idempotency-key": distinct["idempotency-key"], "x-organization-id": distinct["x-organization-id"] },
+    (values = []) => values.length > 1
+  )
+  return Effect.mapError(decodeHeaders({ ...headers, ...repeated }), ({ issue }) =>
+    invalidRequest(validationErrors(issue, ["header"]))
+  )
+}
+
+/** The time of a signature may be this many seconds from now. */
+const tolerance = 300
+
+/** The MAC of a content with a secret; undefined where the secret is malformed. */
+const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
+  const text = Redacted.value(secret).replace(/^whsec_/, "")
+  const key = Buffer.from(text, "base64")
+  if (key.length === 0 || key.toString("base64") !== text) return undefined
+  return createHmac("sha256", key).update(prefix).update(body).digest("base64")
+}
+
+/** The reason why the signature of a request is refused; undefined where it is good. */
+const signatureFault = Effect.fnUntraced(function* (
+  headers: DeliveryHeaders,
+  secrets: ReadonlyArray<Redacted.Redacted>
+) {
+  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
+  if (id === "") return "webhook-id is missing"
+  if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
+  if (timestamp === "") return "webhook-timestamp is missing"
+  const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+  const signedAt = parseInt(timestamp, 10)
+  if (Number.isNaN(signedAt)) return "webhook-timestamp is not a number"
+  if (signedAt < now - tolerance) return `webhook-timestamp is too old: more than ${tolerance} seconds ago`
+  if (signedAt > now + tolerance) return `webhook-timestamp is too new: more than ${tolerance} seconds ahead`
+  if (signature.trim() === "") return "webhook-signature is missing"
+  const given = signature.split(" ").filter((each) => /^v1,./.test(each))
+  if (given.length === 0) return "webhook-signature is malformed: it has no signature of version v1"
+
+  const body = yield* ReceivedBody
+  for (const secret of secrets) {
+    const expected = Buffer.from(`v1,${macOf(secret, `${id}.${signedAt}.`, body) ?? ""}`)
+    const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
+    if (given.some((each) => isExpected(Buffer.from(each)))) return undefined
+    // A large body takes some milliseconds for each secret.
+    yield* Effect.yieldNow
+  }
+  return "webhook-signature does not match"
+})
+
+// An organization whose secret is wrong, or a stranger, sends on and on.
+const warn = Throttle.make("A signed delivery was refused", 50)
+
+/** Replaces the characters that could forge a log line. */
+export const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
+
+/** The middleware that checks headers and signatures, over `IntakeSecrets`. */
+export const signedDelivery = Layer.effect(
+  SignedDelivery,
+  Effect.gen(function* () {
+    const intakeSecrets = yield* IntakeSecrets
+    const isRequired = yield* SignaturesRequired
+    return SignedDelivery.of(
+      Effect.fnUntraced(function* (handler) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const headers = yield* headersOf(request)
+        const organization = headers["x-organization-id"]
+        const idempotencyKey = headers["idempotency-key"]
+        yield* note({ organization, idempotencyKey })
+        const secrets = yield* Effect.option(intakeSecrets.of(organization))
+        if (secrets._tag === "None") {
+          return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
+        }
+        const unsigned = isRequired ? "the organization has no signing secret" : undefined
+        const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(headers, secrets.value)
+        if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
+        yield* note({ refusal: "signature", outcome: "unsigned" })
+        yield* Effect.annotateLogs(warn(fault), {
+          organization: loggable(organization),
+          idempotency_key: idempotencyKey
+        })
+        return yield* new Unauthorized({ detail: `The delivery is not signed as required: ${fault}` })
+      })
+    )
+  })
+)
 
 const deliveries = moduleBeside(import.meta.url, "Delivery")
 
@@ -34,28 +134,31 @@ const read = Effect.fnUntraced(function* (headers: DeliveryHeaders) {
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
-const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
-
-const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
-
-/** The Retry-After of a delivery whose organization has a full backlog, in seconds. */
-const retryFull = 5
-
-const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
-
 type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
 
-/** The receipt of a delivery that was not stored. */
-const notStored = ({ idempotencyKey, invoiceLinesCount, invoicesCount, taskId }: Sent, delay: Duration.Duration) =>
-  Effect.map(DateTime.now, (now): DeliveryReceipt => ({
-    status: "error",
-    task_id: taskId,
-    scheduled_for: DateTime.addDuration(now, delay),
-    idempotency_key: idempotencyKey,
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount,
-    received_at: null
-  }))
+const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
+
+const statuses = { scheduled: 202, duplicate: 200, error: 503 } as const
+
+const respond = (
+  { idempotencyKey, taskId }: Sent,
+  status: keyof typeof statuses,
+  receipt: Pick<DeliveryReceipt, keyof Receipt>,
+  headers = {}
+) => {
+  const body = { ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey }
+  return Effect.orDie(encode(body, { status: statuses[status], headers }))
+}
+
+/** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog of its organization is. */
+const retryAfter = { unavailable: "1", full: "5" } as const
+
+const refuse = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
+  Effect.flatMap(receiptOf(sent, delay), (receipt) =>
+    respond(sent, "error", { ...receipt, received_at: null }, { "retry-after": retryAfter[reason] })
+  )
+
+const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
 
 /**
  * The response to a delivery that is not read, because the service already reads too many large bodies.
@@ -68,9 +171,10 @@ export const busy = (delay: Duration.Duration) =>
     const idempotencyKey = headers["idempotency-key"]
     const taskId = Delivery.taskIdOf(headers["x-organization-id"], idempotencyKey)
     yield* note({ idempotencyKey, taskId, outcome: "unavailable", refusal: "load" })
-    const receipt = yield* notStored({ idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
-    return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
+    return yield* refuse({ idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay, "unavailable")
   })
+
+const unavailable = { status: "unavailable" } as const
 
 /**
  * The intake.
@@ -90,26 +194,17 @@ export const intake = (delay: Duration.Duration) =>
           function* ({ headers }) {
             const delivery = yield* read(headers)
             yield* note({ taskId: delivery.taskId })
-            const refuse = (outcome: "unavailable" | "full", retryAfter: number) =>
-              Effect.andThen(note({ outcome }), notStored(delivery, delay)).pipe(
-                Effect.flatMap((receipt) => Effect.fail(new IntakeUnavailable({ receipt, retryAfter })))
-              )
             const { verification } = yield* Sender
-            if (verification === "unavailable") return yield* refuse("unavailable", 1)
-            const outcome = yield* Effect.catchTag(scheduler.schedule(delivery), "SchedulerUnavailable", () =>
-              refuse("unavailable", 1)
-            )
+            const scheduling = Effect.orElseSucceed(scheduler.schedule(delivery), () => unavailable)
+            const outcome = verification === "passed" ? yield* scheduling : unavailable
+            yield* note({ outcome: outcome.status })
+            if (outcome.status === "key_reused") return yield* keyReused
+            if ("receipt" in outcome) return yield* respond(delivery, outcome.status, outcome.receipt)
             if (outcome.status === "full") {
               yield* note({ refusal: "limit" })
               yield* warnFull(loggable(delivery.organization))
-              return yield* refuse("full", retryFull)
             }
-            yield* note({ outcome: outcome.status })
-            if (outcome.status === "key_reused") return yield* keyReused
-            const { receipt, status } = outcome
-            const { idempotencyKey: idempotency_key, taskId: task_id } = delivery
-            const body = { ...receipt, status, task_id, idempotency_key }
-            return yield* respond(body, { status: status === "scheduled" ? 202 : 200 })
+            return yield* refuse(delivery, delay, outcome.status)
           },
           Effect.catchTag("LargeBodiesBusy", () => busy(delay))
         )

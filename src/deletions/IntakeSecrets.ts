@@ -32,7 +32,7 @@ export class IntakeSecrets extends Context.Service<
             {
               key: `organization ${organization}`,
               within: Duration.millis(500),
-              unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason })
+              unavailable: SchedulerUnavailable.from
             },
             secretRows(sql`
               select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
@@ -61,19 +61,13 @@ export const IntakeSecret = Schema.Struct({
 })
 export type IntakeSecret = typeof IntakeSecret.Type
 
-/** Generates a secret. */
-export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() =>
-  Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
-)
-
 /** Creates a secret of an organization, beside its others. From now on its deliveries must be signed. */
 export const create = Effect.fn("IntakeSecrets.create")(function* (organization: string) {
   const sql = yield* TaskDatabase
-  const secret = yield* generate
+  const secret = `whsec_${randomBytes(24).toString("base64")}`
   const id = `secret_${randomBytes(6).toString("hex")}`
-  const row = { organization_id: organization, id, secret: Redacted.value(secret) }
-  yield* sql`insert into intake_secrets ${sql.insert(row)}`
-  return { id, secret }
+  yield* sql`insert into intake_secrets ${sql.insert({ organization_id: organization, id, secret })}`
+  return { id, secret: Redacted.make(secret) }
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */

@@ -15,53 +15,39 @@ import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import type { Distribution } from "../database/Distribution.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
-import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
-import {
-  attemptsBesideOthers,
-  byOrganization,
-  type Claim,
-  type ClaimLimits,
-  maximumAttempts,
-  Receipt,
-  type ScheduleOutcome,
-  SchedulerUnavailable,
-  type Taken,
-  TaskFailed
-} from "./Task.ts"
-import { claimsOf } from "./TaskRuns.ts"
+import * as Task from "./Task.ts"
 import { earliestDue } from "./Tasks.ts"
 
-type RunTask = (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed>
+type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
 
-type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
+type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
   Scheduler,
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
-    readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
+    readonly schedule: (delivery: Delivery) => Answer<Task.ScheduleOutcome>
     /** Claims tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
-    readonly claim: (limits: ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Claim>>
+    readonly claim: (limits: Task.ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Task.Claim>>
     /** The heartbeat: leases begin again now. */
-    readonly renew: (claims: ReadonlyArray<Claim>, lease: Duration.Duration) => Answer<void>
+    readonly renew: (claims: ReadonlyArray<Task.Claim>, lease: Duration.Duration) => Answer<void>
     /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
     /**
      * Runs tasks and marks them completed, in one transaction: all or, when one fails, none. A task that another worker
      * has by now is not changed, and has no outcome.
      */
-    readonly run: (claims: ReadonlyArray<Claim>) => Answer<ReadonlyArray<Outcome | undefined>, TaskFailed>
+    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Outcome | undefined>, Task.TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
-    readonly fail: (claim: Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
+    readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
     /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
-    readonly release: (claim: Claim) => Answer<void>
+    readonly release: (claim: Task.Claim) => Answer<void>
     /** Empties payloads of tasks that were completed until a time, oldest first. Returns the number of tasks. */
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
@@ -69,7 +55,7 @@ export class Scheduler extends Context.Service<
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make({ delay }))
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
 
   /**
    * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
@@ -83,9 +69,9 @@ const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.Str
 const identities = rowsOf(Identity)
 const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
 const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
-const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
 
-const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+const unavailable = Task.SchedulerUnavailable.from
 
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)
@@ -107,65 +93,39 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
-/** The receipt of a delivery that is received now. `delay`: from then to running it. */
-const receiptOf = ({ invoiceLinesCount, invoicesCount }: Delivery, delay: Duration.Duration) =>
-  Effect.map(DateTime.now, (now): Receipt => ({
-    received_at: now,
-    scheduled_for: DateTime.addDuration(now, delay),
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount
-  }))
-
-interface Options {
-  /** From receiving a delivery to running it. */
-  readonly delay: Duration.Duration
-  /** By default that of the task database. */
-  readonly distribution?: Distribution | undefined
-  readonly bounds?: Fairness.Bounds | undefined
-}
-
-/** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* ({
-  bounds = Fairness.bounds,
-  delay,
-  distribution: given
-}: Options): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
+/** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
+export const make = Effect.fnUntraced(function* (
+  delay: Duration.Duration,
+  bounds: Fairness.Bounds = Fairness.bounds
+): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
-  const distribution = given ?? sql.distribution
-  const isDistributed = () => distribution.isDistributed() !== false
+  const isDistributed = () => sql.distribution.isDistributed() !== false
 
   const asWorker = <A>(statements: Effect.Effect<A, SqlError>) => sql.run(worker, statements)
 
   const at = (time: DateTime.Utc) => Claims.at(sql, time)
 
-  /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
-  const forOwners = <E>(
-    claims: ReadonlyArray<Claim>,
-    concurrency: number,
-    run: (
-      statements: typeof Deletion.one,
-      parameters: ReadonlyArray<unknown>
-    ) => Effect.Effect<ReadonlyArray<unknown>, E>
-  ) => {
-    const runSome = (some: ReadonlyArray<Claim>) => {
+  /** A statement about claims at a time or, where tables are distributed, one about those of each organization. */
+  const statementsOf = (name: keyof typeof Deletion.one, claims: ReadonlyArray<Task.Claim>) => {
+    const isApart = isDistributed()
+    const { [name]: text } = isApart ? Deletion.one : Deletion.several
+    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => (time: DateTime.Utc) => {
       const owners = some.map(({ organization }) => organization)
-      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token)]
-      return isDistributed() ? run(Deletion.one, [owners[0], ...rest]) : run(Deletion.several, [owners, ...rest])
-    }
-    const groups = isDistributed() ? byOrganization(claims) : [claims]
-    return Effect.map(Effect.forEach(groups, runSome, { concurrency }), (rows) => rows.flat())
+      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token), DateTime.formatIso(time)]
+      return sql.unsafe(text, [isApart ? owners[0] : owners, ...rest])
+    })
   }
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
   const hasRoom = Fairness.makeRoom(bounds, Fairness.counting(sql, bounds, isDistributed))
-  const claim = Claims.make({ sql, distribution, run: asWorker })
+  const claim = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
+      function* (delivery): Effect.fn.Return<Task.ScheduleOutcome, SqlError> {
         const { fingerprint, organization, taskId } = delivery
-        const receipt = yield* receiptOf(delivery, delay)
+        const receipt = yield* Task.receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
@@ -195,27 +155,25 @@ export const make = Effect.fnUntraced(function* ({
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: (limits, lease) => Effect.flatMap(claim(limits, lease), claimsOf),
+    claim: (limits, lease) => Effect.flatMap(claim(limits, lease), Task.claimsOf),
 
     runsApart: isDistributed,
 
     renew: Effect.fnUntraced(function* (claims, lease) {
       if (claims.length === 0) return
-      const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
-      yield* forOwners(claims, Claims.concurrency, ({ renewal }, parameters) =>
-        asWorker(sql.unsafe(renewal, [...parameters, leaseEnd]))
-      )
+      const leaseEnd = DateTime.addDuration(yield* DateTime.now, lease)
+      const renewals = statementsOf("renewal", claims).map((statement) => asWorker(statement(leaseEnd)))
+      yield* Effect.all(renewals, { concurrency: Claims.concurrency, discard: true })
     }),
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
-      const running = forOwners(claims, 1, ({ deletion }, parameters) =>
-        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
-      )
+      const deletions = statementsOf("deletion", claims).map((statement) => Effect.flatMap(DateTime.now, statement))
+      const running = Effect.map(Effect.all(deletions), (rows) => rows.flat())
       const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
       const completed = yield* sql.run(
         tasks,
         Effect.mapError(completions(inTime), (error) =>
-          isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error
+          isOwnFault(error) ? new Task.TaskFailed({ message: reasonOf(error) }) : error
         )
       )
       return claims.map(
@@ -226,7 +184,7 @@ export const make = Effect.fnUntraced(function* ({
 
     fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
       const now = yield* DateTime.now
-      const isLast = sql`attempts >= ${maximumAttempts}`
+      const isLast = sql`attempts >= ${Task.maximumAttempts}`
       yield* sql`
         update deletion_tasks set
           state = case when ${isLast} then 'dead' else 'scheduled' end,
@@ -253,7 +211,7 @@ export const make = Effect.fnUntraced(function* ({
         select organization_id as organization, id as "taskId" from deletion_tasks
         where state = 'completed' and payload is not null and finished_at <= ${at(until)}
         order by finished_at ${sql.literal(`limit ${limit}`)}`)
-      for (const some of byOrganization(old)) {
+      for (const some of Task.byOrganization(old)) {
         yield* sql`
           update deletion_tasks set payload = null
           where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
@@ -271,61 +229,57 @@ export const make = Effect.fnUntraced(function* ({
 
 interface MemoryTask {
   readonly delivery: Delivery
-  readonly receipt: Receipt
-  readonly traceParent: string | undefined
+  readonly receipt: Task.Receipt
+  readonly traceParent: string | null
   attempts: number
-  /** The token of the claim that holds the task. */
-  token: string | undefined
-  /** Milliseconds since 1970; undefined when the task is completed or dead. */
-  dueAt: number | undefined
+  /** The token of the claim that holds the task; empty without one. */
+  token: string
+  /** Milliseconds since 1970; infinite when the task is completed or dead. */
+  dueAt: number
 }
 
-const byDue = Order.mapInput(Order.Number, ({ dueAt = Infinity }: MemoryTask) => dueAt)
+const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
 
-const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
+const mustBeAlone = (task: MemoryTask) => task.attempts >= Task.attemptsBesideOthers
 
-const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
+const isDead = (task: MemoryTask) => task.attempts >= Task.maximumAttempts
 
 const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
   Effect.sync(() => {
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
-    const held = ({ taskId, token }: Claim) => {
+    const held = ({ taskId, token }: Task.Claim) => {
       const task = known.get(taskId)
-      return task?.token === token && task.dueAt !== undefined ? task : undefined
+      return task?.token === token && task.dueAt < Infinity ? task : undefined
     }
-    const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
+    const changeHeld = (claim: Task.Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const task = held(claim)
         if (task !== undefined) Object.assign(task, fields(task, now))
       })
-    /** The open tasks that are due until a time, the oldest first. */
-    const dueTasks = (until = Infinity) =>
-      Array.sort(
-        [...known.values()].filter(({ dueAt }) => dueAt !== undefined && dueAt <= until),
-        byDue
-      )
 
-    const take = (task: MemoryTask, leaseEnd: number): Taken => {
-      const { attempts, delivery, receipt, traceParent = null } = task
-      const { idempotencyKey, organization, taskId } = delivery
-      const identity = { organization, taskId, idempotencyKey, scheduledFor: receipt.scheduled_for, traceParent }
-      const taken = { ...identity, isTakeover: task.token !== undefined, reason: null }
-      if (isDead(task)) {
-        task.dueAt = undefined
-        return { ...taken, token: "", attempt: attempts, isDead: true }
+    const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
+      const { delivery, receipt, token, traceParent } = task
+      if (isDead(task)) task.dueAt = Infinity
+      else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
+      return {
+        ...Struct.pick(delivery, ["organization", "taskId", "idempotencyKey"]),
+        scheduledFor: receipt.scheduled_for,
+        token: task.token,
+        attempt: task.attempts,
+        isTakeover: token !== "",
+        traceParent,
+        isDead: task.dueAt === Infinity,
+        reason: null
       }
-      const token = `claim_${++claims}`
-      Object.assign(task, { attempts: attempts + 1, token, dueAt: leaseEnd })
-      return { ...taken, token, attempt: attempts + 1, isDead: false }
     }
 
     return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const receipt = yield* receiptOf(delivery, delay)
-          const traceParent = yield* Tracing.currentTraceParent
+          const receipt = yield* Task.receiptOf(delivery, delay)
+          const traceParent = (yield* Tracing.currentTraceParent) ?? null
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
@@ -333,22 +287,22 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
               : { status: "key_reused" }
           }
           const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, dueAt, token: undefined })
+          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
           return { status: "scheduled", receipt }
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const open = dueTasks(now)
-          const running = open.filter(({ token }) => token !== undefined)
+          const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
+          const running = open.filter(({ token }) => token !== "")
           const scheduled = open.filter(
-            ({ delivery, token }) => token === undefined && except?.has(delivery.organization) !== true
+            ({ delivery, token }) => token === "" && except?.has(delivery.organization) !== true
           )
           const claimed = [
             ...scheduled.slice(0, due),
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
-          return claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
+          return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
         }),
       runsApart: () => false,
       renew: (all, lease) => {
@@ -363,28 +317,28 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined || outcome === undefined) return undefined
-          Object.assign(task, { token: undefined, dueAt: undefined })
+          Object.assign(task, { token: "", dueAt: Infinity })
           return outcome
         })
       }),
       fail: (claim, _reason, retryAfter) =>
         changeHeld(claim, (task, now) => ({
-          token: undefined,
-          dueAt: isDead(task) ? undefined : now + Duration.toMillis(retryAfter)
+          token: "",
+          dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
         })),
       release: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
-            Object.assign(task, { attempts: task.attempts - 1, token: undefined, dueAt: now })
-          } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
+            Object.assign(task, { attempts: task.attempts - 1, token: "", dueAt: now })
+          } else if (task !== undefined && task.dueAt < Infinity && task.attempts > claim.attempt) {
             task.attempts -= 1
           }
         }),
       empty: () => Effect.succeed(0),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
-        const [first] = dueTasks()
-        return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))
+        const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
+        return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
       })
     })
   })

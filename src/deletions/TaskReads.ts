@@ -12,9 +12,7 @@ import { inOrder, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
 
 /** A task of an organization. */
-export interface OwnedTask extends DeletionTask {
-  readonly organization_id: string
-}
+export type OwnedTask = DeletionTask & { readonly organization_id: string }
 
 /** The criteria of a search: tasks in one of the states, scheduled at or after a time. */
 export interface Criteria {
@@ -146,10 +144,10 @@ export class TaskReads extends Context.Service<
               .slice(offset, offset + limit)
           ),
         get: (taskId) =>
-          Effect.flatMap(owned, (all) => {
-            const task = all.find(({ task_id }) => task_id === taskId.toLowerCase())
-            return task === undefined ? Effect.fail(new TaskNotFound()) : Effect.succeed(task)
-          })
+          Effect.map(
+            owned,
+            Array.findFirst(({ task_id }) => task_id === taskId.toLowerCase())
+          ).pipe(Effect.flatMap(Effect.fromOption(() => new TaskNotFound())))
       })
     )
   }

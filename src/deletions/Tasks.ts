@@ -1,10 +1,10 @@
 /**
- * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
- * operators' pages, the doctor, the metrics and the scheduler call this.
+ * Tasks as operators see them: one, a list, counts and replays. The command line, the operators' pages, the doctor, the
+ * metrics and the scheduler call this.
  */
-import { Array, Data, DateTime, Effect, Number, Option, Record, Schema, String } from "effect"
+import { Array, Data, DateTime, Effect, Number, Option, Schema } from "effect"
 import * as Uuid from "uuid"
-import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
+import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
@@ -42,10 +42,7 @@ const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.jo
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
 
-export interface TaskFilter {
-  readonly state: State | undefined
-  readonly organization: string | undefined
-}
+export type TaskFilter = Readonly<{ state: State | undefined; organization: string | undefined }>
 
 /** The partial index of the tasks of each state, by its time. A completed task leaves its index with its payload. */
 const indexes: Readonly<Record<State, readonly [time: string, condition: string]>> = {
@@ -107,10 +104,7 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
 })
 
 /** The id of a task, and its organization where it is known, which finds it faster. */
-export interface Identity {
-  readonly id: string
-  readonly organization: string | undefined
-}
+export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
 const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 type Items = typeof Items.Type
@@ -171,12 +165,7 @@ export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }:
 export const mostCounted = 10_000
 
 /** The bounds of dead tasks: their organization, a part of their last error, and when they died, as ISO 8601. */
-export interface DeadFilter {
-  readonly organization: string | undefined
-  readonly reason: string | undefined
-  readonly since: string | undefined
-  readonly before: string | undefined
-}
+export type DeadFilter = Readonly<Record<"organization" | "reason" | "since" | "before", string | undefined>>
 
 /** The longest `reason` of a filter. */
 export const longestReason = 200
@@ -255,28 +244,3 @@ export const counts = (sql: Database) =>
     ),
     ([found]) => (found === undefined ? Effect.die("A count has a row") : Effect.succeed(found))
   )
-
-/** The sentence of the contract as a part of another one. */
-const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
-
-const missed = <List extends string, Reason extends string>(
-  items: List,
-  texts: Readonly<Record<Reason, string>>,
-  found: Readonly<Record<NoInfer<Reason>, number>>
-) =>
-  Record.toEntries(texts).flatMap(([reason, text]) =>
-    found[reason] > 0 ? [{ items, count: found[reason], reason: partOf(text) }] : []
-  )
-
-/** The items that were not deleted, counted by reason. */
-export const notDeleted = ({ invoice_lines, invoices }: Outcome) => [
-  ...missed("invoices", reasons.invoices, invoices),
-  ...missed("invoice_lines", reasons.invoice_lines, invoice_lines)
-]
-
-/** The number of invoices and lines that were deleted, and of the items that were not. */
-export const totalsOf = (outcome: Outcome) => ({
-  invoices: outcome.invoices.deleted,
-  lines: outcome.invoice_lines.deleted + outcome.lines_of_invoices,
-  notDeleted: Number.sumAll(notDeleted(outcome).map(({ count }) => count))
-})

@@ -6,15 +6,7 @@
 import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Random, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import { Scheduler } from "./Scheduler.ts"
-import {
-  byOrganization,
-  type Claim,
-  type ClaimLimits,
-  maximumAttempts,
-  SchedulerUnavailable,
-  TaskFailed
-} from "./Task.ts"
-import { report, runMetrics, traceRun } from "./TaskRuns.ts"
+import * as Task from "./Task.ts"
 
 export interface Options {
   /** The number of due tasks to claim at once. */
@@ -61,7 +53,7 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
     )
   )
 
-type Group = ReadonlyArray<Claim>
+type Group = ReadonlyArray<Task.Claim>
 
 /**
  * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
@@ -72,17 +64,17 @@ type Group = ReadonlyArray<Claim>
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const slots = yield* Semaphore.make(options.concurrency)
-  const held = new Set<Claim>()
+  const held = new Set<Task.Claim>()
   let isStopping = false
   let released = 0
 
   /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
-  const release = (claims: Iterable<Claim>) =>
+  const release = (claims: Iterable<Task.Claim>) =>
     Effect.forEach(claims, (claim) => Effect.map(scheduler.release(claim), () => held.delete(claim)), { discard: true })
 
   const fail = Effect.fnUntraced(
-    function* (claim: Claim, reason: string, duration: Duration.Duration) {
-      yield* report(claim, claim.attempt < maximumAttempts ? "failed" : "dead", { reason, duration })
+    function* (claim: Task.Claim, reason: string, duration: Duration.Duration) {
+      yield* Task.report(claim, claim.attempt < Task.maximumAttempts ? "failed" : "dead", { reason, duration })
       yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
     },
     // If the failure cannot be recorded, the lease expires, and the attempt still counts.
@@ -95,17 +87,17 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       if (isStopping) return []
       const [duration, result] = yield* scheduler.run(claims).pipe(
         Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
-        catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
+        catchBug("A deletion task met a bug", (name) => new Task.TaskFailed({ message: `A bug: ${name}` })),
         Effect.result,
         Effect.timed
       )
       if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          yield* report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
+          yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
         released += claims.length
-        for (const claim of claims) yield* report(claim, "released", { duration, reason: result.failure.message })
+        for (const claim of claims) yield* Task.report(claim, "released", { duration, reason: result.failure.message })
         yield* Effect.ignore(release(claims))
         return []
       } else if (claims.length > 1) {
@@ -117,13 +109,13 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       for (const claim of claims) held.delete(claim)
       return []
     },
-    (running, claims) => traceRun(claims)(running)
+    (running, claims) => Task.traceRun(claims)(running)
   )
 
   /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
   const runAll = Effect.fnUntraced(function* (
     given: Group,
-    claimMore: (heartbeat: number) => Effect.Effect<Group, SchedulerUnavailable>
+    claimMore: (heartbeat: number) => Effect.Effect<Group, Task.SchedulerUnavailable>
   ) {
     if (given.length === 0) return
     // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
@@ -151,7 +143,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
       // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
       const isApart = (some: Group) => some.length >= size || scheduler.runsApart()
-      const all = byOrganization(first)
+      const all = Task.byOrganization(first)
       const few = all.filter((some) => !isApart(some)).flat()
       const groups = [few, ...all.filter(isApart)].flatMap((group) => Array.chunksOf(group, size))
       const enqueuing = [enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)]
@@ -178,7 +170,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     }
   })
 
-  const claim = (limits: ClaimLimits) =>
+  const claim = (limits: Task.ClaimLimits) =>
     Effect.suspend(() => (isStopping ? Effect.succeed([]) : scheduler.claim(limits, options.lease)))
 
   const round = Effect.gen(function* () {
@@ -209,21 +201,17 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
-  const sleep = (left: Duration.Duration = Duration.infinity): Effect.Effect<void, SchedulerUnavailable> =>
-    Effect.andThen(
-      Effect.sleep(Duration.min(left, longestSleep)),
-      Duration.isGreaterThan(left, longestSleep) ? Effect.flatMap(scheduler.untilDue, sleep) : Effect.void
+  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, Task.SchedulerUnavailable> =>
+    Effect.flatMap(scheduler.untilDue, (left = Duration.infinity) =>
+      Effect.andThen(
+        Effect.sleep(Duration.isZero(left) ? ifDue : Duration.min(left, longestSleep)),
+        Duration.isGreaterThan(left, longestSleep) ? sleep(Duration.zero) : Effect.void
+      )
     )
-  // A due task may be locked by another worker.
-  const rest = (claimed: number) =>
-    claimed > 0
-      ? Effect.yieldNow
-      : Effect.flatMap(scheduler.untilDue, (left) =>
-          sleep(left !== undefined && Duration.isZero(left) ? shortestSleep : left)
-        )
   const rounds = Effect.uninterruptible(round).pipe(
-    Effect.flatMap(rest),
-    catchBug("A round of the worker failed", (message) => new SchedulerUnavailable({ message })),
+    // A due task may be locked by another worker.
+    Effect.flatMap((claimed) => (claimed > 0 ? Effect.yieldNow : sleep(shortestSleep))),
+    catchBug("A round of the worker failed", (message) => new Task.SchedulerUnavailable({ message })),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.forever
   )
@@ -240,7 +228,7 @@ const grace = "9 seconds"
 export const layer = (options: Options) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      yield* runMetrics
+      yield* Task.runMetrics
       const { rounds, stop } = yield* make(options)
       yield* Effect.acquireRelease(Effect.forkDetach(rounds), (worker) =>
         Effect.andThen(stop, Effect.timeoutOption(Fiber.interrupt(worker), grace))

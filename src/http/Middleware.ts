@@ -6,7 +6,6 @@ import Negotiator from "negotiator"
 import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
-import * as ServerSpan from "../observability/ServerSpan.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./OrderedServer.ts"
@@ -185,7 +184,7 @@ export const around = (
       const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
       const isOfPage = path.startsWith("/api/") && (method !== "OPTIONS" || isPreflight)
       const isKeyed = facts.endpoint.startsWith(keyed.prefix)
-      const sampling = ServerSpan.sample(context, request, facts)
+      const sampling = RequestFacts.sample(context, request, facts)
       let span: Tracer.Span | undefined
       const respond = (hasKey: boolean) => {
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
@@ -211,7 +210,7 @@ export const around = (
         // A statement was refused, and run again.
         if (facts.status < 400) facts.refusal = undefined
         if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
-        if (span !== undefined) ServerSpan.end(context, span, facts)
+        if (span !== undefined) RequestFacts.endSpan(context, span, facts)
         return undefined
       })
     })

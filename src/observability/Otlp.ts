@@ -1,8 +1,8 @@
-/** Exports traces, metrics and logs to a collector, with the exporters of effect. */
+/** Exports traces, metrics and logs to a collector, with the exporters of effect. The service never waits for it. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
-import { HttpClient } from "effect/http"
+import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Semaphore, Stream, Tracer } from "effect"
+import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import {
   OtlpExporter,
   OtlpLogger,
@@ -16,8 +16,8 @@ import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Package.ts"
 import { safe } from "./Logging.ts"
 import { unitOf } from "./Metrics.ts"
-import * as OtlpClient from "./OtlpClient.ts"
 import type { OtlpSettings, Signal } from "./OtlpConfig.ts"
+import * as Series from "./Series.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** A value of a log line whose texts are bounded and without secrets. */
@@ -29,34 +29,111 @@ const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
 /** Statuses of spans in the protocol. */
 const [unset, ok] = [0, 1] as const
 
-const serialization = Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
-  // Effect marks every span that did not fail as ok, which the conventions leave to people.
-  traces: ({ resourceSpans }: Parameters<typeof traces>[0]) =>
-    traces({
-      resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
-        ...source,
-        scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
-          ...scope,
-          spans: spans.map((span) => (span.status.code === ok ? { ...span, status: { code: unset } } : span))
-        }))
-      }))
-    }),
-  metrics: (data: Parameters<typeof metrics>[0]) => {
-    for (const { metrics: all } of data.resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics)) {
-      for (const metric of all) metric.unit = unitOf(metric.name)
-    }
-    return metrics(data)
-  },
-  logs: (data: Parameters<typeof logs>[0]) => {
-    for (const { logRecords = [] } of data.resourceLogs.flatMap(({ scopeLogs }) => scopeLogs)) {
-      for (const line of logRecords) {
-        line.body = bounded(line.body ?? {})
-        for (const attribute of line.attributes) attribute.value = bounded(attribute.value)
+const layerSerialization = Layer.effect(
+  OtlpSerialization.OtlpSerialization,
+  Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
+    // Effect marks every span that did not fail as ok, which the conventions leave to people.
+    traces: (data) => {
+      for (const { spans } of data.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans)) {
+        for (const { status } of spans) if (status.code === ok) Object.assign(status, { code: unset })
       }
+      return traces(data)
+    },
+    metrics: (data) => {
+      for (const { metrics: all } of data.resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics)) {
+        for (const metric of all) metric.unit = unitOf(metric.name)
+      }
+      return metrics(data)
+    },
+    logs: (data) => {
+      for (const { logRecords = [] } of data.resourceLogs.flatMap(({ scopeLogs }) => scopeLogs)) {
+        for (const line of logRecords) {
+          line.body = bounded(line.body ?? {})
+          for (const attribute of line.attributes) attribute.value = bounded(attribute.value)
+        }
+      }
+      return logs(data)
     }
-    return logs(data)
-  }
-}))
+  }))
+)
+
+const codeOf = (error: unknown): string | undefined => {
+  if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
+  return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
+}
+
+const reasonOf = ({ reason }: HttpClientError.HttpClientError) =>
+  reason._tag === "StatusCodeError" ? `status ${reason.response.status}` : (codeOf(reason) ?? "The connection failed")
+
+/** The most exports of a signal under way. */
+const atOnce = 4
+
+/** A piece has at most 64 KiB. A collector says a few words. */
+const mostPieces = 4
+
+/** The protocol allows no retry after these statuses, unlike `retryTransient`. */
+const isFinal = (error: unknown) =>
+  HttpClientError.isHttpClientError(error) && [408, 500].includes(error.response?.status ?? 0)
+
+const backoff = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.while(({ input }) => !isFinal(input))
+)
+
+/**
+ * The HTTP client of effect's exporters for a collector. They send each batch, wait for as long as it takes, and retry by
+ * themselves. Here each export has a timeout for all its tries, the number under way is limited, and a response is read up
+ * to a bound.
+ */
+export const makeClient = Effect.fnUntraced(function* (
+  signal: Signal,
+  { timeout, url }: { readonly timeout: number; readonly url: Redacted.Redacted<URL> }
+) {
+  const client = yield* HttpClient.HttpClient
+  const { counter } = yield* Series.current
+  const failures = counter("practice_data_telemetry_export_failures_total", { signal })
+  const permits = Semaphore.makeUnsafe(atOnce)
+  let isFailing = false
+
+  /** Logs when exports begin to fail, and when they work again. */
+  const ended = (cause?: string) =>
+    Effect.suspend(() => {
+      if (cause !== undefined) failures.add()
+      if (isFailing === (cause !== undefined)) return Effect.void
+      isFailing = !isFailing
+      const line = isFailing
+        ? Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
+        : Effect.logInfo("The OpenTelemetry collector responds again")
+      return Effect.annotateLogs(line, { signal, cause })
+    })
+
+  // Without the headers and parameters of a request, which may be secrets. The exporters do not retry this kind.
+  const failure = (description: string) =>
+    new HttpClientError.HttpClientError({
+      reason: new HttpClientError.EncodeError({
+        request: HttpClientRequest.post(Redacted.value(url).origin),
+        description
+      })
+    })
+
+  return HttpClient.make((request) => {
+    // The error of the last try says more than that the time is over.
+    let reason = "No response in time"
+    return client.pipe(
+      HttpClient.tap(({ stream }) => Effect.ignore(Stream.runDrain(Stream.take(stream, mostPieces)))),
+      HttpClient.filterStatusOk,
+      HttpClient.tapError((error) => Effect.sync(() => void (reason = reasonOf(error)))),
+      HttpClient.retryTransient({ retryOn: "errors-only", schedule: backoff }),
+      ({ execute }) => Effect.timeout(execute(request), timeout),
+      Effect.mapError(() => reason),
+      permits.withPermitsIfAvailable(1),
+      Effect.flatMap(Option.match({ onNone: () => Effect.fail("Too many exports under way"), onSome: Effect.succeed })),
+      Effect.tap(() => ended()),
+      Effect.tapError(ended),
+      Effect.mapError(failure)
+    )
+  })
+})
 
 /** The most that a stop waits for the last exports, all of them together. */
 const shutdownTimeout = Duration.seconds(2)
@@ -81,8 +158,10 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: b
   }
 }
 
+type Options = Parameters<typeof OtlpTracer.make>[0]
+
 /** Effect's tracer, with our sampling, and without the messages of errors. */
-const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sampler }: OtlpSettings) =>
+const layerTracer = (options: Options, { ratio, sampler }: OtlpSettings) =>
   Layer.unwrap(
     Effect.map(OtlpTracer.make(options), (found) => {
       const tracer = Tracing.describing(found)
@@ -102,9 +181,7 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
 
   const exporting = <A>(
     signal: Signal,
-    make: (
-      options: Parameters<typeof OtlpTracer.make>[0]
-    ) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+    make: (options: Options) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
   ) =>
     Option.match(settings[signal], {
       onNone: () => Layer.empty,
@@ -116,8 +193,10 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
           resource,
           shutdownTimeout
         }).pipe(
-          Layer.provide(Layer.effect(HttpClient.HttpClient, OtlpClient.make(signal, { timeout, url }))),
-          Layer.provide(Layer.effect(OtlpSerialization.OtlpSerialization, serialization)),
+          Layer.provide([
+            Layer.effect(HttpClient.HttpClient, makeClient(signal, { timeout, url })),
+            layerSerialization
+          ]),
           Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
         )
     })

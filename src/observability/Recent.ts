@@ -3,11 +3,10 @@
  * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
 import { Clock, Context, Effect, Layer, Record } from "effect"
-import type { RequestFacts } from "./RequestFacts.ts"
-import { reasonOf } from "./RequestMetrics.ts"
+import { reasonOf, type RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
-const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
+const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, Infinity]
 
 const minute = 60_000
 
@@ -20,7 +19,7 @@ export const lengths = {
 /** The most organizations in the slot that counts, since a client may make up any number, and in a slot before. */
 const mostOrganizations = { running: 1000, slot: 40 } as const
 
-const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: [...bounds, Infinity].map(() => 0) })
+const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: bounds.map(() => 0) })
 
 type Sum = ReturnType<typeof zero>
 
@@ -77,16 +76,11 @@ const windowOf = (parts: ReadonlyArray<{ readonly [Group in keyof Window]: Itera
     )
   )
 
-const sumIn = (sums: Map<string, Sum>, name: string) => {
-  const known = sums.get(name)
-  if (known !== undefined) return known
-  const counted = sums.size < mostOrganizations.running ? name : others
+const count = (sums: Map<string, Sum>, name: string | undefined, status: number, bucket: number) => {
+  if (name === undefined) return
+  const counted = sums.has(name) || sums.size < mostOrganizations.running ? name : others
   const sum = sums.get(counted) ?? zero()
   sums.set(counted, sum)
-  return sum
-}
-
-const count = (sum: Sum, status: number, bucket: number) => {
   sum.requests += 1
   if (status >= 500) sum.serverErrors += 1
   else if (status >= 400) sum.clientErrors += 1
@@ -94,10 +88,7 @@ const count = (sum: Sum, status: number, bucket: number) => {
 }
 
 const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
-  const begin = (start: number) => {
-    const sums = Record.map(groups, () => new Map<string, Sum>())
-    return { start, all: sumIn(sums.slots, String(start)), ...sums }
-  }
+  const begin = (start: number) => ({ start, name: String(start), ...Record.map(groups, () => new Map<string, Sum>()) })
   let slot = begin(0)
   let slots = [slot]
   const recent = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
@@ -109,17 +100,16 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   return {
     record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
       if (now >= slot.start + step) next(now)
-      const found = bounds.findIndex((bound) => duration - polled <= bound)
-      const bucket = found === -1 ? bounds.length : found
-      count(slot.all, status, bucket)
-      count(sumIn(slot.endpoints, endpoint), status, bucket)
-      if (organization !== undefined) count(sumIn(slot.organizations, organization), status, bucket)
-      const reason = reasonOf({ refusal, status })
-      if (reason !== undefined) count(sumIn(slot.refusals, reason), status, bucket)
+      const bucket = bounds.findIndex((bound) => duration - polled <= bound)
+      count(slot.slots, slot.name, status, bucket)
+      count(slot.endpoints, endpoint, status, bucket)
+      count(slot.organizations, organization, status, bucket)
+      count(slot.refusals, reasonOf({ refusal, status }), status, bucket)
     },
     window: (now: number) => windowOf(recent(now))
   }
 }
+
 /** Counts from now on. Times are in milliseconds since 1970. */
 export const make = () => {
   const windows = Record.map(lengths, makeSlots)
@@ -133,11 +123,12 @@ export const make = () => {
 }
 
 const counting = Effect.map(Clock.Clock, (clock) => {
-  const counter = make()
+  const { record, snapshot } = make()
+  const now = () => clock.currentTimeMillisUnsafe()
   return {
     /** Counts a request: for `RequestObservers`. */
-    observe: (facts: Observed) => counter.record(clock.currentTimeMillisUnsafe(), facts),
-    snapshot: Effect.sync(() => counter.snapshot(clock.currentTimeMillisUnsafe()))
+    observe: (facts: Observed) => record(now(), facts),
+    snapshot: Effect.sync(() => snapshot(now()))
   }
 })
 

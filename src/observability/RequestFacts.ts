@@ -2,9 +2,13 @@
  * The facts of a request: for the access log, the metrics, the trace and the operators' page. The outermost middleware
  * collects them, handlers note more, and observers get them with the response.
  */
-import { Clock, Context, Effect, type Tracer } from "effect"
-import { withoutSecrets } from "./Logging.ts"
-import type { deliveries, refusals } from "./Metrics.ts"
+import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import { formats, headOf, type Options, withoutSecrets } from "./Logging.ts"
+import { LogWriter } from "./LogWriter.ts"
+import { deliveries, maximumOrganizations, refusals, statuses } from "./Metrics.ts"
+import type { Series } from "./Series.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** Why a request was refused, other than for its content. */
 export type Refusal = Exclude<(typeof refusals)[number], "invalid" | "bug">
@@ -101,9 +105,6 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   { defaultValue: () => [] }
 )
 
-/** True of probes: there are many, and their lines and traces would say nothing new. */
-export const isProbe = ({ endpoint }: RequestFacts) => endpoint.startsWith("/api/v1/health")
-
 /** The monotonic clock, in milliseconds. */
 export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
@@ -118,4 +119,199 @@ export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect
 export const pathOf = (url: string): string => {
   const end = url.indexOf("?")
   return end === -1 ? url : url.slice(0, end)
+}
+
+/** True of probes: there are many, and their lines and traces would say nothing new. */
+const isProbe = ({ endpoint }: RequestFacts) => endpoint.startsWith("/api/v1/health")
+
+/** Milliseconds, with as many decimals as are of use. */
+const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
+
+const spent = (milliseconds: number) => (milliseconds === 0 ? undefined : rounded(milliseconds))
+
+const given = (text: string | undefined) => (text === "" ? undefined : text)
+
+/** A sender's own word, which may be a secret. */
+const claimed = (text: string | undefined) => (text === undefined ? undefined : withoutSecrets(text))
+
+/** An observer that logs each request. src/operations/README.md lists the fields. */
+export const accessLog = Effect.fnUntraced(function* ({ format, level }: Options) {
+  const clock = yield* Clock.Clock
+  const { write } = yield* LogWriter
+  const lineOf = formats[format]
+  return (facts: RequestFacts) => {
+    const own = isProbe(facts) ? "Debug" : "Info"
+    if (LogLevel.isLessThan(own, level)) return
+    const line = lineOf({
+      ...headOf(clock.currentTimeMillisUnsafe(), own, "Request"),
+      request_id: given(facts.id),
+      method: given(facts.method),
+      path: given(facts.path),
+      status: facts.status,
+      bytes: facts.bytes,
+      ms: rounded(facts.duration),
+      database_ms: spent(facts.database),
+      wait_ms: spent(facts.waited),
+      poll_ms: spent(facts.polled),
+      organization: claimed(facts.organization),
+      key: facts.keyPrefix,
+      rows: facts.rows,
+      refusal: facts.refusal,
+      idempotency_key: claimed(facts.idempotencyKey),
+      task_id: facts.taskId,
+      outcome: facts.outcome,
+      user_agent: given(facts.userAgent),
+      client: facts.address,
+      trace_id: facts.trace?.traceId,
+      span_id: facts.trace?.spanId
+    })
+    write(line, format === "pretty")
+  }
+})
+
+type Status = (typeof statuses)[number]
+type Refused = (typeof refusals)[number]
+type Delivery = (typeof deliveries)[number]
+
+interface Counting {
+  /** The paths that are served here. Their counters are there, at 0, from the start. */
+  readonly endpoints: Iterable<string>
+  /** The path of the intake, where that is served. */
+  readonly intake?: string | undefined
+  readonly byOrganization: boolean
+}
+
+const statusOf = (status: number): Status => {
+  if (status === 499) return "499"
+  if (status < 300) return "2xx"
+  if (status < 400) return "3xx"
+  return status < 500 ? "4xx" : "5xx"
+}
+
+/** The reason of a refusal that nothing noted. 404 and 410 are answers; who refuses with another status notes why. */
+const reasons: Readonly<Record<number, Refused>> = {
+  400: "invalid",
+  401: "key",
+  405: "invalid",
+  415: "invalid",
+  422: "invalid",
+  500: "bug",
+  503: "outage"
+}
+
+/** The reason of a refusal; undefined for an answer. */
+export const reasonOf = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
+  status < 400 ? undefined : (refusal ?? reasons[status])
+
+const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => {
+  if (outcome !== undefined) return outcome
+  if (status === 503) return "unavailable"
+  if (status === 401) return "unsigned"
+  return status >= 400 && status < 499 ? "invalid" : undefined
+}
+
+/** Makes a value once for a key. */
+const once = <Key, A>(make: (key: Key) => A) => {
+  const made = new Map<Key, A>()
+  return (key: Key): A => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
+  }
+}
+
+/** An observer that counts requests. */
+export const counting = ({ counter, histogram }: Series, { byOrganization, endpoints, intake }: Counting) => {
+  const requestsOf = once((endpoint: string) =>
+    once((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
+  )
+  const of = once((endpoint: string) => ({
+    requests: requestsOf(endpoint),
+    bytes: counter("practice_data_http_response_bytes_total", { endpoint }),
+    duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
+  }))
+  const refused = once((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
+  const delivered = once((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
+  const ofOrganization = once((organization: string) =>
+    once((status: Status) => counter("practice_data_organization_requests_total", { organization, status }))
+  )
+
+  // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
+  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestsOf(endpoint))
+  refusals.forEach(refused)
+  if (intake !== undefined) deliveries.forEach(delivered)
+
+  const organizations = new Set<string>()
+  const nameOf = (organization: string) => {
+    if (!organizations.has(organization) && organizations.size === maximumOrganizations) return "other"
+    organizations.add(organization)
+    return organization
+  }
+
+  return (facts: RequestFacts) => {
+    const { endpoint, organization } = facts
+    const status = statusOf(facts.status)
+    const { bytes, duration, requests } = of(endpoint)
+    requests(status).add()
+    bytes.add(facts.bytes)
+    duration.observe((facts.duration - facts.polled) / 1000)
+    const reason = reasonOf(facts)
+    if (reason !== undefined) refused(reason).add()
+    if (endpoint === intake) {
+      const delivery = facts.method === "POST" ? deliveryOf(facts) : undefined
+      if (delivery !== undefined) delivered(delivery).add()
+      // The organization of a delivery is what its sender says.
+    } else if (byOrganization && organization !== undefined) {
+      ofOrganization(nameOf(organization))(status).add()
+    }
+  }
+}
+
+const isKnownMethod = (method: string) => /^(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|QUERY)$/.test(method)
+
+const nameOf = ({ endpoint, method }: RequestFacts) => {
+  const verb = isKnownMethod(method) ? method : "HTTP"
+  return endpoint === "other" ? verb : `${verb} ${endpoint}`
+}
+
+/**
+ * The sampling of a request, decided when it arrives: its span if it has a valid key, and otherwise. The trace of a caller
+ * with a key continues. Without one a new trace begins, linked to the caller's: any client can send a `traceparent`.
+ */
+export const sample = (context: Context.Context<never>, { headers }: HttpServerRequest, facts: RequestFacts) => {
+  const traces = Context.get(context, Tracing.Traces)
+  if (traces === undefined || isProbe(facts)) return undefined
+  const caller = Tracing.parseTraceParent(headers["traceparent"])
+  const options = { name: nameOf(facts), kind: "server", startTime: Tracing.now(context) } as const
+  const withoutKey = Tracing.start(traces, { ...options, links: caller === undefined ? [] : [caller] })
+  if (caller === undefined) return { withKey: withoutKey, withoutKey }
+  // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
+  const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
+  return { withKey: isSampled ? Tracing.start(traces, { ...options, parent: caller }, true) : undefined, withoutKey }
+}
+
+/** Ends the span of a request that has its response. Its headers and its query may hold secrets. */
+export const endSpan = (context: Context.Context<never>, span: Tracer.Span, facts: RequestFacts) => {
+  const attributes = {
+    "http.request.method": isKnownMethod(facts.method) ? facts.method : "_OTHER",
+    "url.scheme": "http",
+    "url.path": facts.path,
+    "http.route": facts.endpoint === "other" ? undefined : facts.endpoint,
+    "http.response.status_code": facts.status,
+    "http.response.body.size": facts.bytes,
+    "client.address": facts.address,
+    "user_agent.original": facts.userAgent,
+    "practice_data.request_id": facts.id,
+    "practice_data.organization": facts.organization,
+    "practice_data.rows": facts.rows,
+    "practice_data.refusal": facts.refusal,
+    "practice_data.task_id": facts.taskId,
+    "practice_data.outcome": facts.outcome,
+    // Any other response is an answer.
+    [Tracing.errorType]: facts.status >= 500 ? String(facts.status) : undefined
+  }
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined) span.attribute(key, value)
+  }
+  span.end(Tracing.now(context), Exit.void)
 }

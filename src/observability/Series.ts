@@ -1,5 +1,5 @@
 /** The series of the metrics, each with its labels, in the registry of `effect`, which /metrics and OTLP read. */
-import { Context, Effect, Metric } from "effect"
+import { Context, Effect, Function, Metric } from "effect"
 import { type Definition, type LabelArgument, metrics, type Name, type NameOf } from "./Metrics.ts"
 
 export interface Gauge {
@@ -69,4 +69,4 @@ const make = (registry: Metric.MetricRegistry) => {
 export type Series = ReturnType<typeof make>
 
 /** The series of the current registry, which is the one of `effect` unless another is provided. */
-export const current = Effect.map(Metric.MetricRegistry, make)
+export const current = Effect.map(Metric.MetricRegistry, Function.memoize(make))

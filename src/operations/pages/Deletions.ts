@@ -4,8 +4,8 @@
  */
 import { Clock, DateTime, Effect, Option } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
-import { maximumAttempts } from "../../deletions/Task.ts"
-import { longestReason, mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
+import { maximumAttempts, totalsOf } from "../../deletions/Task.ts"
+import { longestReason, mostCounted, type Task } from "../../deletions/Tasks.ts"
 import { h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, small, type Values } from "../Layout.ts"

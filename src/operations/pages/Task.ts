@@ -1,7 +1,7 @@
 /** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
 import { Effect } from "effect"
-import { maximumAttempts } from "../../deletions/Task.ts"
-import { notDeleted, type Task } from "../../deletions/Tasks.ts"
+import { maximumAttempts, notDeleted } from "../../deletions/Task.ts"
+import type { Task } from "../../deletions/Tasks.ts"
 import { h, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { button, id, pairs } from "../Layout.ts"

@@ -143,16 +143,13 @@ overPostgres("a claim", (it) =>
     Effect.gen(function* () {
       const sql = yield* TaskDatabase
       let isLost = true
-      const claim = Claims.make({
-        sql,
-        distribution: sql.distribution,
-        run: <A>(statement: Effect.Effect<A, SqlError>) =>
-          Effect.filterOrFail(
-            Effect.orDie(statement),
-            () => !isLost,
-            () => new SchedulerUnavailable({ message: "No response" })
-          )
-      })
+      const claim = Claims.make(sql, <A>(statement: Effect.Effect<A, SqlError>) =>
+        Effect.filterOrFail(
+          Effect.orDie(statement),
+          () => !isLost,
+          () => new SchedulerUnavailable({ message: "No response" })
+        )
+      )
       const { taskId } = yield* scheduled(delivery("1"))
       yield* TestClock.adjust(delay)
       yield* Effect.flip(claim({ due: 1 }, Duration.hours(1)))

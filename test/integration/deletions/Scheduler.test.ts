@@ -3,7 +3,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts, type Receipt } from "../../../src/deletions/Task.ts"
@@ -17,6 +16,7 @@ import {
   completes,
   delay,
   delivery,
+  distributed,
   emptied,
   inItsOwnTime,
   layerPostgres,
@@ -94,12 +94,11 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
-  emptied(Layer.effect(Scheduler, make({ delay, bounds: given, distribution })))
+const bounded = (given: Fairness.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
 
 const stores = [
   ["over Postgres", bounded],
-  ["one organization at a time", (given: Fairness.Bounds) => bounded(given, Distribution.distributed)]
+  ["one organization at a time", (given: Fairness.Bounds) => Layer.provide(bounded(given), distributed)]
 ] as const
 
 layer(

@@ -4,9 +4,9 @@ import { Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
+import { type CredentialDatabase, type RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import {
   type Claim,
   type ClaimLimits,
@@ -115,10 +115,13 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
 /** The scheduler over Postgres. */
 export const layerPostgres = emptied(Scheduler.layer(delay))
 
-/** The same with the statements for a database that is distributed by organization. They are right on any other too. */
-export const layerDistributed = emptied(
-  Layer.effect(Scheduler, make({ delay, distribution: Distribution.distributed }))
+/** The task database as if it were distributed by organization. The statements for that are right on any other too. */
+export const distributed = Layer.effect(
+  TaskDatabase,
+  Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
 )
+
+export const layerDistributed = layerPostgres.pipe(Layer.provide(distributed))
 
 /** The schedulers over Postgres, by name. */
 export const postgres = [

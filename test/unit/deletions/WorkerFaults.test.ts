@@ -4,7 +4,7 @@ import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { type Claim, maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
-import { report, runMetrics } from "../../../src/deletions/TaskRuns.ts"
+import { report, runMetrics } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { claimAll, delay, idsOf, inItsOwnTime, isIdle, takenOver } from "../../support/deletions/support.ts"
 import {

@@ -1,13 +1,112 @@
-/** A stop with a collector that hangs, redirects, and the units of metrics. */
+/** A collector that fails, hangs or redirects: nothing waits for it, nothing piles up, and the log has two lines. The units of metrics. */
+import { inspect } from "node:util"
 import { assert, it, test } from "@effect/vitest"
-import { Effect, Exit, Layer, References, Scope } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
+import { Array, Effect, Exit, Fiber, Layer, Logger, Redacted, References, Scope } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { unitOf } from "../../../src/observability/Metrics.ts"
 import * as Otlp from "../../../src/observability/Otlp.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
-import { withRegistry } from "../../support/metrics.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
 import { settingsOf } from "../../integration/observability/traced.ts"
+
+const target = "http://collector/v1/traces?token=secret-parameter"
+const request = HttpClientRequest.post(target, { headers: { "x-api-key": "secret-header" } })
+
+type Answer = Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
+
+const status = (code: number, headers = {}): Answer =>
+  Effect.sync(() =>
+    HttpClientResponse.fromWeb(request, new Response("the collector's own words", { status: code, headers }))
+  )
+
+const cause = Object.assign(new Error("secret"), { code: "ECONNRESET" })
+const resets: Answer = Effect.fail(
+  new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
+)
+
+/** Exports within five seconds to a collector that answers so, one after the other, the last again and again. */
+const exporting = Effect.fnUntraced(function* (...answers: Array.NonEmptyReadonlyArray<Answer>) {
+  const lines: Array<string> = []
+  let tries = 0
+  const collector = HttpClient.make(() => answers[Math.min(tries++, answers.length - 1)] ?? answers[0])
+  const { execute } = yield* Otlp.makeClient("traces", { url: Redacted.make(new URL(target)), timeout: 5000 }).pipe(
+    Effect.provideService(HttpClient.HttpClient, collector)
+  )
+  const send = execute(request).pipe(
+    Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))]))
+  )
+  const failures = Effect.map(
+    samples,
+    (found) => found['practice_data_telemetry_export_failures_total{signal="traces"}']
+  )
+  return { failures, lines, send, tries: () => tries }
+})
+
+it.effect.each<readonly [name: string, answer: Answer, reason: string]>([
+  ["is elsewhere", status(307, { location: "/elsewhere" }), "status 307"],
+  ["fails", status(503), "status 503"],
+  ["has no time for an hour", status(429, { "retry-after": "3600" }), "status 429"],
+  ["hangs", Effect.never, "No response in time"],
+  ["resets the connection", resets, "ECONNRESET"]
+])("an export to a collector that %s fails in time, and says nothing of its secrets", ([, answer, reason]) =>
+  Effect.gen(function* () {
+    const { failures, lines, send } = yield* exporting(answer)
+    const fiber = yield* Effect.forkChild(Effect.flip(send))
+    yield* TestClock.adjust(5000)
+    assert.isDefined(fiber.pollUnsafe())
+    const error = yield* Fiber.join(fiber)
+    assert.deepStrictEqual([yield* failures, lines.length], [1, 1])
+    assert.include(lines[0], reason)
+    for (const text of [inspect(error, { depth: 10 }), String(error.stack), ...lines]) {
+      assert.notMatch(text, /secret|own words/)
+    }
+  }).pipe(withRegistry)
+)
+
+it.effect.each([503, 500])("an export that is answered %d is tried again only if the protocol allows it", (code) =>
+  Effect.gen(function* () {
+    const { lines, send, tries } = yield* exporting(status(code), status(200))
+    const fiber = yield* Effect.forkChild(Effect.exit(send))
+    yield* TestClock.adjust(1000)
+    yield* Fiber.join(fiber)
+    assert.deepStrictEqual([tries(), lines.length], code === 503 ? [2, 0] : [1, 1])
+  }).pipe(withRegistry)
+)
+
+it.effect("an export to a collector whose response never ends is done when the status is there", () =>
+  Effect.gen(function* () {
+    let pulls = 0
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      pulls += 1
+      controller.enqueue(new Uint8Array(65_536))
+    }
+    const endless = Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(new ReadableStream({ pull }))))
+    yield* (yield* exporting(endless)).send
+    assert.isBelow(pulls, 10)
+  }).pipe(withRegistry)
+)
+
+it.effect("four exports are under way at once; one more fails at once", () =>
+  Effect.gen(function* () {
+    const { send, tries } = yield* exporting(Effect.never)
+    const waiting = yield* Effect.forEach(Array.range(1, 4), () => Effect.forkChild(send, { startImmediately: true }))
+    yield* Effect.flip(send)
+    assert.strictEqual(tries(), 4)
+    yield* Fiber.interruptAll(waiting)
+  }).pipe(withRegistry)
+)
+
+it.effect("a collector that fails has a line in the log, and one when all is well again", () =>
+  Effect.gen(function* () {
+    const { failures, lines, send } = yield* exporting(status(400), status(400), status(400), status(200))
+    yield* Effect.repeat(Effect.flip(send), { times: 2 })
+    yield* Effect.repeat(send, { times: 2 })
+    assert.deepStrictEqual([yield* failures, lines.length], [3, 2])
+    assert.match(lines[0] ?? "", /collector fails.*status 400/)
+    assert.match(lines[1] ?? "", /responds again/)
+  }).pipe(withRegistry)
+)
 
 it.effect("A stop waits for two seconds for the collector, for all signals together", () =>
   Effect.gen(function* () {
@@ -22,9 +121,9 @@ it.effect("A stop waits for two seconds for the collector, for all signals toget
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
     })
-    const exporting = Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, hanging))
+    const layerExports = Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, hanging))
     const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(exporting, scope)
+    const context = yield* Layer.buildWithScope(layerExports, scope)
     yield* Effect.log("a line").pipe(
       Tracing.root({ name: "a trace", kind: "internal" }),
       Effect.provideContext(context),

@@ -6,14 +6,13 @@ import * as Server from "../../../src/app/Server.ts"
 import * as Exposition from "../../../src/observability/Exposition.ts"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
-import * as RequestMetrics from "../../../src/observability/RequestMetrics.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import { InProcess, layerDemo, send } from "../../support/inProcess.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
 
-const options: RequestMetrics.Options = {
+const options: Parameters<typeof RequestFacts.counting>[1] = {
   endpoints: [charges, Server.intakePath],
   intake: Server.intakePath,
   byOrganization: false
@@ -28,9 +27,9 @@ const request = {
   address: undefined
 }
 
-const observing = (changed: Partial<RequestMetrics.Options> = {}) =>
+const observing = (changed: Partial<typeof options> = {}) =>
   Effect.map(Series.current, (series) => {
-    const observe = RequestMetrics.make(series, { ...options, ...changed })
+    const observe = RequestFacts.counting(series, { ...options, ...changed })
     return (facts: Partial<RequestFacts.RequestFacts>) =>
       observe(Object.assign(new RequestFacts.Account(request), { status: 200 }, facts))
   })

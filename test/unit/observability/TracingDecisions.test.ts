@@ -2,8 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, References, Tracer } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Account } from "../../../src/observability/RequestFacts.ts"
-import * as ServerSpan from "../../../src/observability/ServerSpan.ts"
+import { Account, sample } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
@@ -40,7 +39,7 @@ describe("a request", () => {
     const headers = flags === undefined ? {} : { traceparent: `00-${"f".repeat(32)}-${spanId}-${flags}` }
     const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
     const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
-    const found = ServerSpan.sample(Context.make(Tracing.Traces, traces), request, new Account(given))
+    const found = sample(Context.make(Tracing.Traces, traces), request, new Account(given))
     return [found?.withKey !== undefined, found?.withoutKey !== undefined]
   }
 

@@ -1,9 +1,8 @@
 /** What a server in this process logs: its access log and all other lines. */
 import { Effect, Layer, Schema } from "effect"
-import * as AccessLog from "../../../src/observability/AccessLog.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
-import { RequestObservers } from "../../../src/observability/RequestFacts.ts"
+import { accessLog, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 
 // oxlint-disable-next-line effecttsgo/schema-sync -- a line that is no JSON fails the test
 export const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
@@ -18,7 +17,7 @@ export const logged = (options: Logging.Options) => {
   })
   const observers = Layer.effect(
     RequestObservers,
-    Effect.map(AccessLog.make(options), (observe) => [observe])
+    Effect.map(accessLog(options), (observe) => [observe])
   )
   return { lines, layer: observers.pipe(Layer.provideMerge(Logging.layerNoDeps(options)), Layer.provide(writer)) }
 }
