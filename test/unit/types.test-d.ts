@@ -122,8 +122,7 @@ const toy = {
     isSafe: Field.boolean("True if it is safe."),
     updated_at: Field.timestamp("Time of the last change.")
   }),
-  hidden: { recalled_at: Field.dateTime("Time of the recall.") },
-  orderedBy: "updated_at"
+  hidden: { recalled_at: Field.dateTime("Time of the recall.") }
 } as const
 
 export const filtersOnFields = Resource.make({
@@ -150,9 +149,6 @@ export const timeFilterOnText = Resource.make({ ...toy, filters: { maker_since: 
 
 // @ts-expect-error A number marks nothing.
 export const markerOnNumber = Resource.make({ ...toy, filters: { all: Filter.includeMarked("price", "All toys.") } })
-
-// @ts-expect-error A toy has no such field.
-export const orderedByNoField = Resource.make({ ...toy, orderedBy: "created_at", filters: {} })
 
 export const requiredId = Effect.gen(function* () {
   const client = yield* HttpApiClient.make(DataApi)

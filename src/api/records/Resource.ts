@@ -16,6 +16,9 @@ import { changesDescription, changesFields, changesOf, getFields, searchFields }
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
 
+// The last change, or the creation, which every table has.
+const orders = ["updated_at", "modified_at", "created_at"] as const
+
 type Verb = "search" | "get" | "changes"
 
 /** The description of a resource. */
@@ -34,7 +37,7 @@ export interface Resource<
   /** Fields that are stored beside the record and not shown in it; filters may use them. */
   readonly hidden: Hidden
   /** The timestamp that results are ordered by, ascending, before their id. */
-  readonly orderedBy: "updated_at" | "modified_at" | "created_at"
+  readonly orderedBy: (typeof orders)[number]
   readonly filters: F
   /** The endpoints that the contract shows; by default none. */
   readonly contract?: ReadonlyArray<Verb>
@@ -55,8 +58,6 @@ type FilterOf<Fields extends Field.Fields> =
   | Filter.Filter<Schema.Top, "numberEquals", Named<Fields, number>>
   | Filter.Filter<Schema.Top, "since" | "before", Named<Fields, DateTime.Utc>>
   | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
-
-type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 
 // The statement that reads the records may look up the key as well.
 export const down = [Errors.RecordStoreDown, Errors.CredentialStoreDown, Errors.ServiceBusy] as const
@@ -167,14 +168,13 @@ const endpoints = <const Name extends string, Fields extends Field.Fields, F ext
   resource: Resource<Name, Fields, Field.Fields, F>
 ) => groupOf(resource).add(search(resource), get(resource), changes(resource))
 
-/** A resource with its endpoints, ordered by a field that it has. An interface, so that declarations name it instead of repeating all that it has. */
+/** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
   Name extends string,
   Fields extends Field.Fields,
   Hidden extends Field.Fields,
   F extends Filters
 > extends Resource<Name, Fields, Hidden, F> {
-  readonly orderedBy: OrderOf<Fields & Hidden>
   readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
 }
 
@@ -188,8 +188,9 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "group">
+  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "orderedBy" | "group">
 ): Searchable<Name, Fields, Hidden, F> => {
-  const resource = { ...described, table: described.name.replaceAll("-", "_") }
+  const orderedBy = orders.find((name) => name in described.record.fields) ?? "created_at"
+  const resource = { ...described, table: described.name.replaceAll("-", "_"), orderedBy }
   return { ...resource, group: endpoints(resource) }
 }

@@ -16,7 +16,6 @@ export const vaccinations = Resource.make({
   name: "vaccinations",
   record: Vaccination,
   hidden: {},
-  orderedBy: "updated_at",
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
