@@ -2,7 +2,7 @@
 import { Record, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
-import { annotations } from "./openapi/Endpoint.ts"
+import { annotations } from "./openapi/Document.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { organization, searchFields } from "./records/Requests.ts"

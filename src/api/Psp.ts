@@ -4,7 +4,7 @@
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
-import { annotations, typeName } from "./openapi/Endpoint.ts"
+import { annotations, typeName } from "./openapi/Document.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
 import { faults, refuse } from "./Faults.ts"

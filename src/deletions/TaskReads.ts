@@ -3,7 +3,7 @@ import { Array, Context, DateTime, Duration, Effect, Layer, Order, Record, Struc
 import type { SqlError } from "effect/sql/SqlError"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { DeletionTask, type State } from "../api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"

@@ -27,7 +27,7 @@ import {
   PracticeData,
   type PspObject
 } from "../../src/client/index.ts"
-import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { charges } from "../../src/api/records/Charges.ts"
 import * as Field from "../../src/api/records/Field.ts"
 import * as Filter from "../../src/api/records/Filter.ts"

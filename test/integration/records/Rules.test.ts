@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import * as DemoData from "../../../src/demo/DemoData.ts"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
