@@ -55,7 +55,7 @@ In Python, \`send\` of [practice_data.py](docs/connectors) signs and retries; in
 /** The most items of a delivery. */
 export const maximumItems = 10_000
 
-const isNotBlank = Schema.makeFilter((text: string) => (text.trim() === "" ? refuse(faults.stringTooShort) : undefined))
+const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })
 
 const ownId = (description: string, example: string) => Filter.Text(description, example).check(isNotBlank)
 

@@ -2,7 +2,6 @@
 import { Array, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ReadsByKey } from "../Authorization.ts"
-import { refuse } from "../Faults.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import * as Filter from "./Filter.ts"
 import { searchable } from "./index.ts"
@@ -15,23 +14,14 @@ const known = new Set<string>(names)
 const Name = Schema.Literals(names)
 
 const RequestedName = Schema.String.check(
-  Schema.makeFilter(
-    (name: string) =>
-      known.has(name)
-        ? undefined
-        : refuse({ type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` }),
-    { toJsonSchema: () => ({ enum: names }) }
-  )
+  Schema.makeFilter((name: string) => known.has(name), {
+    fault: { type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` },
+    toJsonSchema: () => ({ enum: names })
+  })
 )
 
 const RequestedNames = Schema.Array(RequestedName).check(
-  Schema.makeFilter(
-    (list: ReadonlyArray<string>) =>
-      list.length > 0
-        ? undefined
-        : refuse({ type: "too_short", msg: "List should have at least 1 item after validation, not 0" }),
-    { toJsonSchema: () => ({ minItems: 1 }) }
-  )
+  Schema.isNonEmpty({ fault: { type: "too_short", msg: "List should have at least 1 item after validation, not 0" } })
 )
 
 type WrittenOf<R> =

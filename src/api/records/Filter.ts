@@ -20,9 +20,9 @@ export interface Filter<S extends Schema.Top = Schema.Top, K extends Kind = Kind
   readonly schema: S
 }
 
-const hasValidText = Schema.makeFilter((text: string) =>
-  text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
-)
+const hasValidText = Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
+  fault: faults.stringUnicode
+})
 
 /** A text of a request: any that a database can hold. */
 export const Text = (description: string, ...examples: ReadonlyArray<string>) =>

@@ -2,23 +2,24 @@
 import { Effect, Option, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { OutOfRange } from "../Errors.ts"
-import { faults, refuse } from "../Faults.ts"
+import { faults } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
 export const defaultLimit = 100
 export const maximumLimit = 1000
 export const maximumOffset = 2147483647
 
-// An integer that is too large for a double reads as infinite: out of range, and still an integer.
-const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
-
-/** An integer. The range documents it; the handler checks it. */
+/**
+ * An integer. The range documents it; the handler checks it. One that is too large for a double reads as infinite: out of
+ * range, and still an integer.
+ */
 export const integer = (
   description: string,
   range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }
 ) =>
   Schema.declare<number>((u) => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
-    Schema.makeFilter((value: number) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
+    Schema.makeFilter((value: number) => Number.isInteger(value) || !Number.isFinite(value), {
+      fault: faults.intFromFloat,
       toJsonSchema: () => ({
         type: "integer",
         format: (range.maximum ?? 0) > 2147483647 ? "int64" : "int32",
