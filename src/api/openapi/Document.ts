@@ -1,9 +1,10 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
-import { Array, type JsonSchema, Predicate, Record, String as Text } from "effect"
+import { type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 import { EncodingUnsupported } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
+import { lastOf } from "./Parsed.ts"
 
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
@@ -117,10 +118,8 @@ const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   }
 }
 
-const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
-  const ref = content["application/json"]?.schema["$ref"]
-  return Predicate.isString(ref) ? ref.replace("#/components/schemas/", "") : ""
-}
+const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) =>
+  lastOf(String(content["application/json"]?.schema["$ref"]))
 
 interface Options {
   readonly title: string
@@ -171,31 +170,29 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
     license: { name: "MIT", identifier: "MIT" },
     servers: [{ url, description: "This server." }],
     transform: ({ components, info, paths: given, ...spec }) => {
-      const items: OpenApi.OpenAPISpecPaths = given
-      const operations = Object.values(items).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
+      const items: Readonly<Record<string, Readonly<Record<string, OpenApi.OpenAPISpecOperation>>>> = given
+      const operations = Object.values(items).flatMap((item) => Object.values(item))
       const bodies = Object.fromEntries(
         operations.flatMap(({ requestBody }) =>
           requestBody && required ? [[bodyName(requestBody), requestBody] as const] : []
         )
       )
+      const definitions: JsonSchema.Definitions = components.schemas
       const stable = operations.filter((operation) => !("x-provisional" in operation))
       const shown = reachableFrom(
-        Array.map(stable, ({ responses }) => responses),
-        components.schemas
+        stable.map(({ responses }) => responses),
+        definitions
       )
-      const schemas = Record.map<string, JsonSchema.JsonSchema, JsonSchema.JsonSchema>(
-        components.schemas,
-        (schema, name) => {
-          if (!required) return simplify(schema, true)
-          if (name in bodies) return requiring(simplify(schema, false), required(name))
-          // Records that only provisional endpoints return are provisional.
-          return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
-        }
+      const schemas = Record.map(definitions, (schema, name): JsonSchema.JsonSchema => {
+        if (!required) return simplify(schema, true)
+        if (name in bodies) return requiring(simplify(schema, false), required(name))
+        // Records that only provisional endpoints return are provisional.
+        return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
+      })
+      const paths = Record.map(
+        items,
+        Record.map((operation) => operationOf(operation, schemas))
       )
-      const paths = Record.map(items, ({ get, post }) => ({
-        ...(get && { get: operationOf(get, schemas) }),
-        ...(post && { post: operationOf(post, schemas) })
-      }))
       const written = JSON.stringify(paths)
       return {
         ...spec,
