@@ -22,9 +22,7 @@ export const Charge = Field.record("Charge", "The amount that a client owes for 
   ...Field.times
 })
 
-export const charges = Resource.make({
-  name: "charges",
-  record: Charge,
+export const charges = Resource.make("charges", Charge, {
   hidden: { pet: Schema.optionalKey(Field.ref("pet", "The pet of the charge.")) },
   contract: ["search", "get"],
   filters: {
@@ -46,9 +44,7 @@ export const ChargePayment = Field.record("ChargePayment", "A payment towards a 
   ...Field.times
 })
 
-export const chargePayments = Resource.make({
-  name: "charge-payments",
-  record: ChargePayment,
+export const chargePayments = Resource.make("charge-payments", ChargePayment, {
   hidden: {},
   contract: ["get"],
   filters: { ...Filter.named("id", "charge", "status"), ...Filter.timesSince }
@@ -62,9 +58,7 @@ export const ChargeAdjustment = Field.record("ChargeAdjustment", "A correction o
   ...Field.times
 })
 
-export const chargeAdjustments = Resource.make({
-  name: "charge-adjustments",
-  record: ChargeAdjustment,
+export const chargeAdjustments = Resource.make("charge-adjustments", ChargeAdjustment, {
   hidden: {},
   filters: { ...Filter.named("id", "charge"), ...Filter.timesSince }
 })
@@ -77,9 +71,7 @@ export const ChargeRefund = Field.record("ChargeRefund", "Money returned on a ch
   ...Field.times
 })
 
-export const chargeRefunds = Resource.make({
-  name: "charge-refunds",
-  record: ChargeRefund,
+export const chargeRefunds = Resource.make("charge-refunds", ChargeRefund, {
   hidden: {},
   contract: ["search"],
   filters: { ...Filter.named("id", "charge"), ...Filter.timesSince }

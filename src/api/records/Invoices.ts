@@ -21,9 +21,7 @@ export const Invoice = Field.record("Invoice", "An invoice of a clinic to a clie
   ...Field.times
 })
 
-export const invoices = Resource.make({
-  name: "invoices",
-  record: Invoice,
+export const invoices = Resource.make("invoices", Invoice, {
   hidden: {},
   filters: {
     id: Filter.equals("id"),
@@ -51,9 +49,7 @@ export const InvoiceLine = Field.record("InvoiceLine", "One line of an invoice."
   ...Field.times
 })
 
-export const invoiceLines = Resource.make({
-  name: "invoice-lines",
-  record: InvoiceLine,
+export const invoiceLines = Resource.make("invoice-lines", InvoiceLine, {
   hidden: {},
   filters: {
     ...Filter.named("id", "invoice", "clinic", "pet", "product_code"),
@@ -91,9 +87,7 @@ export const ConsumptionLog = Field.record("ConsumptionLog", "The use of a benef
   is_deleted: Field.boolean("True if the log was deleted.")
 })
 
-export const consumptionLogs = Resource.make({
-  name: "consumption-logs",
-  record: ConsumptionLog,
+export const consumptionLogs = Resource.make("consumption-logs", ConsumptionLog, {
   hidden: {},
   contract: ["search"],
   filters: {

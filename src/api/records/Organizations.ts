@@ -49,9 +49,7 @@ export const Clinic = Field.record("Clinic", "A clinic of the organization.", {
   organization: Field.ref("org", "The organization.")
 })
 
-export const clinics = Resource.make({
-  name: "clinics",
-  record: Clinic,
+export const clinics = Resource.make("clinics", Clinic, {
   hidden: {
     created_at: Schema.optionalKey(Field.createdAt),
     processor_account: Schema.optionalKey(Field.text("The connected payment processor account.", "acct_1Oak"))
@@ -73,9 +71,7 @@ export const Product = Field.record("Product", "A product of a clinic.", {
   modified_at: Field.timestamp("Time of the last change. Results are ordered by it.")
 })
 
-export const products = Resource.make({
-  name: "products",
-  record: Product,
+export const products = Resource.make("products", Product, {
   hidden: {},
   contract: ["search"],
   filters: {

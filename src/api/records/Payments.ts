@@ -18,9 +18,7 @@ export const PaymentPlan = Field.record("PaymentPlan", "The schedule of payments
   ...Field.times
 })
 
-export const paymentPlans = Resource.make({
-  name: "payment-plans",
-  record: PaymentPlan,
+export const paymentPlans = Resource.make("payment-plans", PaymentPlan, {
   hidden: {},
   filters: { ...Filter.named("id", "subscription", "pet", "clinic", "status"), ...Filter.timesSince }
 })
@@ -55,9 +53,7 @@ export const PaymentIntent = Field.record("PaymentIntent", "A payment that a pla
   refunded_amount: Field.number("Amount refunded since.", 0)
 })
 
-export const paymentIntents = Resource.make({
-  name: "payment-intents",
-  record: PaymentIntent,
+export const paymentIntents = Resource.make("payment-intents", PaymentIntent, {
   hidden: Field.planNameParts,
   contract: ["search"],
   filters: {
@@ -100,9 +96,7 @@ export const CancellationPaymentIntent = Field.record(
   }
 )
 
-export const cancellationPaymentIntents = Resource.make({
-  name: "cancellation-payment-intents",
-  record: CancellationPaymentIntent,
+export const cancellationPaymentIntents = Resource.make("cancellation-payment-intents", CancellationPaymentIntent, {
   hidden: Field.planNameParts,
   contract: ["search"],
   filters: {

@@ -16,9 +16,7 @@ export const Pet = Field.record("Pet", "A pet of a client.", {
   ...Field.times
 })
 
-export const pets = Resource.make({
-  name: "pets",
-  record: Pet,
+export const pets = Resource.make("pets", Pet, {
   hidden: {},
   filters: { ...Filter.named("id", "clinic", "client_id", "species"), ...Filter.timesSince }
 })
@@ -38,9 +36,7 @@ export const Subscription = Field.record("Subscription", "A pet on a wellness pl
   ...Field.times
 })
 
-export const subscriptions = Resource.make({
-  name: "subscriptions",
-  record: Subscription,
+export const subscriptions = Resource.make("subscriptions", Subscription, {
   hidden: {},
   filters: { ...Filter.named("id", "pet", "clinic", "status"), ...Filter.timesSince }
 })
@@ -68,9 +64,7 @@ export const PetBenefit = Field.record("PetBenefit", "A benefit that a plan gran
   product_ids: Field.texts("The products that it covers.", ["product_oakridge_0001"])
 })
 
-export const petBenefits = Resource.make({
-  name: "pet-benefits",
-  record: PetBenefit,
+export const petBenefits = Resource.make("pet-benefits", PetBenefit, {
   hidden: { removed: Schema.optionalKey(Field.boolean("True if the benefit was removed from its plan.")) },
   contract: ["search", "get"],
   filters: {

@@ -188,9 +188,11 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "orderedBy" | "group">
+  name: Name,
+  record: Schema.Struct<Fields>,
+  options: Pick<Resource<Name, Fields, Hidden, F>, "hidden" | "contract" | "filters">
 ): Searchable<Name, Fields, Hidden, F> => {
-  const orderedBy = orders.find((name) => name in described.record.fields) ?? "created_at"
-  const resource = { ...described, table: described.name.replaceAll("-", "_"), orderedBy }
+  const orderedBy = orders.find((order) => order in record.fields) ?? "created_at"
+  const resource = { name, table: name.replaceAll("-", "_"), record, orderedBy, ...options }
   return { ...resource, group: endpoints(resource) }
 }

@@ -12,9 +12,7 @@ export const Vaccination = Field.record("Vaccination", "A vaccination of a pet."
   ...Field.times
 })
 
-export const vaccinations = Resource.make({
-  name: "vaccinations",
-  record: Vaccination,
+export const vaccinations = Resource.make("vaccinations", Vaccination, {
   hidden: {},
   filters: {
     id: Filter.equals("id"),
