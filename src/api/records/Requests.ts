@@ -74,8 +74,6 @@ export const maximumChanges = 1000
 /** In seconds. */
 export const longestWait = 20
 
-const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
-
 export const changesFields = {
   cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
@@ -105,7 +103,7 @@ export const longestNext = 1000
 
 export const cursorField = Schema.String.annotate({
   description: "The position for the next request. Save it together with the records of this response.",
-  examples: [exampleCursor]
+  examples: ["MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"]
 })
 
 export const hasMoreField = Schema.Boolean.annotate({ description: "True if there are more changes already." })
@@ -128,12 +126,10 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
     cursor: cursorField,
     has_more: hasMoreField
   }).annotate(annotations)
-  const lag = lagField
-  const complete = Schema.Boolean
-  const next = Schema.optional(Schema.String)
+  const [lag, complete] = [lagField, Schema.Boolean]
   return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: next } },
+      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: Schema.optional(Schema.String) } },
       {
         decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
         encode: ({ complete: isComplete, lag: seconds, ...page }) => ({
