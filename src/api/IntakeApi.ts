@@ -76,8 +76,6 @@ export const DeletedInvoiceLine = Schema.Struct({
   clinic_id: otherId("Its clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01")
 }).annotate({ identifier: "DeletedInvoiceLine" })
 
-const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
-
 /** The items to delete. Unknown fields are ignored, since senders may add some. */
 export const InvoiceDeletions = Schema.Struct({
   invoices: Schema.optionalKey(
@@ -89,8 +87,8 @@ export const InvoiceDeletions = Schema.Struct({
 })
   .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
-    Schema.makeFilter(({ invoices, invoice_lines }) => {
-      const count = countOf(invoices) + countOf(invoice_lines)
+    Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => {
+      const count = invoices.length + invoice_lines.length
       if (count === 0) return refuse(faults.noItems)
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
@@ -99,17 +97,13 @@ export const InvoiceDeletions = Schema.Struct({
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
 /** A header of 1 to `maxLength` characters. */
-const header = (description: string, example: string, maxLength: number, form?: RegExp) => {
-  const check = Schema.makeFilter(
-    (text: string) => {
-      if (text === "") return refuse(faults.stringTooShort)
-      if (text.length > maxLength) return refuse(stringTooLong(maxLength))
-      return form?.test(text) === false ? refuse(patternMismatch(form.source)) : undefined
-    },
-    { toJsonSchema: () => ({ minLength: 1, maxLength, ...(form && { pattern: form.source }) }) }
+const header = (description: string, example: string, maxLength: number) =>
+  Schema.String.annotate({ description, examples: [example] }).check(
+    Schema.isNonEmpty({ fault: faults.stringTooShort }).abort(),
+    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength), toJsonSchema: () => ({ maxLength }) }).abort()
   )
-  return Schema.String.annotate({ description, examples: [example] }).check(check)
-}
+
+const visible = /^[\x20-\x7e]+$/
 
 /** A header of a signature. */
 const signed = (description: string) =>
@@ -120,8 +114,12 @@ export const DeliveryHeaders = Schema.Struct({
   "idempotency-key": header(
     "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
     "delivery-1",
-    36,
-    /^[\x20-\x7e]+$/
+    36
+  ).check(
+    Schema.isPattern(visible, {
+      fault: patternMismatch(visible.source),
+      toJsonSchema: () => ({ pattern: visible.source })
+    })
   ),
   "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
   "webhook-id": signed("equals the Idempotency-Key."),

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint } from "effect/http-api"
 import { OrgMismatch, RecordNotFound, responses } from "../Errors.ts"
+import { annotations } from "../openapi/Document.ts"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import { organization as organizationField } from "./Requests.ts"
@@ -31,7 +32,8 @@ export const organization = {
       success: Organization,
       error: responses(OrgMismatch, RecordNotFound, ...Resource.down)
     }).annotateMerge(
-      Resource.documented(described, "get", {
+      annotations({
+        operation: ["organization", "get"],
         summary: "Get the organization",
         description: "The organization that the API key resolves to.",
         request: {}

@@ -4,7 +4,7 @@
  * A resource is described once, in the file that bears its name. The request and response schemas, the OpenAPI
  * document, the queries and the in-memory fake all follow from that description.
  */
-import { type DateTime, Schema, SchemaAST, Struct } from "effect"
+import { Context, type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
@@ -97,11 +97,13 @@ const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-export const documented = (
-  { contract = [], name }: Pick<Resource, "name" | "contract">,
+/** The annotations of an endpoint whose statement looks the API key up. */
+const documented = (
+  { contract = [], name }: Resource,
   verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
-) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
+) =>
+  Context.add(annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts }), ReadsByKey, true)
 
 // Each endpoint is annotated by itself: `annotateEndpoints` of their group costs 15 % of a single record's CPU time.
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
@@ -117,15 +119,13 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       description: `A page of ${title(resource)}. One with fewer than \`limit\` is the last.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "search", {
-        summary: `Search ${title(resource)}`,
-        description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
-        request: { limit: 10 }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "search", {
+      summary: `Search ${title(resource)}`,
+      description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
+      request: { limit: 10 }
+    })
+  )
 
 const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
@@ -135,30 +135,26 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       description: `The next changed ${title(resource)}, the ids of removed ones, and the cursor after them.`
     }),
     error: changesErrors
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "changes", {
-        summary: `Changes of ${title(resource)}`,
-        description: changesDescription,
-        request: { limit: 10 }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "changes", {
+      summary: `Changes of ${title(resource)}`,
+      description: changesDescription,
+      request: { limit: 10 }
+    })
+  )
 
 const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
     error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "get", {
-        summary: `Get one of the ${title(resource)}`,
-        description: "The record itself, not wrapped. A record of another organization is not found.",
-        request: { id: exampleId(resource) }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "get", {
+      summary: `Get one of the ${title(resource)}`,
+      description: "The record itself, not wrapped. A record of another organization is not found.",
+      request: { id: exampleId(resource) }
+    })
+  )
 
 /** The group of a resource's endpoints, described as its record is. */
 export const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
