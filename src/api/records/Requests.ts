@@ -93,20 +93,20 @@ export const changesFields = {
 }
 
 export const lagHeader = "x-changes-lag"
-
 export const completeHeader = "x-changes-complete"
-
 export const nextHeader = "x-changes-next"
 
 /** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
 export const longestNext = 1000
 
-export const cursorField = Schema.String.annotate({
-  description: "The position for the next request. Save it together with the records of this response.",
-  examples: ["MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"]
-})
-
-export const hasMoreField = Schema.Boolean.annotate({ description: "True if there are more changes already." })
+/** The end of the body of every feed. */
+export const nextFields = {
+  cursor: Schema.String.annotate({
+    description: "The position for the next request. Save it together with the records of this response.",
+    examples: ["MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"]
+  }),
+  has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
+}
 
 export const lagField = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
 
@@ -123,8 +123,7 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
       description: "The ids of deleted records. Ignore those that you never had.",
       examples: [[]]
     }),
-    cursor: cursorField,
-    has_more: hasMoreField
+    ...nextFields
   }).annotate(annotations)
   const [lag, complete] = [lagField, Schema.Boolean]
   return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
