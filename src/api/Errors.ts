@@ -182,11 +182,9 @@ interface DetailError {
   readonly retryAfter?: number
 }
 
-type DetailProps = Omit<DetailError, "httpApiStatus">
-
 /** The class of an error whose body is `{ detail }`. */
 export interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
-  new (error: DetailProps): E
+  new (error: Omit<DetailError, "httpApiStatus">): E
   readonly fields: StatusField & { readonly detail: Schema.Constraint }
 }
 

@@ -63,29 +63,28 @@ const isPspObject = (u: unknown): u is PspObject =>
   Predicate.isNumber(u["created"])
 
 // Declared, so that the fields keep the processor's order.
-const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
-  .check(
-    Schema.makeFilter(() => undefined, {
-      toJsonSchema: () => ({
-        type: "object",
-        description: "An object of the payment processor, with all the fields that the processor gives it.",
-        properties: {
-          id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
-          object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
-          created: {
-            type: "integer",
-            format: "int64",
-            description: "Time of the creation, in seconds since 1970.",
-            examples: [1767600000]
-          }
-        },
-        required: ["id", "object", "created"],
-        additionalProperties: true,
-        "x-provisional": true
-      })
+const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).check(
+  Schema.makeFilter(() => undefined, {
+    identifier: "PspObject",
+    toJsonSchema: () => ({
+      type: "object",
+      description: "An object of the payment processor, with all the fields that the processor gives it.",
+      properties: {
+        id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
+        object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
+        created: {
+          type: "integer",
+          format: "int64",
+          description: "Time of the creation, in seconds since 1970.",
+          examples: [1767600000]
+        }
+      },
+      required: ["id", "object", "created"],
+      additionalProperties: true,
+      "x-provisional": true
     })
-  )
-  .annotate({ identifier: "PspObject" })
+  })
+)
 
 const PspPage = Schema.Struct({
   data: Schema.Array(PspObject).annotate({

@@ -60,11 +60,9 @@ export const requiring = (schema: Schema, name: string): Schema => {
   return { ...schema, properties: { ...properties, [name]: { ...properties[name], type } }, required: [name] }
 }
 
-const references = /"#\/components\/schemas\/([^"]+)"/g
-
 /** The names of the schemas that a part of a document refers to, directly or through others. */
 export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions, found = new Set<string>()) => {
-  for (const [, name = ""] of (JSON.stringify(part) ?? "").matchAll(references)) {
+  for (const [, name = ""] of (JSON.stringify(part) ?? "").matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
     if (!found.has(name)) reachableFrom(schemas[name], schemas, found.add(name))
   }
   return found

@@ -1,8 +1,6 @@
 /**
- * A resource: its fields, its filters, its table, its order, and from these its endpoints.
- *
- * A resource is described once, in the file that bears its name. The request and response schemas, the OpenAPI
- * document, the queries and the in-memory fake all follow from that description.
+ * A resource: its fields, its filters, its table, its order, and from these its endpoints. The schemas of requests and
+ * responses, the OpenAPI document, the queries and the in-memory fake follow from its one description.
  */
 import { Context, type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
