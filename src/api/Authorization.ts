@@ -1,12 +1,11 @@
 /**
- * The bearer authorization of the data API: the API key decides the organization. A missing or invalid key is 401; an
- * unreachable store of keys is 503, never 401.
+ * The requirements of a request: an API key, which decides the organization, and a JSON body. A missing or invalid key is
+ * 401; an unreachable store of keys is 503, never 401.
  */
-import { Context, type Layer, Redacted } from "effect"
-import { HttpClientRequest } from "effect/http"
+import { Context, Effect, type Layer, Redacted } from "effect"
+import { type Headers, HttpClientRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
-import type { CurrentOrganization } from "./CurrentOrganization.ts"
+import * as Errors from "./Errors.ts"
 
 // In lower case, as the standard spells it.
 export const bearer = HttpApiSecurity.http({ scheme: "bearer" }).pipe(
@@ -22,6 +21,39 @@ export const ReadsByKey = Context.Reference<boolean>("practice-data/api/Authoriz
   defaultValue: () => false
 })
 
+const orgMismatch = new Errors.OrgMismatch()
+
+/**
+ * The organization that the request's API key resolves to. Reads of records require it: one without an organization does
+ * not compile. If it is not looked up yet, `keys/OrganizationReads` leaves that to the statement.
+ *
+ * @effect-leakable-service
+ */
+export class CurrentOrganization extends Context.Service<
+  CurrentOrganization,
+  | { readonly id: string }
+  | { readonly resolve: Effect.Effect<string, Errors.Unauthorized | Errors.CredentialStoreDown> }
+>()("practice-data/api/Authorization/CurrentOrganization") {
+  /** An organization that is known by its id. */
+  static readonly known = (id: string) => CurrentOrganization.of({ id })
+
+  /** The id, for readers that need it before they begin. */
+  static readonly id: Effect.Effect<string, Errors.Unauthorized, CurrentOrganization> = Effect.flatMap(
+    CurrentOrganization,
+    (organization) => ("id" in organization ? Effect.succeed(organization.id) : Effect.fail(new Errors.Unauthorized()))
+  )
+
+  /** Refuses a request that names another organization than the key's. */
+  static readonly check = ({ organization: named }: { readonly organization?: string | null }) =>
+    named === undefined || named === null
+      ? Effect.void
+      : Effect.flatMap(CurrentOrganization, (organization) =>
+          Effect.flatMap("id" in organization ? Effect.succeed(organization.id) : organization.resolve, (id) =>
+            id === named ? Effect.void : Effect.fail(orgMismatch)
+          )
+        )
+}
+
 /** Resolves the request's API key and provides the organization to what runs behind it. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentOrganization }>()(
   "practice-data/api/Authorization",
@@ -29,8 +61,8 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     requiredForClient: true,
     security: { bearer },
     error: [
-      responseWithHeader(Unauthorized, "www-authenticate", "Bearer"),
-      ...responses(TooManyRequests, CredentialStoreDown)
+      Errors.responseWithHeader(Errors.Unauthorized, "www-authenticate", "Bearer"),
+      ...Errors.responses(Errors.TooManyRequests, Errors.CredentialStoreDown)
     ]
   }
 ) {}
@@ -40,3 +72,22 @@ export const layerKey = (key: Redacted.Redacted): Layer.Layer<HttpApiMiddleware.
   HttpApiMiddleware.layerClient(Authorization, ({ next, request }) =>
     next(HttpClientRequest.bearerToken(request, Redacted.value(key)))
   )
+
+/**
+ * Refuses a body that does not meet the requirements, in the order of the checks: no content encoding, the content type, no
+ * query string, then, after the API key, the size and the syntax, and last the endpoint's schema.
+ */
+export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("practice-data/api/Authorization/JsonBody", {
+  error: [
+    Errors.responseWithHeader(Errors.EncodingUnsupported, "accept-encoding", "identity"),
+    ...Errors.responses(Errors.PayloadTooLarge),
+    Errors.responseInvalid
+  ]
+}) {}
+
+/** Bytes. A body of no more is parsed and checked at once. */
+export const smallBody = 64 * 1024
+
+/** True if a body is sent in chunks, without its length, or announces a large one. */
+export const mayBeLarge = ({ headers }: { readonly headers: Headers.Headers }): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > smallBody

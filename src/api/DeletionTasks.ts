@@ -1,8 +1,8 @@
 /** The deletion tasks of an organization: the intake schedules them (IntakeApi.ts), and their sender reads the outcomes. */
-import { Record, Schema } from "effect"
+import { Effect, Record, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
-import { annotations } from "./openapi/Endpoint.ts"
+import { annotations } from "./openapi/Document.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { organization, searchFields } from "./records/Requests.ts"
@@ -18,7 +18,9 @@ const exampleKey = "demo-delivery-1"
 const exampleId = "81b8ad4e-04b1-5faa-8a32-d5097856a418"
 
 const count = (description: string, example = 0) =>
-  Schema.Int.annotate({ description, examples: [example] }).check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
+  Schema.Int.annotate({ description, examples: [example] })
+    .check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
+    .pipe(Schema.withConstructorDefault(Effect.succeed(0)))
 
 /** The reasons for which an item is not deleted. */
 export const reasons = {
@@ -52,11 +54,7 @@ export const Outcome = Schema.Struct({
 export type Outcome = typeof Outcome.Type
 
 /** The outcome of a task that names nothing. */
-export const noItems: Outcome = {
-  invoices: { deleted: 0, ...Record.map(reasons.invoices, () => 0) },
-  invoice_lines: { deleted: 0, ...Record.map(reasons.invoice_lines, () => 0) },
-  lines_of_invoices: 0
-}
+export const noItems = Outcome.make({ invoices: {}, invoice_lines: {} })
 
 /** A task as its sender sees it, without its last error, which may name tables and constraints. */
 export const DeletionTask = Schema.Struct({

@@ -2,7 +2,7 @@
  * The faults of a request in the vocabulary of pydantic 2, which generated clients of this error shape know. A schema or
  * a check names its fault with the annotation `fault`; by default, its type decides.
  */
-import { Predicate, type SchemaAST, SchemaIssue } from "effect"
+import { Predicate, type Schema, type SchemaAST, SchemaIssue } from "effect"
 import { RequestInvalid, type ValidationError } from "./Errors.ts"
 
 /** The kind of a fault and its text. */
@@ -74,6 +74,11 @@ export const refuse = (fault: Fault): SchemaIssue.Issue => new SchemaIssue.Inval
 
 const isFault = (u: unknown): u is Fault => Predicate.hasProperty(u, "type") && Predicate.hasProperty(u, "msg")
 
+const faultIn = (annotations: Schema.Annotations.Annotations | undefined) => {
+  const named = annotations?.["fault"]
+  return isFault(named) ? named : undefined
+}
+
 const faultsOfTypes: Partial<Record<SchemaAST.AST["_tag"], Fault>> = {
   String: faults.string,
   Boolean: faults.boolean,
@@ -82,8 +87,8 @@ const faultsOfTypes: Partial<Record<SchemaAST.AST["_tag"], Fault>> = {
 }
 
 const faultOfSchema = (ast: SchemaAST.AST): Fault => {
-  const named = ast.annotations?.["fault"]
-  if (isFault(named)) return named
+  const named = faultIn(ast.annotations)
+  if (named !== undefined) return named
   if (ast._tag !== "Union") return faultsOfTypes[ast._tag] ?? faults.value
   const first = ast.types.find((type) => type._tag !== "Null")
   return first === undefined ? faults.value : faultOfSchema(first)
@@ -99,10 +104,8 @@ const faultOf = (issue: SchemaIssue.Issue): Fault => {
     case "InvalidType":
     case "AnyOf":
       return faultOfSchema(issue.ast)
-    default: {
-      const named = "annotations" in issue ? issue.annotations?.["fault"] : undefined
-      return isFault(named) ? named : faults.value
-    }
+    default:
+      return ("annotations" in issue ? faultIn(issue.annotations) : undefined) ?? faults.value
   }
 }
 
@@ -115,6 +118,8 @@ const isExtra = (issue: SchemaIssue.Issue): boolean =>
 
 /** The faults of an issue, in the order of the schema's fields, unknown fields last. */
 export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyArray<ValidationError> => {
+  const named = issue._tag === "Filter" ? faultIn(issue.filter.annotations) : undefined
+  if (named !== undefined) return [item(loc, named)]
   if ("issue" in issue) {
     const path = issue._tag === "Pointer" ? issue.path : []
     return validationErrors(issue.issue, [...loc, ...path.map((key) => (Predicate.isNumber(key) ? key : String(key)))])

@@ -1,18 +1,61 @@
 /** The contract of version 1: the intake of invoice deletions, and the health of the service. */
 import { Context, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
-import { JsonBody } from "./JsonBody.ts"
-import * as Documented from "./openapi/Intake.ts"
+import { JsonBody } from "./Authorization.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { error, responseInvalid, responses, statusOf, Unauthorized } from "./Errors.ts"
-import { annotations } from "./openapi/Endpoint.ts"
+import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
+
+// The example of a signed delivery runs as it is, with `INTAKE`, `ORGANIZATION` and `SECRET` in the environment.
+const introduction = `
+Takes notifications that invoices or invoice lines were deleted, and deletes them a little later, once.
+
+- Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
+- Extra ids of an item must match the record; mismatches are skipped and counted by reason.
+- More than 10,000 items get 422; the count in the response stops where the service stopped counting.
+- A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB.
+- Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
+- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone.
+- The pending deliveries of an organization are bounded. Beyond, a delivery gets 503 and nothing is stored.
+
+## Sign a delivery
+
+If the organization has a signing secret, sign its deliveries as [Standard Webhooks](https://www.standardwebhooks.com) describes:
+
+1. \`webhook-id\` is the Idempotency-Key, and \`webhook-timestamp\` the time of sending in seconds since 1970. It may be 300 seconds off.
+2. The key is the part of the secret behind \`whsec_\`, decoded from base64: bytes, not text.
+3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as it is sent.
+4. \`webhook-signature\` is \`v1,\` and the signature in base64. During a rotation there may be several, separated by spaces; one valid one is enough.
+
+A retry keeps the Idempotency-Key and the body, and has a new time and signature. A 401 names the header that is wrong.
+
+With curl and openssl, to try it (while openssl runs, others on the machine can see its arguments, and so the key). It runs as it is, with the address of this API, the organization and its secret in the environment:
+
+\`\`\`sh
+export INTAKE=https://practice-data.example/api/v1 ORGANIZATION=org_1 SECRET=whsec_...
+\`\`\`
+
+\`\`\`sh
+id=$(openssl rand -hex 16)
+timestamp=$(date +%s)
+body='{"invoices":[{"invoice_id":"invoice_1"}]}'
+key=$(printf %s "\${SECRET#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')
+signature=$(printf %s "$id.$timestamp.$body" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A)
+
+curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: application/json' \\
+  -H "X-Organization-Id: $ORGANIZATION" -H "Idempotency-Key: $id" \\
+  -H "webhook-id: $id" -H "webhook-timestamp: $timestamp" -H "webhook-signature: v1,$signature"
+\`\`\`
+
+In Python, \`send\` of [practice_data.py](docs/connectors) signs and retries; in JavaScript, \`InvoiceDeletions\` of \`practice-data/client\`.
+`.trim()
 
 /** The most items of a delivery. */
 export const maximumItems = 10_000
 
-const isNotBlank = Schema.makeFilter((text: string) => (text.trim() === "" ? refuse(faults.stringTooShort) : undefined))
+const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })
 
 const ownId = (description: string, example: string) => Filter.Text(description, example).check(isNotBlank)
 
@@ -33,8 +76,6 @@ export const DeletedInvoiceLine = Schema.Struct({
   clinic_id: otherId("Its clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01")
 }).annotate({ identifier: "DeletedInvoiceLine" })
 
-const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
-
 /** The items to delete. Unknown fields are ignored, since senders may add some. */
 export const InvoiceDeletions = Schema.Struct({
   invoices: Schema.optionalKey(
@@ -46,8 +87,8 @@ export const InvoiceDeletions = Schema.Struct({
 })
   .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
-    Schema.makeFilter(({ invoices, invoice_lines }) => {
-      const count = countOf(invoices) + countOf(invoice_lines)
+    Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => {
+      const count = invoices.length + invoice_lines.length
       if (count === 0) return refuse(faults.noItems)
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
@@ -56,17 +97,13 @@ export const InvoiceDeletions = Schema.Struct({
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
 /** A header of 1 to `maxLength` characters. */
-const header = (description: string, example: string, maxLength: number, form?: RegExp) => {
-  const check = Schema.makeFilter(
-    (text: string) => {
-      if (text === "") return refuse(faults.stringTooShort)
-      if (text.length > maxLength) return refuse(stringTooLong(maxLength))
-      return form?.test(text) === false ? refuse(patternMismatch(form.source)) : undefined
-    },
-    { toJsonSchema: () => ({ minLength: 1, maxLength, ...(form && { pattern: form.source }) }) }
+const header = (description: string, example: string, maxLength: number) =>
+  Schema.String.annotate({ description, examples: [example] }).check(
+    Schema.isNonEmpty({ fault: faults.stringTooShort }).abort(),
+    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength), toJsonSchema: () => ({ maxLength }) }).abort()
   )
-  return Schema.String.annotate({ description, examples: [example] }).check(check)
-}
+
+const visible = /^[\x20-\x7e]+$/
 
 /** A header of a signature. */
 const signed = (description: string) =>
@@ -77,8 +114,12 @@ export const DeliveryHeaders = Schema.Struct({
   "idempotency-key": header(
     "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
     "delivery-1",
-    36,
-    /^[\x20-\x7e]+$/
+    36
+  ).check(
+    Schema.isPattern(visible, {
+      fault: patternMismatch(visible.source),
+      toJsonSchema: () => ({ pattern: visible.source })
+    })
   ),
   "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
   "webhook-id": signed("equals the Idempotency-Key."),
@@ -86,6 +127,17 @@ export const DeliveryHeaders = Schema.Struct({
   "webhook-signature": signed("one or more signatures, separated by spaces.")
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
+
+/** The example of a receipt. */
+const exampleReceipt = {
+  status: "scheduled",
+  task_id: "fedd6570-af5c-52fc-8fb8-9f96362f625f",
+  scheduled_for: "2026-01-31T09:31:00.000Z",
+  idempotency_key: "delivery-1",
+  invoices_count: 1,
+  invoice_lines_count: 1,
+  received_at: "2026-01-31T09:30:00.000Z"
+}
 
 const count = (description: string) =>
   Schema.Int.annotate({ description, examples: [1] }).check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
@@ -97,12 +149,12 @@ export const DeliveryReceipt = Schema.Struct({
   task_id: Schema.String.annotate({
     description: "Derived from the organization and the Idempotency-Key.",
     format: "uuid",
-    examples: ["fedd6570-af5c-52fc-8fb8-9f96362f625f"]
+    examples: [exampleReceipt.task_id]
   }),
   scheduled_for: Field.timestamp("The time at which the deletion runs."),
   idempotency_key: Schema.String.annotate({
     description: "The Idempotency-Key of the request.",
-    examples: ["delivery-1"]
+    examples: [exampleReceipt.idempotency_key]
   }),
   invoices_count: count("The number of invoices in the delivery."),
   invoice_lines_count: count("The number of invoice lines in the delivery."),
@@ -142,6 +194,29 @@ export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { 
   { error: [...responses(Unauthorized), responseInvalid] }
 ) {}
 
+const statuses: Readonly<Record<string, Status>> = {
+  200: {
+    description: "Stored before. The response is that of the first delivery, with status `duplicate`.",
+    example: { ...exampleReceipt, status: "duplicate" }
+  },
+  202: { description: "Stored and committed: status `scheduled`.", example: exampleReceipt },
+  401: errorStatus(
+    "The required signature is missing or invalid. The detail names the header that is missing, too old, too new, or does not match; or says that the organization has no signing secret.",
+    { detail: "The delivery is not signed as required: webhook-signature is missing" }
+  ),
+  ...bodyStatuses(4),
+  422: {
+    description:
+      "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
+    example: { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
+  },
+  503: {
+    description:
+      "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+    example: { ...exampleReceipt, status: "error", received_at: null }
+  }
+}
+
 /** `POST /invoice-deletions`: schedules a deletion, once for each Idempotency-Key of an organization. */
 export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
   .annotateMerge(
@@ -164,7 +239,7 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
           invoices: [{ invoice_id: "invoice_oakridge_0001" }],
           invoice_lines: [{ invoice_line_id: "line_oakridge_0002_1" }]
         },
-        statuses: Documented.delivery
+        statuses
       })
     )
   )
@@ -175,7 +250,9 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
 export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
   .add(InvoiceDeletionsApi)
   .annotate(HttpApi.ParseOptions, { errors: "all" })
-  .annotateMerge(Documented.intakeDocumentation) {}
+  .annotateMerge(
+    documentation({ title: "Invoice deletion intake", version: "1.0", description: introduction, url: "/api/v1" })
+  ) {}
 
 const Check = Schema.Struct({
   status: Schema.Literals(["pass", "warn"]),
@@ -200,7 +277,16 @@ export class HealthApi extends HttpApiGroup.make("health")
         summary: "Health",
         description:
           "200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` is the reason.",
-        statuses: Documented.health
+        statuses: {
+          200: {
+            description: "The process serves.",
+            example: {
+              status: "warn",
+              version: "0.1.0",
+              checks: { processor: { status: "warn", output: "Cannot be reached" } }
+            }
+          }
+        }
       })
     ),
     HttpApiEndpoint.get("ready", "/health/ready", {
@@ -211,7 +297,10 @@ export class HealthApi extends HttpApiGroup.make("health")
         summary: "Readiness",
         description:
           "200 if requests may be sent here; 503 until the database is migrated, and while the service stops.",
-        statuses: Documented.ready
+        statuses: {
+          200: { description: "Send requests here.", example: { ready: true } },
+          503: { description: "Send no requests here.", example: { ready: false } }
+        }
       })
     )
   ) {}

@@ -4,7 +4,7 @@
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
-import { annotations, typeName } from "./openapi/Endpoint.ts"
+import { annotations, typeName } from "./openapi/Document.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
 import { faults, refuse } from "./Faults.ts"
@@ -12,18 +12,18 @@ import { faults, refuse } from "./Faults.ts"
 /** The largest page of the processor. */
 export const maximumLimit = 100
 
-const epochBounds = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
+const latest = Number.MAX_SAFE_INTEGER
 
-const isEpoch = Schema.makeFilter((value: number) => {
-  const { maximum, minimum } = epochBounds
-  if (value < minimum)
-    return refuse({ type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` })
-  return value > maximum
-    ? refuse({ type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` })
-    : undefined
+const isNotEarly = Schema.makeFilter((value: number) => value >= 0, {
+  fault: { type: "greater_than_equal", msg: "Input should be greater than or equal to 0" }
 })
 
-const epochSeconds = (description: string) => Filter.optional(integer(description, epochBounds).check(isEpoch))
+const isNotLate = Schema.makeFilter((value: number) => value <= latest, {
+  fault: { type: "less_than_equal", msg: `Input should be less than or equal to ${latest}` }
+})
+
+const epochSeconds = (description: string) =>
+  Filter.optional(integer(description, { minimum: 0, maximum: latest }).check(isNotEarly, isNotLate))
 
 // Null counts as absent.
 const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is read.", "clinic_oakridge_01")).pipe(
@@ -63,29 +63,28 @@ const isPspObject = (u: unknown): u is PspObject =>
   Predicate.isNumber(u["created"])
 
 // Declared, so that the fields keep the processor's order.
-const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
-  .check(
-    Schema.makeFilter(() => undefined, {
-      toJsonSchema: () => ({
-        type: "object",
-        description: "An object of the payment processor, with all the fields that the processor gives it.",
-        properties: {
-          id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
-          object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
-          created: {
-            type: "integer",
-            format: "int64",
-            description: "Time of the creation, in seconds since 1970.",
-            examples: [1767600000]
-          }
-        },
-        required: ["id", "object", "created"],
-        additionalProperties: true,
-        "x-provisional": true
-      })
+const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).check(
+  Schema.makeFilter(() => undefined, {
+    identifier: "PspObject",
+    toJsonSchema: () => ({
+      type: "object",
+      description: "An object of the payment processor, with all the fields that the processor gives it.",
+      properties: {
+        id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
+        object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
+        created: {
+          type: "integer",
+          format: "int64",
+          description: "Time of the creation, in seconds since 1970.",
+          examples: [1767600000]
+        }
+      },
+      required: ["id", "object", "created"],
+      additionalProperties: true,
+      "x-provisional": true
     })
-  )
-  .annotate({ identifier: "PspObject" })
+  })
+)
 
 const PspPage = Schema.Struct({
   data: Schema.Array(PspObject).annotate({
@@ -111,11 +110,7 @@ const errors = Errors.responses(
   Errors.ServiceBusy
 )
 
-const group = <const Kind extends string>(
-  kind: Kind,
-  example: { readonly id: string; readonly object: string },
-  isContract = false
-) =>
+const group = <const Kind extends string>(kind: Kind, prefix: string, object: string) =>
   HttpApiGroup.make(`psp-${kind}` as const)
     .annotateMerge(
       OpenApi.annotations({ description: `Live reads of the ${title(kind)} of a clinic's payment processor account.` })
@@ -128,27 +123,25 @@ const group = <const Kind extends string>(
       }).annotateMerge(
         annotations({
           operation: [`psp-${kind}`, "search"],
-          isContract,
+          isContract: kind === "balance-transactions",
           summary: `Read ${title(kind)}`,
           description:
             "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. The response is 503, with a `Retry-After` of 1 to 60 seconds, when the processor does not answer within 8 seconds, has failed several times in a row, or 20 reads of the organization are in flight.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
-          statuses: { 200: { example: { data: [{ ...example, created: 1767600000 }], has_more: true } } }
+          statuses: {
+            200: { example: { data: [{ id: `${prefix}_oakridge_0001`, object, created: 1767600000 }], has_more: true } }
+          }
         })
       )
     )
 
 /** The kinds of object that can be read, each with its group of the API. */
 export const pspGroups = {
-  payments: group("payments", { id: "pi_oakridge_0001", object: "payment_intent" }),
-  charges: group("charges", { id: "ch_oakridge_0001", object: "charge" }),
-  refunds: group("refunds", { id: "re_oakridge_0001", object: "refund" }),
-  disputes: group("disputes", { id: "dp_oakridge_0001", object: "dispute" }),
-  payouts: group("payouts", { id: "po_oakridge_0001", object: "payout" }),
-  "balance-transactions": group(
-    "balance-transactions",
-    { id: "txn_oakridge_0001", object: "balance_transaction" },
-    true
-  )
+  payments: group("payments", "pi", "payment_intent"),
+  charges: group("charges", "ch", "charge"),
+  refunds: group("refunds", "re", "refund"),
+  disputes: group("disputes", "dp", "dispute"),
+  payouts: group("payouts", "po", "payout"),
+  "balance-transactions": group("balance-transactions", "txn", "balance_transaction")
 }
 export type PspKind = keyof typeof pspGroups

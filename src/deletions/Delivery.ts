@@ -12,7 +12,7 @@ import {
   maximumItems
 } from "../api/IntakeApi.ts"
 import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
-import { smallBody } from "../api/JsonBody.ts"
+import { smallBody } from "../api/Authorization.ts"
 
 /** The items that a task deletes: sets, each item once. Ids that the delivery does not have are null. */
 export interface Deletions {

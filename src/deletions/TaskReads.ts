@@ -2,7 +2,7 @@
 import { Array, Context, DateTime, Duration, Effect, Layer, Order, Record, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { DeletionTask, type State } from "../api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"

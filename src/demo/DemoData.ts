@@ -10,8 +10,6 @@ export const organizations = [
 
 export const demoKeys = organizations.map(({ key, slug }) => ({ organization: `org_${slug}`, key }))
 
-type Organization = (typeof organizations)[number]
-
 const pad = (number: number, length = 4) => String(number).padStart(length, "0")
 
 const pick = <A>(values: readonly [A, ...Array<A>], index: number): A => values[index % values.length] ?? values[0]
@@ -54,7 +52,7 @@ const deletion = (number: number) => ({
 })
 
 /** The records of one organization, by the name of their resource. */
-export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
+export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[number]) => {
   const organization_id = `org_${slug}`
   const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
   const clinic = (index: number) => `clinic_${slug}_${pad((index % 2) + 1, 2)}`
@@ -244,12 +242,11 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       tax: 9.6,
       total: 172.05
     })),
-    "invoice-lines": many(120, (index) => {
+    "invoice-lines": records("line", 120, (index) => {
       const number = Math.ceil(index / 3)
       const part = within(3, index)
       const product = pick(products, index)
       return {
-        organization_id,
         id: line(number, part),
         ...times(number),
         ...deletion(number),

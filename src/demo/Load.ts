@@ -1,7 +1,7 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect, Redacted, Schema } from "effect"
-import { DeletionTask, noItems } from "../api/DeletionTasks.ts"
+import { DeletionTask, Outcome } from "../api/DeletionTasks.ts"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { deliveryOf } from "../deletions/Delivery.ts"
@@ -32,7 +32,7 @@ export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
     attempts: 1,
     invoices_count: invoicesCount,
     invoice_lines_count: invoiceLinesCount,
-    outcome: { ...noItems, invoices: { ...noItems.invoices, deleted: 1 }, lines_of_invoices: 3 }
+    outcome: Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 3 })
   }
 }
 

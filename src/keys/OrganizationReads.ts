@@ -6,7 +6,7 @@
 import { Array, Context, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor, Fragment, Statement } from "effect/sql/Statement"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"

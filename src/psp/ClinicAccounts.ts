@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 
 interface ClinicAccount {
   readonly organization: string

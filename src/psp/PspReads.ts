@@ -3,7 +3,7 @@
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
 import { Clock, Context, Duration, Effect, flow, Layer, Random } from "effect"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
 import * as Admission from "../database/Admission.ts"

@@ -1,6 +1,6 @@
 /** A feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
 import { Clock, Duration, Effect, Record, Semaphore } from "effect"
-import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import type { CurrentOrganization } from "../api/Authorization.ts"
 import {
   type ChangesNotServed,
   type CredentialStoreDown,

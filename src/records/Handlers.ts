@@ -2,8 +2,7 @@
 import { Array, Context, Duration, Effect, Layer, type Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Authorization } from "../api/Authorization.ts"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { Authorization, CurrentOrganization, JsonBody } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { IdRequired } from "../api/Errors.ts"
 import { allChanges } from "../api/records/Changes.ts"
@@ -23,7 +22,6 @@ import {
   nextHeader,
   pageOf
 } from "../api/records/Requests.ts"
-import { JsonBody } from "../api/JsonBody.ts"
 import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Changes, ChangesRequest, Feed } from "./Feed.ts"

@@ -1,7 +1,7 @@
 /** The repositories of records. Between the store and the socket, nothing parses their JSON. */
 import { Array, Context, Effect, Layer, Order, Schema } from "effect"
 import type { Fragment } from "effect/sql/Statement"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { ChangesNotServed, RecordNotFound, RecordStoreDown } from "../api/Errors.ts"
 import { type Records, resources, searchable } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"

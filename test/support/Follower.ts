@@ -1,7 +1,7 @@
 /** Readers that keep a copy in step by a feed of changes, and the services that they ask. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { type Database, inOrder, lockTimeout, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"

@@ -27,7 +27,7 @@ import {
   PracticeData,
   type PspObject
 } from "../../src/client/index.ts"
-import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { charges } from "../../src/api/records/Charges.ts"
 import * as Field from "../../src/api/records/Field.ts"
 import * as Filter from "../../src/api/records/Filter.ts"
@@ -113,21 +113,17 @@ const part = { organization_id: "org_oakridge", id: "charge_1" }
 // @ts-expect-error A fake takes whole records.
 export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
 
-const toy = {
-  name: "toys",
-  record: Schema.Struct({
-    id: Field.id("toy"),
-    maker: Field.text("Its maker.", "Oak & Co."),
-    price: Field.number("Price.", 4.5),
-    isSafe: Field.boolean("True if it is safe."),
-    updated_at: Field.timestamp("Time of the last change.")
-  }),
-  hidden: { recalled_at: Field.dateTime("Time of the recall.") },
-  orderedBy: "updated_at"
-} as const
+const Toy = Schema.Struct({
+  id: Field.id("toy"),
+  maker: Field.text("Its maker.", "Oak & Co."),
+  price: Field.number("Price.", 4.5),
+  isSafe: Field.boolean("True if it is safe."),
+  updated_at: Field.timestamp("Time of the last change.")
+})
+const hidden = { recalled_at: Field.dateTime("Time of the recall.") }
 
-export const filtersOnFields = Resource.make({
-  ...toy,
+export const filtersOnFields = Resource.make("toys", Toy, {
+  hidden,
   filters: {
     maker: Filter.equals("id", "maker"),
     price: Filter.numberEquals("price"),
@@ -137,22 +133,19 @@ export const filtersOnFields = Resource.make({
 })
 
 // @ts-expect-error A toy has no such field.
-export const filterOnNoField = Resource.make({ ...toy, filters: { colour: Filter.equals("colour") } })
+export const filterOnNoField = Resource.make("toys", Toy, { hidden, filters: { colour: Filter.equals("colour") } })
 
 // @ts-expect-error A number is not compared as text.
-export const textFilterOnNumber = Resource.make({ ...toy, filters: { price: Filter.equals("price") } })
+export const textFilterOnNumber = Resource.make("toys", Toy, { hidden, filters: { price: Filter.equals("price") } })
 
 // @ts-expect-error A text is no number.
-export const numberFilterOnText = Resource.make({ ...toy, filters: { maker: Filter.numberEquals("maker") } })
+export const numberOnText = Resource.make("toys", Toy, { hidden, filters: { maker: Filter.numberEquals("maker") } })
 
 // @ts-expect-error A text is no time.
-export const timeFilterOnText = Resource.make({ ...toy, filters: { maker_since: Filter.since("maker") } })
+export const timeFilterOnText = Resource.make("toys", Toy, { hidden, filters: { maker_since: Filter.since("maker") } })
 
 // @ts-expect-error A number marks nothing.
-export const markerOnNumber = Resource.make({ ...toy, filters: { all: Filter.includeMarked("price", "All toys.") } })
-
-// @ts-expect-error A toy has no such field.
-export const orderedByNoField = Resource.make({ ...toy, orderedBy: "created_at", filters: {} })
+export const markOnNumber = Resource.make("toys", Toy, { hidden, filters: { all: Filter.includeMarked("price", "") } })
 
 export const requiredId = Effect.gen(function* () {
   const client = yield* HttpApiClient.make(DataApi)

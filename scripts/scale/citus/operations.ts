@@ -3,13 +3,12 @@
  * more than one server says why: nothing that a request or a delivery waits for.
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import { organization as organizations } from "../../../src/api/records/Organizations.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { State } from "../../../src/api/DeletionTasks.ts"
-import type { Database } from "../../../src/database/Database.ts"
-import { layerShared } from "../../../src/database/Database.ts"
+import { type Database, layerShared } from "../../../src/database/Database.ts"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"

@@ -1,10 +1,57 @@
-/** The parts of the OpenAPI documents that the annotations of endpoints do not give. */
-import { Array, type JsonSchema, Predicate, Record } from "effect"
+/** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
+import { type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 import { EncodingUnsupported } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
-import { sent, type Status } from "./Endpoint.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
+import { lastOf } from "./Parsed.ts"
+
+/** A name such as `charge-payments` as one of a type: `ChargePayments`. */
+export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
+
+/** The documentation of the responses of a status. */
+export interface Status {
+  readonly description?: string
+  /** An example of its body; by default, made of the examples of its schema. */
+  readonly example?: unknown
+}
+
+interface Documentation {
+  /** The resource and the verb: the names of methods in generated clients. */
+  readonly operation: readonly [resource: string, verb: string]
+  readonly summary: string
+  readonly description: string
+  /** True if the contract shows the endpoint; by default, its shape is provisional. */
+  readonly isContract?: boolean
+  /** A body that gets a 200 on the demo data, for its first organization. */
+  readonly request?: object
+  /** The documentation of its statuses, where that of the API does not fit. */
+  readonly statuses?: Readonly<Record<string, Status>>
+}
+
+/** A named example of a request: pages that send requests look for named ones. */
+export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the demo data", value } } })
+
+export const annotations = ({ isContract = false, operation, request, statuses = {}, ...texts }: Documentation) =>
+  OpenApi.annotations({
+    identifier: `${Text.uncapitalize(typeName(operation[0]))}.${operation[1]}`,
+    ...texts,
+    override: isContract ? undefined : { "x-provisional": true },
+    transform: ({ requestBody, responses, ...documented }) => ({
+      ...documented,
+      ...(request && {
+        requestBody: {
+          ...requestBody,
+          content: Record.map<string, object, object>(requestBody.content, (media) => ({ ...media, ...sent(request) }))
+        }
+      }),
+      // The document of the API moves each example beside its schema.
+      responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => ({
+        ...response,
+        ...statuses[status]
+      }))
+    })
+  })
 
 /** The documentation of a status whose body is `{ detail }`. */
 export const errorStatus = (description: string, { detail }: { readonly detail: string }): Status => ({
@@ -71,10 +118,8 @@ const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   }
 }
 
-const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
-  const ref = content["application/json"]?.schema["$ref"]
-  return Predicate.isString(ref) ? ref.replace("#/components/schemas/", "") : ""
-}
+const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) =>
+  lastOf(String(content["application/json"]?.schema["$ref"]))
 
 interface Options {
   readonly title: string
@@ -125,31 +170,29 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
     license: { name: "MIT", identifier: "MIT" },
     servers: [{ url, description: "This server." }],
     transform: ({ components, info, paths: given, ...spec }) => {
-      const items: OpenApi.OpenAPISpecPaths = given
-      const operations = Object.values(items).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
+      const items: Readonly<Record<string, Readonly<Record<string, OpenApi.OpenAPISpecOperation>>>> = given
+      const operations = Object.values(items).flatMap((item) => Object.values(item))
       const bodies = Object.fromEntries(
         operations.flatMap(({ requestBody }) =>
           requestBody && required ? [[bodyName(requestBody), requestBody] as const] : []
         )
       )
+      const definitions: JsonSchema.Definitions = components.schemas
       const stable = operations.filter((operation) => !("x-provisional" in operation))
       const shown = reachableFrom(
-        Array.map(stable, ({ responses }) => responses),
-        components.schemas
+        stable.map(({ responses }) => responses),
+        definitions
       )
-      const schemas = Record.map<string, JsonSchema.JsonSchema, JsonSchema.JsonSchema>(
-        components.schemas,
-        (schema, name) => {
-          if (!required) return simplify(schema, true)
-          if (name in bodies) return requiring(simplify(schema, false), required(name))
-          // Records that only provisional endpoints return are provisional.
-          return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
-        }
+      const schemas = Record.map(definitions, (schema, name): JsonSchema.JsonSchema => {
+        if (!required) return simplify(schema, true)
+        if (name in bodies) return requiring(simplify(schema, false), required(name))
+        // Records that only provisional endpoints return are provisional.
+        return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
+      })
+      const paths = Record.map(
+        items,
+        Record.map((operation) => operationOf(operation, schemas))
       )
-      const paths = Record.map(items, ({ get, post }) => ({
-        ...(get && { get: operationOf(get, schemas) }),
-        ...(post && { post: operationOf(post, schemas) })
-      }))
       const written = JSON.stringify(paths)
       return {
         ...spec,

@@ -3,6 +3,7 @@
  * default and example beside it, and no bounds that every number has.
  */
 import { type JsonSchema, Predicate, Record } from "effect"
+import { lastOf } from "./Parsed.ts"
 
 type Schema = JsonSchema.JsonSchema
 
@@ -11,19 +12,17 @@ export const reference = (kind: "schemas" | "headers" | "requestBodies", name: s
   $ref: `#/components/${kind}/${name}`
 })
 
-const schemasIn = (schema: Schema, key: string): ReadonlyArray<Schema> => {
-  const members = schema[key]
-  return Array.isArray(members) ? members.filter(Predicate.isObject) : []
-}
+const membersOf = ({ anyOf }: Schema): ReadonlyArray<Schema> =>
+  Array.isArray(anyOf) ? anyOf.filter(Predicate.isObject) : []
 
 const propertiesOf = (schema: Schema): Readonly<Record<string, Schema>> =>
   Predicate.isObject(schema["properties"]) ? Record.filter(schema["properties"], Predicate.isObject) : {}
 
 const withNullAmongTypes = (schema: Schema): Schema => {
   const { anyOf: _, ...rest } = schema
-  const members = schemasIn(schema, "anyOf")
-  const [value, ...others] = members.filter(({ type }) => type !== "null")
-  const isNullable = others.length === 0 && members.length === 2
+  const members = membersOf(schema)
+  const [value] = members.filter(({ type }) => type !== "null")
+  const isNullable = members.length === 2 && members.some(({ type }) => type === "null")
   if (value === undefined || !isNullable || !Predicate.isString(value["type"])) return schema
   const values = value["enum"]
   return { ...value, ...rest, type: [value["type"], "null"], ...(Array.isArray(values) && { enum: [...values, null] }) }
@@ -61,11 +60,9 @@ export const requiring = (schema: Schema, name: string): Schema => {
   return { ...schema, properties: { ...properties, [name]: { ...properties[name], type } }, required: [name] }
 }
 
-const references = /"#\/components\/schemas\/([^"]+)"/g
-
 /** The names of the schemas that a part of a document refers to, directly or through others. */
 export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions, found = new Set<string>()) => {
-  for (const [, name = ""] of (JSON.stringify(part) ?? "").matchAll(references)) {
+  for (const [, name = ""] of (JSON.stringify(part) ?? "").matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
     if (!found.has(name)) reachableFrom(schemas[name], schemas, found.add(name))
   }
   return found
@@ -73,24 +70,13 @@ export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions, fo
 
 /** An example of a value: the schema's own, or the examples of its parts. */
 export const exampleOf = (schema: Schema, schemas: JsonSchema.Definitions): unknown => {
-  if (Array.isArray(schema["examples"])) return schema["examples"][0]
-  if (Predicate.isString(schema["$ref"])) {
-    return exampleOf(schemas[schema["$ref"].replace("#/components/schemas/", "")] ?? {}, schemas)
-  }
-  if (Array.isArray(schema["enum"])) return schema["enum"][0]
-  const [member] = schemasIn(schema, "anyOf")
+  const { $ref, enum: values, examples, items, type } = schema
+  if (Array.isArray(examples)) return examples[0]
+  if (Predicate.isString($ref)) return exampleOf(schemas[lastOf($ref)] ?? {}, schemas)
+  if (Array.isArray(values)) return values[0]
+  const [member] = membersOf(schema)
   if (member !== undefined) return exampleOf(member, schemas)
-  const [type] = [schema["type"]].flat()
-  switch (type) {
-    case "object":
-      return Record.map(propertiesOf(schema), (property) => exampleOf(property, schemas))
-    case "array":
-      return Predicate.isObject(schema["items"]) ? [exampleOf(schema["items"], schemas)] : []
-    case "boolean":
-      return false
-    case "integer":
-      return schema["minimum"] ?? 0
-    default:
-      return undefined
-  }
+  if (Predicate.isObject(items)) return [exampleOf(items, schemas)]
+  if (type === "boolean") return false
+  return type === "object" ? Record.map(propertiesOf(schema), (property) => exampleOf(property, schemas)) : undefined
 }

@@ -1,16 +1,14 @@
 /** OpenAPI documents as data: the parts that ours use. */
 import { Schema } from "effect"
 
-const Literal = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null])
-
 const keywords = {
   $ref: Schema.optionalKey(Schema.String),
   type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
   format: Schema.optionalKey(Schema.String),
   description: Schema.optionalKey(Schema.String),
   required: Schema.optionalKey(Schema.Array(Schema.String)),
-  enum: Schema.optionalKey(Schema.Array(Literal)),
-  const: Schema.optionalKey(Literal),
+  enum: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  const: Schema.optionalKey(Schema.Unknown),
   additionalProperties: Schema.optionalKey(Schema.Unknown),
   default: Schema.optionalKey(Schema.Unknown),
   examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),

@@ -2,11 +2,10 @@
 import { Array, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ReadsByKey } from "../Authorization.ts"
-import { refuse } from "../Faults.ts"
-import { annotations, typeName } from "../openapi/Endpoint.ts"
+import { annotations, typeName } from "../openapi/Document.ts"
 import * as Filter from "./Filter.ts"
 import { searchable } from "./index.ts"
-import { changesFields, cursorField, hasMoreField, lagField, lagHeader, nextHeader } from "./Requests.ts"
+import { changesFields, lagField, lagHeader, nextFields, nextHeader } from "./Requests.ts"
 import { changesErrors, type Resource } from "./Resource.ts"
 
 const names = Array.map(searchable, ({ name }) => name)
@@ -15,23 +14,14 @@ const known = new Set<string>(names)
 const Name = Schema.Literals(names)
 
 const RequestedName = Schema.String.check(
-  Schema.makeFilter(
-    (name: string) =>
-      known.has(name)
-        ? undefined
-        : refuse({ type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` }),
-    { toJsonSchema: () => ({ enum: names }) }
-  )
+  Schema.makeFilter((name: string) => known.has(name), {
+    fault: { type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` },
+    toJsonSchema: () => ({ enum: names })
+  })
 )
 
 const RequestedNames = Schema.Array(RequestedName).check(
-  Schema.makeFilter(
-    (list: ReadonlyArray<string>) =>
-      list.length > 0
-        ? undefined
-        : refuse({ type: "too_short", msg: "List should have at least 1 item after validation, not 0" }),
-    { toJsonSchema: () => ({ minItems: 1 }) }
-  )
+  Schema.isNonEmpty({ fault: { type: "too_short", msg: "List should have at least 1 item after validation, not 0" } })
 )
 
 type WrittenOf<R> =
@@ -66,8 +56,7 @@ const body = Schema.Struct({
   body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
     description: "The changes, in the order in which to apply them."
   }),
-  cursor: cursorField,
-  has_more: hasMoreField,
+  ...nextFields,
   is_consistent: Schema.Boolean.annotate({
     description:
       "True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge."
@@ -88,29 +77,27 @@ const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).
   )
 )
 
-const description = `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
-
-Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others go on, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`
-
-const changes = HttpApiEndpoint.post("changes", "/changes", {
-  payload: Schema.Struct({
-    ...changesFields,
-    resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
-  }).annotate({ identifier: "AllChangesRequest" }),
-  success,
-  error: changesErrors
-})
-  .annotate(ReadsByKey, true)
-  .annotateMerge(
-    annotations({
-      operation: ["changes", "all"],
-      summary: "Changes of all resources",
-      description,
-      request: { resources: ["invoices", "invoice-lines"], limit: 10 }
-    })
-  )
-
 /** The group of the feed: `POST /changes`. */
 export const allChanges = HttpApiGroup.make("changes")
   .annotateMerge(OpenApi.annotations({ description: "The changes of all resources, in one order." }))
-  .add(changes)
+  .add(
+    HttpApiEndpoint.post("changes", "/changes", {
+      payload: Schema.Struct({
+        ...changesFields,
+        resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
+      }).annotate({ identifier: "AllChangesRequest" }),
+      success,
+      error: changesErrors
+    })
+      .annotate(ReadsByKey, true)
+      .annotateMerge(
+        annotations({
+          operation: ["changes", "all"],
+          summary: "Changes of all resources",
+          description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
+
+Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others go on, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
+          request: { resources: ["invoices", "invoice-lines"], limit: 10 }
+        })
+      )
+  )

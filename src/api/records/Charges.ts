@@ -1,3 +1,4 @@
+/** The charges of invoices, and the payments, corrections and refunds of each. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
@@ -21,19 +22,57 @@ export const Charge = Field.record("Charge", "The amount that a client owes for 
   ...Field.times
 })
 
-export const charges = Resource.make({
-  name: "charges",
-  record: Charge,
+export const charges = Resource.make("charges", Charge, {
   hidden: { pet: Schema.optionalKey(Field.ref("pet", "The pet of the charge.")) },
-  orderedBy: "updated_at",
   contract: ["search", "get"],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),
-    pet: Filter.equals("pet"),
-    status: Filter.equals("status"),
+    ...Filter.named("pet", "status"),
     invoice_id: Filter.equals("invoice"),
     invoice_pims_id: Filter.numberEquals("invoice_pims_id"),
     ...Filter.timesSince
   }
+})
+
+export const ChargePayment = Field.record("ChargePayment", "A payment towards a charge.", {
+  id: Field.id("charge_payment"),
+  currency: Field.text("Currency, as ISO 4217.", "usd"),
+  status: Field.text("State of the payment.", "succeeded"),
+  amount: Field.number("Amount of the payment.", 110),
+  charge: Field.ref("charge", "The charge."),
+  ...Field.times
+})
+
+export const chargePayments = Resource.make("charge-payments", ChargePayment, {
+  hidden: {},
+  contract: ["get"],
+  filters: { ...Filter.named("id", "charge", "status"), ...Filter.timesSince }
+})
+
+export const ChargeAdjustment = Field.record("ChargeAdjustment", "A correction of a charge's amount.", {
+  id: Field.id("charge_adjustment"),
+  charge: Field.ref("charge", "The charge."),
+  amount: Field.number("Amount of the correction.", -10),
+  reason: Field.text("Reason of the correction.", "Courtesy"),
+  ...Field.times
+})
+
+export const chargeAdjustments = Resource.make("charge-adjustments", ChargeAdjustment, {
+  hidden: {},
+  filters: { ...Filter.named("id", "charge"), ...Filter.timesSince }
+})
+
+export const ChargeRefund = Field.record("ChargeRefund", "Money returned on a charge.", {
+  id: Field.id("charge_refund"),
+  refund_date: Field.dateTime("Time of the refund."),
+  amount: Field.number("Amount of the refund.", 20),
+  charge: Field.ref("charge", "The charge."),
+  ...Field.times
+})
+
+export const chargeRefunds = Resource.make("charge-refunds", ChargeRefund, {
+  hidden: {},
+  contract: ["search"],
+  filters: { ...Filter.named("id", "charge"), ...Filter.timesSince }
 })

@@ -11,11 +11,8 @@ const examples: Readonly<Record<string, string>> = {
 const exampleId = (prefix: string) => examples[prefix] ?? `${prefix}_oakridge_0001`
 
 /** The schema of a record, as clients see it. */
-export const record = <const Each extends Fields>(
-  identifier: string,
-  description: string,
-  fields: Each
-): Schema.Struct<Each> => Schema.Struct(fields).annotate({ identifier, description })
+export const record = <const Each extends Fields>(identifier: string, description: string, fields: Each) =>
+  Schema.Struct(fields).annotate({ identifier, description })
 
 /** The record's own identifier. Never null. */
 export const id = (prefix: string) => Schema.String.annotate(describe("Identifier of the record.", exampleId(prefix)))

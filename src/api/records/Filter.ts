@@ -20,9 +20,9 @@ export interface Filter<S extends Schema.Top = Schema.Top, K extends Kind = Kind
   readonly schema: S
 }
 
-const hasValidText = Schema.makeFilter((text: string) =>
-  text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
-)
+const hasValidText = Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
+  fault: faults.stringUnicode
+})
 
 /** A text of a request: any that a database can hold. */
 export const Text = (description: string, ...examples: ReadonlyArray<string>) =>
@@ -35,16 +35,12 @@ const DateTimeText = (description: string) =>
     examples: ["2026-01-31T09:30:00Z"],
     fault: faults.datetime
   }).check(
-    Schema.makeFilter((text) =>
-      Result.match(Instant.parse(text), {
-        onSuccess: () => undefined,
-        onFailure: (reason) =>
-          refuse({
-            type: "datetime_from_date_parsing",
-            msg: `Input should be a valid datetime or date, ${reason}`
-          })
-      })
-    )
+    Schema.makeFilter((text) => {
+      const parsed = Instant.parse(text)
+      if (Result.isSuccess(parsed)) return undefined
+      const msg = `Input should be a valid datetime or date, ${parsed.failure}`
+      return refuse({ type: "datetime_from_date_parsing", msg })
+    })
   )
 
 /** A request field that may be left out or null. */

@@ -2,23 +2,24 @@
 import { Effect, Option, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { OutOfRange } from "../Errors.ts"
-import { faults, refuse } from "../Faults.ts"
+import { faults } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
 export const defaultLimit = 100
 export const maximumLimit = 1000
 export const maximumOffset = 2147483647
 
-// An integer that is too large for a double reads as infinite: out of range, and still an integer.
-const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
-
-/** An integer. The range documents it; the handler checks it. */
+/**
+ * An integer. The range documents it; the handler checks it. One that is too large for a double reads as infinite: out of
+ * range, and still an integer.
+ */
 export const integer = (
   description: string,
   range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }
 ) =>
   Schema.declare<number>((u) => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
-    Schema.makeFilter((value: number) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
+    Schema.makeFilter((value: number) => Number.isInteger(value) || !Number.isFinite(value), {
+      fault: faults.intFromFloat,
       toJsonSchema: () => ({
         type: "integer",
         format: (range.maximum ?? 0) > 2147483647 ? "int64" : "int32",
@@ -73,8 +74,6 @@ export const maximumChanges = 1000
 /** In seconds. */
 export const longestWait = 20
 
-const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
-
 export const changesFields = {
   cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
@@ -94,20 +93,20 @@ export const changesFields = {
 }
 
 export const lagHeader = "x-changes-lag"
-
 export const completeHeader = "x-changes-complete"
-
 export const nextHeader = "x-changes-next"
 
 /** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
 export const longestNext = 1000
 
-export const cursorField = Schema.String.annotate({
-  description: "The position for the next request. Save it together with the records of this response.",
-  examples: [exampleCursor]
-})
-
-export const hasMoreField = Schema.Boolean.annotate({ description: "True if there are more changes already." })
+/** The end of the body of every feed. */
+export const nextFields = {
+  cursor: Schema.String.annotate({
+    description: "The position for the next request. Save it together with the records of this response.",
+    examples: ["MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"]
+  }),
+  has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
+}
 
 export const lagField = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
 
@@ -124,15 +123,12 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
       description: "The ids of deleted records. Ignore those that you never had.",
       examples: [[]]
     }),
-    cursor: cursorField,
-    has_more: hasMoreField
+    ...nextFields
   }).annotate(annotations)
-  const lag = lagField
-  const complete = Schema.Boolean
-  const next = Schema.optional(Schema.String)
+  const [lag, complete] = [lagField, Schema.Boolean]
   return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: next } },
+      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: Schema.optional(Schema.String) } },
       {
         decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
         encode: ({ complete: isComplete, lag: seconds, ...page }) => ({

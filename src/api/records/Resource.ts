@@ -1,20 +1,21 @@
 /**
- * A resource: its fields, its filters, its table, its order, and from these its endpoints.
- *
- * A resource is described once, in the file that bears its name. The request and response schemas, the OpenAPI
- * document, the queries and the in-memory fake all follow from that description.
+ * A resource: its fields, its filters, its table, its order, and from these its endpoints. The schemas of requests and
+ * responses, the OpenAPI document, the queries and the in-memory fake follow from its one description.
  */
-import { type DateTime, Schema, SchemaAST, Struct } from "effect"
+import { Context, type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
-import { annotations, typeName } from "../openapi/Endpoint.ts"
+import { annotations, typeName } from "../openapi/Document.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { changesDescription, changesFields, changesOf, getFields, searchFields } from "./Requests.ts"
 
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
+
+// The last change, or the creation, which every table has.
+const orders = ["updated_at", "modified_at", "created_at"] as const
 
 type Verb = "search" | "get" | "changes"
 
@@ -34,7 +35,7 @@ export interface Resource<
   /** Fields that are stored beside the record and not shown in it; filters may use them. */
   readonly hidden: Hidden
   /** The timestamp that results are ordered by, ascending, before their id. */
-  readonly orderedBy: "updated_at" | "modified_at" | "created_at"
+  readonly orderedBy: (typeof orders)[number]
   readonly filters: F
   /** The endpoints that the contract shows; by default none. */
   readonly contract?: ReadonlyArray<Verb>
@@ -55,8 +56,6 @@ type FilterOf<Fields extends Field.Fields> =
   | Filter.Filter<Schema.Top, "numberEquals", Named<Fields, number>>
   | Filter.Filter<Schema.Top, "since" | "before", Named<Fields, DateTime.Utc>>
   | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
-
-type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 
 // The statement that reads the records may look up the key as well.
 export const down = [Errors.RecordStoreDown, Errors.CredentialStoreDown, Errors.ServiceBusy] as const
@@ -96,11 +95,13 @@ const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-export const documented = (
-  { contract = [], name }: Pick<Resource, "name" | "contract">,
+/** The annotations of an endpoint whose statement looks the API key up. */
+const documented = (
+  { contract = [], name }: Resource,
   verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
-) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
+) =>
+  Context.add(annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts }), ReadsByKey, true)
 
 // Each endpoint is annotated by itself: `annotateEndpoints` of their group costs 15 % of a single record's CPU time.
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
@@ -116,15 +117,13 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       description: `A page of ${title(resource)}. One with fewer than \`limit\` is the last.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "search", {
-        summary: `Search ${title(resource)}`,
-        description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
-        request: { limit: 10 }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "search", {
+      summary: `Search ${title(resource)}`,
+      description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
+      request: { limit: 10 }
+    })
+  )
 
 const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
@@ -134,30 +133,26 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       description: `The next changed ${title(resource)}, the ids of removed ones, and the cursor after them.`
     }),
     error: changesErrors
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "changes", {
-        summary: `Changes of ${title(resource)}`,
-        description: changesDescription,
-        request: { limit: 10 }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "changes", {
+      summary: `Changes of ${title(resource)}`,
+      description: changesDescription,
+      request: { limit: 10 }
+    })
+  )
 
 const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
     error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "get", {
-        summary: `Get one of the ${title(resource)}`,
-        description: "The record itself, not wrapped. A record of another organization is not found.",
-        request: { id: exampleId(resource) }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "get", {
+      summary: `Get one of the ${title(resource)}`,
+      description: "The record itself, not wrapped. A record of another organization is not found.",
+      request: { id: exampleId(resource) }
+    })
+  )
 
 /** The group of a resource's endpoints, described as its record is. */
 export const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
@@ -167,14 +162,13 @@ const endpoints = <const Name extends string, Fields extends Field.Fields, F ext
   resource: Resource<Name, Fields, Field.Fields, F>
 ) => groupOf(resource).add(search(resource), get(resource), changes(resource))
 
-/** A resource with its endpoints, ordered by a field that it has. An interface, so that declarations name it instead of repeating all that it has. */
+/** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
   Name extends string,
   Fields extends Field.Fields,
   Hidden extends Field.Fields,
   F extends Filters
 > extends Resource<Name, Fields, Hidden, F> {
-  readonly orderedBy: OrderOf<Fields & Hidden>
   readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
 }
 
@@ -188,8 +182,11 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  described: Omit<Searchable<Name, Fields, Hidden, F>, "table" | "group">
+  name: Name,
+  record: Schema.Struct<Fields>,
+  options: Pick<Resource<Name, Fields, Hidden, F>, "hidden" | "contract" | "filters">
 ): Searchable<Name, Fields, Hidden, F> => {
-  const resource = { ...described, table: described.name.replaceAll("-", "_") }
+  const orderedBy = orders.find((order) => order in record.fields) ?? "created_at"
+  const resource = { name, table: name.replaceAll("-", "_"), record, orderedBy, ...options }
   return { ...resource, group: endpoints(resource) }
 }

@@ -3,22 +3,11 @@
  * the tests of a resource follow from its line here.
  */
 import { Array } from "effect"
-import { cancellationPaymentIntents } from "./CancellationPaymentIntents.ts"
-import { chargeAdjustments } from "./ChargeAdjustments.ts"
-import { chargePayments } from "./ChargePayments.ts"
-import { chargeRefunds } from "./ChargeRefunds.ts"
-import { charges } from "./Charges.ts"
-import { clinics } from "./Clinics.ts"
-import { consumptionLogs } from "./ConsumptionLogs.ts"
-import { invoiceLines } from "./InvoiceLines.ts"
-import { invoices } from "./Invoices.ts"
-import { organization } from "./Organizations.ts"
-import { paymentIntents } from "./PaymentIntents.ts"
-import { paymentPlans } from "./PaymentPlans.ts"
-import { petBenefits } from "./PetBenefits.ts"
-import { pets } from "./Pets.ts"
-import { products } from "./Products.ts"
-import { subscriptions } from "./Subscriptions.ts"
+import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "./Charges.ts"
+import { consumptionLogs, invoiceLines, invoices } from "./Invoices.ts"
+import { clinics, organization, products } from "./Organizations.ts"
+import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "./Payments.ts"
+import { petBenefits, pets, subscriptions } from "./Pets.ts"
 import type { Stored } from "./Resource.ts"
 
 /** The resources that can be searched. */

@@ -1,9 +1,9 @@
 /** Every write is a change in the feed, whoever writes and however; and the marks by which a cursor goes on in another run of a server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
-import { clinics } from "../../../src/api/records/Clinics.ts"
+import { clinics } from "../../../src/api/records/Organizations.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"

@@ -7,7 +7,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"

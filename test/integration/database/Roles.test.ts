@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"

@@ -1,7 +1,7 @@
 /** Reading the deletion tasks of an organization, from both stores. */
 import { assert, layer } from "@effect/vitest"
 import { Array, DateTime, Effect, Fiber, Layer, Result, Schema, Struct } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { DeletionTask, State } from "../../../src/api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"

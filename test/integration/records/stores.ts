@@ -1,6 +1,6 @@
 /** Records of a resource in both stores: what the suites run over. */
 import { Effect, Layer } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"

@@ -7,7 +7,7 @@
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Random } from "effect"
-import { clinics } from "../../../src/api/records/Clinics.ts"
+import { clinics } from "../../../src/api/records/Organizations.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import * as Cluster from "../../support/Cluster.ts"

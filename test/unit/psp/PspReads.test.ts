@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import * as Errors from "../../../src/api/Errors.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"

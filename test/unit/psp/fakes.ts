@@ -1,6 +1,6 @@
 /** Live reads over a processor of a test's choice. */
 import { Clock, Effect, Layer } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { PspKind } from "../../../src/api/Psp.ts"
 import {
   type Accounts,

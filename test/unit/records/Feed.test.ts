@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"

@@ -4,7 +4,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Record, Schema } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import { tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"

@@ -1,7 +1,6 @@
 /** A model of a database as the feed of changes sees it: transactions, marks, crashes, a standby and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
-import { invoiceLines } from "../../../src/api/records/InvoiceLines.ts"
-import { invoices } from "../../../src/api/records/Invoices.ts"
+import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { still } from "../../../src/records/Repository.ts"

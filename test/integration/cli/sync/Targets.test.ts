@@ -1,7 +1,7 @@
 /** The rules of every kind of target, by runs of the sync over scripts of the service's feed. */
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema } from "effect"
-import { paymentIntents } from "../../../../src/api/records/PaymentIntents.ts"
+import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import { tables } from "../../../../src/cli/sync/Table.ts"

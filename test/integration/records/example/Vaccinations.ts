@@ -12,11 +12,8 @@ export const Vaccination = Field.record("Vaccination", "A vaccination of a pet."
   ...Field.times
 })
 
-export const vaccinations = Resource.make({
-  name: "vaccinations",
-  record: Vaccination,
+export const vaccinations = Resource.make("vaccinations", Vaccination, {
   hidden: {},
-  orderedBy: "updated_at",
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
