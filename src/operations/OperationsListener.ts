@@ -21,7 +21,6 @@ import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Requests from "./pages/Requests.ts"
-import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
 
 /** `/health`: each dependency of each process, with its state, and since when. */
@@ -53,9 +52,9 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   Overview.page,
   Requests.page,
   Deletions.list,
+  ...Deletions.replayAll,
+  Deletions.page,
   ...Deletions.replay,
-  Task.page,
-  ...Task.replay,
   ...Credentials.keys,
   ...Credentials.secrets,
   Audit.list,

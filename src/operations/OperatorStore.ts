@@ -2,7 +2,7 @@
  * The reads and changes of the operators' pages, over the databases of tasks and API keys. Each is bounded, ends within
  * two seconds, and fails with a text for a person.
  */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, flow, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
@@ -70,9 +70,6 @@ const credentialsIn = (sql: Database, table: string, columns: string, { id, orga
 
 const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
 
-/** Dead tasks that the page replays at once: more take longer than a page may. */
-export const mostReplayed = 1000
-
 const make = Effect.gen(function* () {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const tasks = runner(TaskDatabase, sql, "task")
@@ -101,17 +98,18 @@ const make = Effect.gen(function* () {
       ]
       return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, limit)))
     },
-    countDead: (filter: Tasks.DeadFilter) => tasks.read(Tasks.countDead(filter)),
+    countDead: flow(Tasks.countDead, tasks.read),
     // Changes are logged.
-    replay: (actor: Commands.Actor, organization: string, id: string) =>
-      tasks.change(Commands.replayTask(actor, { id, organization })),
-    replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
-      tasks.change(Commands.replayDead(actor, filter, mostReplayed)),
-    createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
-      Effect.map(keys.change(Commands.createKey(actor, options)), ({ id, key: secret }) => ({ id, secret })),
-    revokeKey: (actor: Commands.Actor, id: string) => keys.change(Commands.revokeKey(actor, id)),
-    addSecret: (actor: Commands.Actor, organization: string) => tasks.change(Commands.addSecret(actor, organization)),
-    revokeSecret: (actor: Commands.Actor, id: string) => tasks.change(Commands.revokeSecret(actor, id))
+    replay: flow(Commands.replayTask, tasks.change),
+    replayDead: flow(Commands.replayDead, tasks.change),
+    createKey: flow(
+      Commands.createKey,
+      keys.change,
+      Effect.map(({ id, key: secret }) => ({ id, secret }))
+    ),
+    revokeKey: flow(Commands.revokeKey, keys.change),
+    addSecret: flow(Commands.addSecret, tasks.change),
+    revokeSecret: flow(Commands.revokeSecret, tasks.change)
   }
 })
 

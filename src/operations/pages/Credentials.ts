@@ -47,58 +47,56 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
     })
   })
 
-  const create = Change.make({
-    place,
-    path: `${place}/create`,
-    title: `Make a new ${one}`,
-    subject: (parameter) =>
-      Effect.succeed({
-        organization: parameter("organization") ?? "",
-        name: isNamed ? (parameter("purpose") ?? "") : one
-      }),
-    parameters: () => ({}),
-    about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
-    fields: ({ name, organization }) => [
-      field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
-      isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
-    ],
-    back: ({ organization }) => pathOf(organization),
-    make: Effect.fnUntraced(function* (actor, given) {
-      if (![given.organization, given.name].every(Schema.is(Commands.Line("")))) {
-        return yield* new Problem({ status: 422, message: "Each field takes 1 to 128 characters." })
-      }
-      const made = yield* kind.make(actor, given)
-      const secret = Redacted.value(made.secret)
-      const view = () => [
-        h("p", { class: "note warning" })("Copy it now: it is not shown again."),
-        h("pre")(secret),
-        pairs({ Organization: id(given.organization), Id: id(made.id) }),
-        h("p")(button("Done", pathOf(given.organization)))
-      ]
-      return { text: secret, view }
+  const create = Change.routesOf(place, `${place}/create`, `Make a new ${one}`, (parameter) => {
+    const organization = parameter("organization") ?? ""
+    const name = isNamed ? (parameter("purpose") ?? "") : one
+    return Effect.succeed({
+      about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
+      fields: [
+        field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
+        isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
+      ],
+      back: pathOf(organization),
+      make: Effect.fnUntraced(function* (actor) {
+        if (![organization, name].every(Schema.is(Commands.Line("")))) {
+          return yield* new Problem({ status: 422, message: "Each field takes 1 to 128 characters." })
+        }
+        const made = yield* kind.make(actor, { organization, name })
+        const secret = Redacted.value(made.secret)
+        const view = () => [
+          h("p", { class: "note warning" })("Copy it now: it is not shown again."),
+          h("pre")(secret),
+          pairs({ Organization: id(organization), Id: id(made.id) }),
+          h("p")(button("Done", pathOf(organization)))
+        ]
+        return { text: secret, view }
+      })
     })
   })
 
-  const revoke = Change.make<Credential>({
+  const revoke = Change.routesOf(
     place,
-    path: `${place}/revoke`,
-    title: `Revoke this ${one}`,
-    subject: Effect.fnUntraced(function* (parameter) {
+    `${place}/revoke`,
+    `Revoke this ${one}`,
+    Effect.fnUntraced(function* (parameter) {
       const which = parameter("id") ?? ""
       const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
-      return row ?? (yield* new Problem({ status: 404, message: `There is no ${one} ${which}.` }))
-    }),
-    parameters: ({ id: which, organization_id: organization }) => ({ organization, id: which }),
-    about: (row) => [
-      pairs({ Organization: id(row.organization_id), Id: id(row.id), ...Record.map(kind.columns, (of) => of(row)) }),
-      h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
-    ],
-    back: ({ organization_id: of }) => pathOf(of),
-    make: Effect.fnUntraced(function* (actor, { id: which }) {
-      if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
-      return yield* new Problem({ status: 409, message: `This ${one} was revoked before.` })
+      if (row === undefined) return yield* new Problem({ status: 404, message: `There is no ${one} ${which}.` })
+      const { organization_id: organization } = row
+      return {
+        parameters: { organization, id: which },
+        about: () => [
+          pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
+          h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
+        ],
+        back: pathOf(organization),
+        make: Effect.fnUntraced(function* (actor) {
+          if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
+          return yield* new Problem({ status: 409, message: `This ${one} was revoked before.` })
+        })
+      }
     })
-  })
+  )
 
   return [list, ...create, ...revoke] as const
 }

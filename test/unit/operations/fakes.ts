@@ -167,7 +167,7 @@ export const store = (rows: {
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
       revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
       audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
-      replay: Effect.fnUntraced(function* (_, organization, id) {
+      replay: Effect.fnUntraced(function* (_, { id, organization = "" }) {
         const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ state: task.state })
         const replayed: Task = { ...task, state: "scheduled", attempts: 0, finished_at: null }
