@@ -1,7 +1,7 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Clock, Context, Effect, Layer, Metric, Predicate, Schedule } from "effect"
+import { Array, Clock, Context, Effect, Layer, Metric, Predicate, Result } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import type { Health } from "../api/IntakeApi.ts"
-import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import { answering, Children } from "../process/Children.ts"
@@ -37,8 +37,44 @@ export interface Processes {
   readonly silent: ReadonlyArray<Silent>
 }
 
+/** A dependency of a process. */
+interface Dependency extends Readonly<Health["checks"][string]> {
+  readonly process: number
+  readonly name: string
+  /** The start of its current state, or of watching, in milliseconds since 1970. */
+  readonly since: number
+}
+
+export interface Seen extends Processes {
+  readonly dependencies: ReadonlyArray<Dependency>
+}
+
+/** Adds since when each dependency is in its state. */
+const watching = (all: Effect.Effect<Processes>) => {
+  const states = new Map<string, Pick<Dependency, "status" | "since">>()
+  const stateOf = (key: string, status: Dependency["status"], at: number) => {
+    const known = states.get(key)
+    const state = known?.status === status ? known : { status, since: at }
+    states.set(key, state)
+    return state
+  }
+  return Effect.gen(function* () {
+    const found = yield* all
+    const at = yield* Clock.currentTimeMillis
+    const dependencies = found.processes.flatMap(({ checks, process }) =>
+      Object.entries(checks).map(([name, check]): Dependency => ({
+        process,
+        name,
+        ...check,
+        ...stateOf(`${process} ${name}`, check.status, at)
+      }))
+    )
+    return { ...found, dependencies }
+  })
+}
+
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
-  Effect.provideService(Exposition.text, Metric.MetricRegistry, registry)
+  Effect.provideService(PrometheusMetrics.format(), Metric.MetricRegistry, registry)
 )
 
 const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
@@ -56,6 +92,32 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   return { snapshot, metrics }
 })
 
+const comment = /^# (?:HELP|TYPE) (\S+)/
+
+/** A sample with the label `process` before its other labels. */
+const labelled = (sample: string, process: string) => {
+  const end = sample.search(/[{ ]/)
+  const rest = sample.startsWith("{", end) ? `,${sample.slice(end + 1)}` : `}${sample.slice(end)}`
+  return `${sample.slice(0, end)}{process="${process}"${rest}`
+}
+
+/** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
+export const merged = (parts: ReadonlyArray<Readonly<Record<"process" | "text", string>>>): string => {
+  // The comments of each metric, and its samples in all processes.
+  const families = new Map<string, Set<string>>()
+  for (const { process, text: given } of parts) {
+    let family = new Set<string>()
+    for (const line of given.split("\n")) {
+      const name = comment.exec(line)?.[1]
+      if (name !== undefined) {
+        family = families.get(name) ?? new Set()
+        families.set(name, family.add(line))
+      } else if (line !== "") family.add(labelled(line, process))
+    }
+  }
+  return [...families.values()].map((lines) => [...lines, ""].join("\n")).join("")
+}
+
 const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () => number) {
   const { gauge, read } = yield* Series.current
   const answered = gauge("practice_data_processes_answered")
@@ -72,18 +134,25 @@ const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
 export class Figures extends Context.Service<
   Figures,
   {
-    readonly all: Effect.Effect<Processes>
+    /** The figures and the dependencies, at most a second old. */
+    readonly look: Effect.Effect<Seen>
     /** The metrics of all processes, in the text format of Prometheus. Takes a second at most. */
     readonly metrics: Effect.Effect<string>
   }
 >()("practice-data/operations/Figures") {
+  static readonly make = (all: Effect.Effect<Processes>, metrics: Effect.Effect<string>) =>
+    Effect.map(Effect.cachedWithTTL(watching(all), "1 second"), (look) => Figures.of({ look, metrics }))
+
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(
       Figures,
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
         yield* countProcesses(1, () => 0)
-        return Figures.of({ all: Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })), metrics })
+        return yield* Figures.make(
+          Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })),
+          metrics
+        )
       })
     )
 
@@ -96,81 +165,28 @@ export class Figures extends Context.Service<
       const answered = yield* countProcesses(places.length, () =>
         places.reduce((sum, { restarts }) => sum + restarts, 0)
       )
-      return Figures.of({
-        all: Effect.map(ask("snapshot"), (answers) => ({
-          processes: answers.flatMap(({ answer, process }) => (isSnapshot(answer) ? [{ ...answer, process }] : [])),
-          silent: answers.flatMap(({ answer, pid = null, process }) =>
-            isSnapshot(answer)
-              ? []
-              : [{ process, pid, silent: pid === null ? "Not running" : "No answer within a second" }]
-          )
-        })),
-        metrics: Effect.gen(function* () {
-          const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
-            Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
-          )
-          answered.set(parts.length)
-          return Exposition.merged([{ process: "parent", text: yield* own }, ...parts])
-        })
+      const all = Effect.map(ask("snapshot"), (answers) => {
+        const [processes, silent] = Array.partition(answers, ({ answer, pid = null, process }) =>
+          isSnapshot(answer)
+            ? Result.succeed({ ...answer, process })
+            : Result.fail({ process, pid, silent: pid === null ? "Not running" : "No answer within a second" })
+        )
+        return { processes, silent }
       })
+      const metrics = Effect.gen(function* () {
+        const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
+          Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
+        )
+        answered.set(parts.length)
+        return merged([{ process: "parent", text: yield* own }, ...parts])
+      })
+      return yield* Figures.make(all, metrics)
     })
   )
 
   /** In a child: answers its parent until the scope closes. */
   static readonly layerOfChild = (roles: ReadonlyArray<string>) =>
     Layer.effectDiscard(Effect.flatMap(ownFigures(roles), answering))
-}
-
-/** A dependency of a process. */
-export interface Dependency extends Readonly<Health["checks"][string]> {
-  readonly process: number
-  readonly name: string
-  /** The start of its current state, or of watching, in milliseconds since 1970. */
-  readonly since: number
-}
-
-export interface Seen extends Processes {
-  readonly dependencies: ReadonlyArray<Dependency>
-}
-
-/** Watches the figures, and tracks since when each dependency is in its state. */
-export class Watch extends Context.Service<
-  Watch,
-  {
-    /** The figures, at most a second old. */
-    readonly look: Effect.Effect<Seen>
-  }
->()("practice-data/operations/Figures/Watch") {
-  static readonly layer = Layer.effect(
-    Watch,
-    Effect.gen(function* () {
-      const figures = yield* Figures
-      const states = new Map<string, Pick<Dependency, "status" | "since">>()
-      const stateOf = (key: string, status: Dependency["status"], at: number) => {
-        const known = states.get(key)
-        const state = known?.status === status ? known : { status, since: at }
-        states.set(key, state)
-        return state
-      }
-      const refresh = Effect.gen(function* () {
-        const all = yield* figures.all
-        const at = yield* Clock.currentTimeMillis
-        const dependencies = all.processes.flatMap(({ checks, process }) =>
-          Object.entries(checks).map(([name, check]): Dependency => ({
-            process,
-            name,
-            ...check,
-            ...stateOf(`${process} ${name}`, check.status, at)
-          }))
-        )
-        return { ...all, dependencies }
-      })
-      const look = yield* Effect.cachedWithTTL(refresh, "1 second")
-      // An outage is known also if nobody has a page open.
-      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))
-      return Watch.of({ look })
-    })
-  )
 }
 
 /** The highest value of a metric, whose labels may be part of the name; undefined without one. */

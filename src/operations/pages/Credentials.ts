@@ -1,4 +1,7 @@
-/** `/ops/keys` and `/ops/secrets`: API keys and signing secrets, how they are made, and how they are revoked. */
+/**
+ * `/ops/keys` and `/ops/secrets`: API keys and signing secrets, their creation and revocation; and `/ops/audit`: the
+ * changes by operators, newest first.
+ */
 import { Effect, Option, Record, Redacted, Schema } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
@@ -9,6 +12,7 @@ import { badge, button, clamped, field, id, pairs, small } from "../Layout.ts"
 import { type CredentialFilter, OperatorStore, type Page, Problem } from "../OperatorStore.ts"
 import { list as listOf } from "../Page.ts"
 import * as Change from "./Change.ts"
+import { linkTo } from "./Deletions.ts"
 
 type Operated<A> = Effect.Effect<A, Problem, OperatorStore>
 
@@ -129,4 +133,19 @@ export const secrets = routesOf<IntakeSecret>({
   },
   make: (actor, { organization }) => OperatorStore.use((store) => store.addSecret(actor, organization)),
   revoke: (actor, which) => OperatorStore.use((store) => store.revokeSecret(actor, which))
+})
+
+export const audit = listOf<Commands.Entry>({
+  place: "/ops/audit",
+  filters: { organization: ["Organization"], target: ["Id of a key, secret or task"] },
+  read: (filter) => OperatorStore.use((store) => store.audit(filter)),
+  columns: (now) => ({
+    When: ({ at }) => Format.moment(at, now),
+    Who: ({ actor, source }) => [actor, " ", small(source)],
+    What: ({ action }) => id(action),
+    Result: ({ result }) => result,
+    Target: ({ action, organization_id, target }) =>
+      id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined),
+    Organization: ({ organization_id: of }) => id(of)
+  })
 })

@@ -1,12 +1,15 @@
-/** `/ops`: the state of the service now, and its requests in the last hour or day. */
+/**
+ * `/ops`: the state of the service now, and its requests in the last hour or day; and `/ops/requests`: these by endpoint,
+ * by organization, and by the reason of their refusal.
+ */
 import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
-import { highest, type Seen, Watch } from "../Figures.ts"
+import { Figures, highest, type Seen } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, id, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
@@ -84,10 +87,10 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
   })
 ]
 
-export const page = Page.page(
+export const overview = Page.page(
   "/ops",
   Effect.fnUntraced(function* (parameter) {
-    const [{ look }, { taskCounts }] = [yield* Watch, yield* OperatorStore]
+    const [{ look }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts] = yield* Effect.all([look, Effect.result(taskCounts)], { concurrency: 2 })
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
     return (now) => [
@@ -100,6 +103,51 @@ export const page = Page.page(
       section("dependencies", "Dependencies", dependencies(seen, now)),
       section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
+    ]
+  })
+)
+
+type Row = readonly [name: string, counts: Recent.Counts]
+
+const countsBy = (key: string, first: string, counts: Recent.Rows) => {
+  const errors = (of: (counts: Recent.Counts) => number) => ({
+    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
+  })
+  const rank = (share: number) => ({
+    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
+  })
+  const content = table<Row>({
+    caption: `Requests by ${first}`,
+    rows: counts.toSorted(([, one], [, two]) => two.requests - one.requests),
+    columns: {
+      [first]: ([name]) => id(name),
+      Requests: { number: ([, { requests }]) => Format.count(requests) },
+      "4xx": errors(({ clientErrors }) => clientErrors),
+      "5xx": errors(({ serverErrors }) => serverErrors),
+      p50: rank(0.5),
+      p95: rank(0.95),
+      p99: rank(0.99)
+    }
+  })
+  return section(key, `By ${first}`, content)
+}
+
+export const requests = Page.page(
+  "/ops/requests",
+  Effect.fnUntraced(function* (parameter) {
+    const { look } = yield* Figures
+    const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
+    const window = windowOf(parameter)
+    const { endpoints, organizations, refusals } = recent[window]
+    return (now) => [
+      charts(recent, window, now, "/ops/requests"),
+      countsBy("endpoints", "endpoint", endpoints),
+      countsBy("organizations", "organization", organizations),
+      countsBy("refused", "reason of refusal", refusals),
+      small(
+        "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
+        " The most active organizations are listed by name, the rest as others."
+      )
     ]
   })
 )

@@ -9,7 +9,7 @@ import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
-import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
+import { Figures, type Processes, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
@@ -91,8 +91,8 @@ practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
 })
 
 /** Figures of these processes. */
-export const figures = (all: Figures["Service"]["all"]) =>
-  Layer.succeed(Figures, Figures.of({ all, metrics: Effect.succeed("# no metrics\n") }))
+export const figures = (all: Effect.Effect<Processes>) =>
+  Layer.effect(Figures, Figures.make(all, Effect.succeed("# no metrics\n")))
 
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
