@@ -12,7 +12,6 @@ import { type Fact, fail, facts, type Finding, ok } from "./Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as ServiceChecks from "./ServiceChecks.ts"
-import * as SettingsChecks from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
 
@@ -60,7 +59,6 @@ const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
   const needed = settings.roles.filter((role) => isMain || role === "data-api")
   return {
     "The server": DatabaseChecks.server(subject),
-    "Its connections": DatabaseChecks.room(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
@@ -107,14 +105,14 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
 })
 
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const configured = inArea("Configuration", yield* SettingsChecks.environment)
+  const configured = inArea("Configuration", yield* ServiceChecks.environment)
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value
   const { findings, sql } = Option.isSome(settings.databaseUrl)
     ? yield* servers(settings, settings.databaseUrl.value)
     : { findings: inArea("Embedded database", yield* embedded(settings)), sql: undefined }
-  const { ignoredParameters, operatorsListener, publicAddress } = SettingsChecks
+  const { ignoredParameters, operatorsListener, publicAddress } = ServiceChecks
   const ofSettings = [ignoredParameters, publicAddress, operatorsListener].flatMap((check) => check(settings))
   const processor = Check.examine({ "The processor": ServiceChecks.processor({ settings, sql }) })
   const service = Check.examine({ "The service": ServiceChecks.service(settings) })

@@ -6,7 +6,7 @@
 import { Clock, DateTime, Effect, Option } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
-import { longestReason, mostCounted, notDeleted, type Task, totalsOf } from "../../deletions/Tasks.ts"
+import * as Tasks from "../../deletions/Tasks.ts"
 import { h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, pairs, small, type Values } from "../Layout.ts"
@@ -21,17 +21,17 @@ const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead:
 
 const stateBadge = (state: State): Html => badge(kinds[state], state)
 
-export const linkTo = ({ id: task, organization_id }: Pick<Task, "id" | "organization_id">): string =>
+export const linkTo = ({ id: task, organization_id }: Pick<Tasks.Task, "id" | "organization_id">): string =>
   link("/ops/task", { organization: organization_id, id: task })
 
-const outcomeText = ({ last_error, outcome }: Task) => {
+const outcomeText = ({ last_error, outcome }: Tasks.Task) => {
   if (outcome === null) return last_error
-  const { invoices, lines, notDeleted } = totalsOf(outcome)
+  const { invoices, lines, notDeleted } = Tasks.totalsOf(outcome)
   const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
 }
 
-export const list = listOf<Task>({
+export const list = listOf<Tasks.Task>({
   place: path,
   filters: {
     q: ["Whole Idempotency-Key or task id"],
@@ -59,10 +59,10 @@ export const list = listOf<Task>({
   })
 })
 
-const notDeletedText = ({ count, items: list, reason }: ReturnType<typeof notDeleted>[number]) =>
-  h("div")(`${Format.count(count)} of the ${list === "invoices" ? "invoices" : "lines"}: ${reason}`)
+const notDeletedText = ({ count, items, reason }: ReturnType<typeof Tasks.notDeleted>[number]) =>
+  h("div")(`${Format.count(count)} of the ${items === "invoices" ? "invoices" : "lines"}: ${reason}`)
 
-const facts = (task: Task, now: number) => {
+const facts = (task: Tasks.Task, now: number) => {
   const { id: target, organization_id: organization } = task
   const time = (at: string | null) => at !== null && Format.moment(at, now)
   const trace = /^[\da-f]{2}-([\da-f]{32})-/.exec(task.trace_parent ?? "")?.[1]
@@ -81,7 +81,7 @@ const facts = (task: Task, now: number) => {
     Trace: trace !== undefined && id(trace),
     "Changes by operators": h("a", { href: link("/ops/audit", { organization, target }) })("Audit log"),
     "Outcome, or last error": outcomeText(task) ?? "none so far",
-    "Not deleted": task.outcome !== null && notDeleted(task.outcome).map(notDeletedText)
+    "Not deleted": task.outcome !== null && Tasks.notDeleted(task.outcome).map(notDeletedText)
   })
 }
 
@@ -149,8 +149,8 @@ const timeOf = (text: string) =>
 /** The filter of the dead tasks that the parameters describe. */
 const filterOf = Effect.fnUntraced(function* (parameter: Query) {
   const [organization, reason, since] = [parameter("organization"), parameter("reason"), parameter("since")]
-  if ((reason ?? "").length > longestReason) {
-    return yield* refused(`A reason has at most ${longestReason} characters.`)
+  if ((reason ?? "").length > Tasks.longestReason) {
+    return yield* refused(`A reason has at most ${Tasks.longestReason} characters.`)
   }
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
   const until = parameter("before") ?? Format.iso((yield* Clock.currentTimeMillis) + 1)
@@ -183,7 +183,7 @@ export const replayAll = Change.routesOf(
           filter
         ),
         h("p")(
-          h("strong")(Format.count(count, mostCounted)),
+          h("strong")(Format.count(count, Tasks.mostCounted)),
           ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
           ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
           ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
