@@ -1,77 +1,11 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
 import { Array, Clock, Context, Effect, Layer, Metric, Predicate, Result } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import type { Health } from "../api/IntakeApi.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import { answering, Children } from "../process/Children.ts"
 import { version } from "../process/Package.ts"
 import { HealthChecks } from "./HealthChecks.ts"
-
-/** The figures of a process. Plain JSON. */
-export interface ProcessSnapshot {
-  /** The number of the process on this host, from 1. */
-  readonly process: number
-  readonly pid: number
-  /** In milliseconds since 1970. */
-  readonly startedAt: number
-  readonly version: string
-  readonly roles: ReadonlyArray<string>
-  /** In the text format of Prometheus. */
-  readonly metrics: string
-  readonly recent: Recent.Snapshot
-  readonly ready: boolean
-  /** The state of each dependency by its name. */
-  readonly checks: Health["checks"]
-}
-
-/** A process that does not answer, and why. */
-interface Silent {
-  readonly process: number
-  readonly pid: number | null
-  readonly silent: string
-}
-
-export interface Processes {
-  readonly processes: ReadonlyArray<ProcessSnapshot>
-  readonly silent: ReadonlyArray<Silent>
-}
-
-/** A dependency of a process. */
-interface Dependency extends Readonly<Health["checks"][string]> {
-  readonly process: number
-  readonly name: string
-  /** The start of its current state, or of watching, in milliseconds since 1970. */
-  readonly since: number
-}
-
-export interface Seen extends Processes {
-  readonly dependencies: ReadonlyArray<Dependency>
-}
-
-/** Adds since when each dependency is in its state. */
-const watching = (all: Effect.Effect<Processes>) => {
-  const states = new Map<string, Pick<Dependency, "status" | "since">>()
-  const stateOf = (key: string, status: Dependency["status"], at: number) => {
-    const known = states.get(key)
-    const state = known?.status === status ? known : { status, since: at }
-    states.set(key, state)
-    return state
-  }
-  return Effect.gen(function* () {
-    const found = yield* all
-    const at = yield* Clock.currentTimeMillis
-    const dependencies = found.processes.flatMap(({ checks, process }) =>
-      Object.entries(checks).map(([name, check]): Dependency => ({
-        process,
-        name,
-        ...check,
-        ...stateOf(`${process} ${name}`, check.status, at)
-      }))
-    )
-    return { ...found, dependencies }
-  })
-}
 
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
   Effect.provideService(PrometheusMetrics.format(), Metric.MetricRegistry, registry)
@@ -81,16 +15,60 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
   const metrics = yield* ownMetrics
-  const own = { process: 1, pid: process.pid, startedAt: Math.round(performance.timeOrigin), version, roles }
+  const own = {
+    /** The number of the process on this host, from 1. */
+    process: 1,
+    pid: process.pid,
+    /** In milliseconds since 1970. */
+    startedAt: Math.round(performance.timeOrigin),
+    version,
+    roles
+  }
   const snapshot = Effect.map(
     Effect.all(
       { metrics, recent: recent.snapshot, ready: health.isReady, checks: health.checks },
       { concurrency: "unbounded" }
     ),
-    (now): ProcessSnapshot => ({ ...own, ...now })
+    (now) => ({ ...own, ...now })
   )
   return { snapshot, metrics }
 })
+
+/** The figures of a process. Plain JSON. */
+export type ProcessSnapshot = Effect.Success<Effect.Success<ReturnType<typeof ownFigures>>["snapshot"]>
+
+export interface Processes {
+  readonly processes: ReadonlyArray<ProcessSnapshot>
+  /** Those that do not answer, and why. */
+  readonly silent: ReadonlyArray<{ readonly process: number; readonly pid: number | null; readonly silent: string }>
+}
+
+/** Adds since when each dependency is in its state. */
+const watching = (all: Effect.Effect<Processes>) => {
+  const states = new Map<string, { readonly status: string; readonly since: number }>()
+  const sinceOf = (key: string, status: string, now: number) => {
+    const known = states.get(key)
+    if (known?.status === status) return known.since
+    states.set(key, { status, since: now })
+    return now
+  }
+  return Effect.gen(function* () {
+    const found = yield* all
+    const now = yield* Clock.currentTimeMillis
+    const dependencies = found.processes.flatMap(({ checks, process }) =>
+      Object.entries(checks).map(([name, check]) => ({
+        process,
+        name,
+        ...check,
+        /** The start of its current state, or of watching, in milliseconds since 1970. */
+        since: sinceOf(`${process} ${name}`, check.status, now)
+      }))
+    )
+    return { ...found, dependencies }
+  })
+}
+
+export type Seen = Effect.Success<ReturnType<typeof watching>>
 
 const comment = /^# (?:HELP|TYPE) (\S+)/
 

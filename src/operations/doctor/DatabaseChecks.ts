@@ -78,8 +78,6 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
 /** A database of the configuration. */
 export interface Examined {
   readonly sql: Database
-  /** The database of `DATABASE_URL`, where this one may be a replica of it. */
-  readonly primary: Database | undefined
   readonly settings: Settings
   /** The variable that names it. */
   readonly variable: string
@@ -103,7 +101,7 @@ const Replicating = Schema.Struct({
  * read from another database, such as one that is filled by logical replication: only a database that is or was a replica
  * of this primary is checked.
  */
-export type Standing = "unrelated" | "parted" | number
+type Standing = "unrelated" | "parted" | number
 
 export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
   const stateOf = (database: Database, after: string) =>
@@ -136,18 +134,16 @@ export const problemOf = (found: Standing): string | undefined => {
 const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
-export const replication = ({ primary, sql }: Examined) =>
-  primary === undefined
-    ? Effect.succeed([])
-    : Effect.match(standing(primary, sql, request), {
-        onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
-        onSuccess: (found) => {
-          const problem = problemOf(found)
-          return problem === undefined
-            ? [ok("It follows DATABASE_URL, or was never its replica.")]
-            : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
-        }
-      })
+export const replication = (primary: Database, sql: Database) =>
+  Effect.match(standing(primary, sql, request), {
+    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
+    onSuccess: (found) => {
+      const problem = problemOf(found)
+      return problem === undefined
+        ? [ok("It follows DATABASE_URL, or was never its replica.")]
+        : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
+    }
+  })
 
 /** Milliseconds. */
 const skewed = 500

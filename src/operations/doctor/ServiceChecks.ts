@@ -100,15 +100,10 @@ const factOf = (error: PspError): Fact =>
         "Try again later. If it stays, have the clinic connect its account again."
       )
 
-interface Processor {
-  readonly settings: Settings
-  /** The database that has the accounts, if it can be reached. */
-  readonly sql: Database | undefined
-}
-
 const Account = Schema.Struct({ account: Schema.String })
 
-export const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
+/** @param sql the database that has the accounts, if it can be reached */
+export const processor = Effect.fnUntraced(function* (settings: Settings, sql: Database | undefined) {
   const { databaseUrl, stripeApiUrl, stripeSecretKey } = settings
   if (Option.isNone(stripeSecretKey)) {
     return [Option.isNone(databaseUrl) ? ok("It is the demo processor of the embedded database.") : notConfigured]
