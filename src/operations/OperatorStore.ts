@@ -15,6 +15,8 @@ import * as Commands from "./Commands.ts"
 /** A read or a change that failed, as the status of its response and a sentence for a person. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
 
+export const problem = (status: number, message: string) => new Problem({ status, message })
+
 /** The first rows of a list. */
 export interface Page<A> {
   readonly rows: ReadonlyArray<A>
@@ -40,8 +42,7 @@ const runner = <I>(tag: Context.Key<I, Database>, database: Database, store: str
   const run =
     (describe: (failure: Store.Failure) => string) =>
     <A>(statements: Effect.Effect<A, SqlError, I>): Effect.Effect<A, Problem> => {
-      const unavailable = (failure: Store.Failure) =>
-        new Problem({ status: 503, message: `The ${store} store ${describe(failure)}` })
+      const unavailable = (failure: Store.Failure) => problem(503, `The ${store} store ${describe(failure)}`)
       return database.run({ key: "operators", within, unavailable }, Effect.provideService(statements, tag, database))
     }
   return {
@@ -84,7 +85,7 @@ const make = Effect.gen(function* () {
     task: (organization: string, id: string) =>
       Effect.flatMap(
         tasks.read(Tasks.details({ organization, id })),
-        Effect.fromOption(() => new Problem({ status: 404, message: "No deletion of this organization has this id." }))
+        Effect.fromOption(() => problem(404, "No deletion of this organization has this id."))
       ),
     keys: (filter: CredentialFilter) =>
       Effect.map(keys.read(rowsOf(ApiKey)(credentialsIn(credentials, "api_keys", keyColumns, filter))), paged),

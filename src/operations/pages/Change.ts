@@ -5,7 +5,7 @@ import { type Content, h, link } from "../../http/Html.ts"
 import { addressOf, credentials, responseTo, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
 import { button, field } from "../Layout.ts"
-import { type OperatorStore, Problem } from "../OperatorStore.ts"
+import { type OperatorStore, type Problem, problem } from "../OperatorStore.ts"
 import { inTime, type Place, type Query, query, respond, showProblem, usable, type View } from "../Page.ts"
 
 /** The response to a program; and the page that follows, by default the one before. */
@@ -25,10 +25,10 @@ interface Change {
   readonly make: (actor: Actor) => Effect.Effect<Made, Problem, OperatorStore>
 }
 
-const nameless = new Problem({ status: 422, message: "Enter your name for the audit log. Nothing was changed." })
+const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
 
 /** The problem in a form: to a 401, a browser asks for HTTP Basic. */
-const wrong = new Problem({ status: 403, message: "Wrong token. Nothing was changed." })
+const wrong = problem(403, "Wrong token. Nothing was changed.")
 
 const Form = Schema.Record(Schema.String, Schema.String)
 
@@ -66,12 +66,12 @@ export const routesOf = (
   const shown = { place, title, isLive: false }
 
   /** The form, with the name and the problem of the last try. */
-  const form = ({ about, back, fields, parameters }: Change, name: string, problem?: Problem) =>
+  const form = ({ about, back, fields, parameters }: Change, name: string, failure?: Problem) =>
     respond({
       ...shown,
-      status: problem?.status ?? 200,
+      status: failure?.status ?? 200,
       view: (now) => [
-        problem !== undefined && h("p", { class: "note problem", role: "alert" })(problem.message),
+        failure !== undefined && h("p", { class: "note problem", role: "alert" })(failure.message),
         about(now),
         h("form", { class: "confirm", method: "post", action: link(path, parameters), autocomplete: "off" })(
           fields,

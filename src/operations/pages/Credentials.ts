@@ -9,8 +9,8 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, field, id, pairs, small } from "../Layout.ts"
-import { type CredentialFilter, OperatorStore, type Page, Problem } from "../OperatorStore.ts"
-import { list as listOf } from "../Page.ts"
+import { type CredentialFilter, OperatorStore, type Page, type Problem, problem } from "../OperatorStore.ts"
+import { list as listOf, nameOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
 import { linkTo } from "./Deletions.ts"
 
@@ -46,14 +46,27 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
       Created: ({ created_at }) => Format.moment(created_at, now),
       State: ({ revoked_at: at }) =>
         at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))],
-      Change: ({ id: which, organization_id: organization, revoked_at }) =>
-        revoked_at === null && h("a", { href: link(`${place}/revoke`, { organization, id: which }) })("Revoke…")
+      Change: (row) => row.revoked_at === null && h("a", { href: link(`${place}/revoke`, nameOf(row)) })("Revoke…")
     })
   })
 
-  const create = Change.routesOf(place, `${place}/create`, `Make a new ${one}`, (parameter) => {
+  const creating = (parameter: Query) => {
     const organization = parameter("organization") ?? ""
     const name = isNamed ? (parameter("purpose") ?? "") : one
+    const make = Effect.fnUntraced(function* (actor: Commands.Actor) {
+      if (![organization, name].every(Schema.is(Commands.Line("")))) {
+        return yield* problem(422, "Each field takes 1 to 128 characters.")
+      }
+      const made = yield* kind.make(actor, { organization, name })
+      const secret = Redacted.value(made.secret)
+      const view = () => [
+        h("p", { class: "note warning" })("Copy it now: it is not shown again."),
+        h("pre")(secret),
+        pairs({ Organization: id(organization), Id: id(made.id) }),
+        h("p")(button("Done", pathOf(organization)))
+      ]
+      return { text: secret, view }
+    })
     return Effect.succeed({
       about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
       fields: [
@@ -61,48 +74,34 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
         isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
       ],
       back: pathOf(organization),
-      make: Effect.fnUntraced(function* (actor) {
-        if (![organization, name].every(Schema.is(Commands.Line("")))) {
-          return yield* new Problem({ status: 422, message: "Each field takes 1 to 128 characters." })
-        }
-        const made = yield* kind.make(actor, { organization, name })
-        const secret = Redacted.value(made.secret)
-        const view = () => [
-          h("p", { class: "note warning" })("Copy it now: it is not shown again."),
-          h("pre")(secret),
-          pairs({ Organization: id(organization), Id: id(made.id) }),
-          h("p")(button("Done", pathOf(organization)))
-        ]
-        return { text: secret, view }
-      })
+      make
     })
+  }
+
+  const revoking = Effect.fnUntraced(function* (parameter: Query) {
+    const which = parameter("id") ?? ""
+    const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
+    if (row === undefined) return yield* problem(404, `There is no ${one} ${which}.`)
+    const { organization_id: organization } = row
+    return {
+      parameters: nameOf(row),
+      about: () => [
+        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
+        h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
+      ],
+      back: pathOf(organization),
+      make: Effect.fnUntraced(function* (actor: Commands.Actor) {
+        if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
+        return yield* problem(409, `This ${one} was revoked before.`)
+      })
+    }
   })
 
-  const revoke = Change.routesOf(
-    place,
-    `${place}/revoke`,
-    `Revoke this ${one}`,
-    Effect.fnUntraced(function* (parameter) {
-      const which = parameter("id") ?? ""
-      const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
-      if (row === undefined) return yield* new Problem({ status: 404, message: `There is no ${one} ${which}.` })
-      const { organization_id: organization } = row
-      return {
-        parameters: { organization, id: which },
-        about: () => [
-          pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
-          h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
-        ],
-        back: pathOf(organization),
-        make: Effect.fnUntraced(function* (actor) {
-          if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
-          return yield* new Problem({ status: 409, message: `This ${one} was revoked before.` })
-        })
-      }
-    })
-  )
-
-  return [list, ...create, ...revoke] as const
+  return [
+    list,
+    ...Change.routesOf(place, `${place}/create`, `Make a new ${one}`, creating),
+    ...Change.routesOf(place, `${place}/revoke`, `Revoke this ${one}`, revoking)
+  ] as const
 }
 
 export const keys = routesOf<ApiKey>({

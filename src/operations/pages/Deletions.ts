@@ -8,10 +8,11 @@ import { State } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import * as Tasks from "../../deletions/Tasks.ts"
 import { h, type Html, link } from "../../http/Html.ts"
+import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, pairs, small, type Values } from "../Layout.ts"
-import { OperatorStore, Problem } from "../OperatorStore.ts"
-import { list as listOf, page as pageOf, type Query } from "../Page.ts"
+import { OperatorStore, problem } from "../OperatorStore.ts"
+import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
 
 const path = "/ops/deletions"
@@ -21,8 +22,7 @@ const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead:
 
 const stateBadge = (state: State): Html => badge(kinds[state], state)
 
-export const linkTo = ({ id: task, organization_id }: Pick<Tasks.Task, "id" | "organization_id">): string =>
-  link("/ops/task", { organization: organization_id, id: task })
+export const linkTo = (task: Parameters<typeof nameOf>[0]): string => link("/ops/task", nameOf(task))
 
 const outcomeText = ({ last_error, outcome }: Tasks.Task) => {
   if (outcome === null) return last_error
@@ -92,65 +92,51 @@ export const page = pageOf(
   path,
   Effect.fnUntraced(function* (parameter) {
     const task = yield* requested(parameter)
-    const { id: which, organization_id: organization } = task
+    const replayed = h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", nameOf(task))))
     return {
       title: `Deletion ${task.idempotency_key}`,
-      view: (now) => [
-        task.state === "dead" &&
-          h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", { organization, id: which }))),
-        facts(task, now)
-      ]
+      view: (now) => [task.state === "dead" && replayed, facts(task, now)]
     }
   }),
   "/ops/task"
 )
 
-export const replay = Change.routesOf(
-  path,
-  "/ops/task/replay",
-  "Replay this deletion",
-  Effect.fnUntraced(function* (parameter) {
-    const task = yield* requested(parameter)
-    const { id: which, organization_id: organization } = task
-    const store = yield* OperatorStore
-    return {
-      parameters: { organization, id: which },
-      about: (now) => [
-        facts(task, now),
-        h("p")(
-          `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
-          " The replay is written to the audit log."
-        )
-      ],
-      back: linkTo(task),
-      make: Effect.fnUntraced(function* (actor) {
-        const replayed = yield* store.replay(actor, { organization, id: which })
-        if (replayed._tag === "Replayed") return { text: `Replaying ${which}` }
-        const state = replayed._tag === "NotDead" ? replayed.state : "gone"
-        return yield* new Problem({
-          status: 409,
-          message: `This deletion is ${state}. Only a dead one can be replayed.`
-        })
-      })
-    }
-  })
-)
+const replaying = Effect.fnUntraced(function* (parameter: Query) {
+  const task = yield* requested(parameter)
+  return {
+    parameters: nameOf(task),
+    about: (now: number) => [
+      facts(task, now),
+      h("p")(
+        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
+        " The replay is written to the audit log."
+      )
+    ],
+    back: linkTo(task),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const replayed = yield* (yield* OperatorStore).replay(actor, nameOf(task))
+      if (replayed._tag === "Replayed") return { text: `Replaying ${task.id}` }
+      const state = replayed._tag === "NotDead" ? replayed.state : "gone"
+      return yield* problem(409, `This deletion is ${state}. Only a dead one can be replayed.`)
+    })
+  }
+})
 
-const refused = (message: string) => new Problem({ status: 422, message })
+export const replay = Change.routesOf(path, "/ops/task/replay", "Replay this deletion", replaying)
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>
   Effect.fromOption(
     // Postgres reads no year 0, and none with a sign, as those beyond 9999 have.
     Option.filter(Option.map(DateTime.make(text), DateTime.formatIso), (iso) => /^(?!0000)\d/.test(iso)),
-    () => refused(`${text} is not a time such as 2026-11-23T09:30Z.`)
+    () => problem(422, `${text} is not a time such as 2026-11-23T09:30Z.`)
   )
 
 /** The filter of the dead tasks that the parameters describe. */
 const filterOf = Effect.fnUntraced(function* (parameter: Query) {
   const [organization, reason, since] = [parameter("organization"), parameter("reason"), parameter("since")]
   if ((reason ?? "").length > Tasks.longestReason) {
-    return yield* refused(`A reason has at most ${Tasks.longestReason} characters.`)
+    return yield* problem(422, `A reason has at most ${Tasks.longestReason} characters.`)
   }
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
   const until = parameter("before") ?? Format.iso((yield* Clock.currentTimeMillis) + 1)
@@ -161,40 +147,35 @@ const filterOf = Effect.fnUntraced(function* (parameter: Query) {
 /** Dead tasks that the page replays at once: more take longer than a page may. */
 const mostReplayed = 1000
 
-export const replayAll = Change.routesOf(
-  path,
-  replayPath,
-  "Replay these deletions",
-  Effect.fnUntraced(function* (parameter) {
-    const store = yield* OperatorStore
-    const filter = yield* filterOf(parameter)
-    const count = yield* store.countDead(filter)
-    return {
-      parameters: filter,
-      about: () => [
-        filterForm(
-          replayPath,
-          {
-            reason: ["Text in the last error"],
-            organization: ["Organization"],
-            since: ["Died since (UTC)"],
-            before: ["Died before (UTC)"]
-          },
-          filter
-        ),
-        h("p")(
-          h("strong")(Format.count(count, Tasks.mostCounted)),
-          ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
-          ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
-          ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
-        )
-      ],
-      back: link(path, { state: "dead", organization: filter.organization }),
-      make: Effect.fnUntraced(function* (actor) {
-        const replayed = yield* store.replayDead(actor, filter, mostReplayed)
-        if (replayed > 0) return { text: `Replaying ${Format.counted(replayed, "deletion")}` }
-        return yield* new Problem({ status: 409, message: "No dead deletion matches. Nothing was changed." })
-      })
-    }
-  })
-)
+const filters = {
+  reason: ["Text in the last error"],
+  organization: ["Organization"],
+  since: ["Died since (UTC)"],
+  before: ["Died before (UTC)"]
+} as const
+
+const replayingAll = Effect.fnUntraced(function* (parameter: Query) {
+  const store = yield* OperatorStore
+  const filter = yield* filterOf(parameter)
+  const count = yield* store.countDead(filter)
+  return {
+    parameters: filter,
+    about: () => [
+      filterForm(replayPath, filters, filter),
+      h("p")(
+        h("strong")(Format.count(count, Tasks.mostCounted)),
+        ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
+        ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
+        ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
+      )
+    ],
+    back: link(path, { state: "dead", organization: filter.organization }),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const replayed = yield* store.replayDead(actor, filter, mostReplayed)
+      if (replayed > 0) return { text: `Replaying ${Format.counted(replayed, "deletion")}` }
+      return yield* problem(409, "No dead deletion matches. Nothing was changed.")
+    })
+  }
+})
+
+export const replayAll = Change.routesOf(path, replayPath, "Replay these deletions", replayingAll)
