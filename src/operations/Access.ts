@@ -83,9 +83,9 @@ const headersOf: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   429: { "retry-after": "60" }
 }
 
-/** The response to a program. */
+/** Responds to a program. */
 export const responseTo = ({ message, status }: Problem) =>
-  HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] })
+  Effect.succeed(HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] }))
 
 const misdirected = problem(
   421,
@@ -109,10 +109,7 @@ const protect = (response: HttpServerResponse.HttpServerResponse) =>
 export const guard = (host: string) =>
   HttpMiddleware.make((httpEffect) =>
     requireAccess(host).pipe(
-      Effect.matchEffect({
-        onFailure: (problem) => Effect.succeed(responseTo(problem)),
-        onSuccess: () => httpEffect
-      }),
+      Effect.matchEffect({ onFailure: responseTo, onSuccess: () => httpEffect }),
       Effect.map(protect)
     )
   )

@@ -48,11 +48,8 @@ const stateOfDatabase = (sql: Database, primary?: Database) => {
       return status === "fail" ? message.replace(/\.$/, "") : undefined
     }
   })
-  const replication =
-    primary === undefined
-      ? Effect.undefined
-      : Effect.map(DatabaseChecks.standing(primary, sql, request), DatabaseChecks.problemOf)
-  const problems = [answer, replication].map((check) =>
+  const replication = primary && Effect.map(DatabaseChecks.standing(primary, sql, request), DatabaseChecks.problemOf)
+  const problems = [answer, replication ?? Effect.undefined].map((check) =>
     Effect.orElseSucceed(Effect.timeout(check, longest), () => undefined)
   )
   return Effect.map(Effect.all(problems, { concurrency: "unbounded" }), ([first, second]) => stateOf(first ?? second))

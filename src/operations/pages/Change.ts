@@ -93,18 +93,17 @@ export const routesOf = (
     const done = Effect.gen(function* () {
       const change = yield* read(parameter)
       const attempt = Effect.andThen(check(token), actor.name === "" ? nameless : change.make(actor))
+      if (!isBrowser) return HttpServerResponse.text(`${(yield* attempt).text}\n`)
       const made = yield* Effect.result(attempt)
       if (Result.isFailure(made)) {
-        if (!isBrowser) return responseTo(made.failure)
         return yield* form(change, actor.name, made.failure.status === 401 ? wrong : made.failure)
       }
-      const { text, view } = made.success
-      if (!isBrowser) return HttpServerResponse.text(`${text}\n`)
+      const { view } = made.success
       return view === undefined
         ? HttpServerResponse.redirect(change.back, { status: 303 })
         : yield* respond({ ...shown, view })
     })
-    return yield* Effect.catch(done, isBrowser ? showProblem(shown) : (one) => Effect.succeed(responseTo(one)))
+    return yield* Effect.catch(done, isBrowser ? showProblem(shown) : responseTo)
   })
 
   return [

@@ -80,7 +80,7 @@ const figure = (
 type Counter = "requests" | "clientErrors" | "serverErrors"
 
 /** A series of counts, whose bars are above those of others. */
-const counts = (
+const counted = (
   most: number,
   name: string,
   color: string,
@@ -93,7 +93,7 @@ const counts = (
   text: (point) => Format.count(point[shown])
 })
 
-const rank = (name: string, color: string, share: number): Series => ({
+const ranked = (name: string, color: string, share: number): Series => ({
   name,
   color,
   // A logarithmic scale from 0.1 ms to 10 s.
@@ -117,12 +117,12 @@ const charts = (recent: Recent.Snapshot, window: Window, now: number, path: stri
   const bar = (0.8 * width * step) / span
   const most = Math.max(1, ...points.map(({ requests }) => requests))
   const ofRequests = [
-    counts(most, "all", "teal", "requests"),
-    counts(most, "4xx", "amber", "clientErrors", "serverErrors"),
-    counts(most, "5xx", "red", "serverErrors")
+    counted(most, "all", "teal", "requests"),
+    counted(most, "4xx", "amber", "clientErrors", "serverErrors"),
+    counted(most, "5xx", "red", "serverErrors")
   ]
   const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
-  const ofLatency = [rank("p99", "red", 0.99), rank("p95", "amber", 0.95), rank("p50", "teal", 0.5)]
+  const ofLatency = [ranked("p99", "red", 0.99), ranked("p95", "amber", 0.95), ranked("p50", "teal", 0.5)]
   const tab = (name: Window) =>
     h("a", { class: "button", href: link(path, { window: name }), "aria-current": name === window && "true" })(
       `Last ${name}`
