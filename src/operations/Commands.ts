@@ -61,11 +61,9 @@ export const entries = (sql: Database, { organization, target }: EntryFilter, li
       order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
   )
 
-const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
-
 /** The latest entries of several databases together. */
 export const latestOf = (found: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
-  Array.sort(found.flat(), byTime).slice(0, limit)
+  Array.sortWith(found.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
 
 /** The latest entries, of the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {

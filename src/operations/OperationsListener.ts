@@ -3,7 +3,7 @@
  * is ready, to show why it is not, and closes last.
  */
 import { readFileSync } from "node:fs"
-import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, flow, identity, Layer, type Option, type Redacted, Schedule, Schema } from "effect"
 import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
@@ -40,6 +40,9 @@ const healthReport = ({ dependencies, processes, silent }: Seen) => {
 const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
   ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const
 
+const exposition = (text: string) =>
+  HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+
 type Services = Figures | OperatorStore | Token
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
@@ -58,20 +61,8 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   ...Documents.pages,
   asset("/ops/style.css", "text/css", style),
   asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
-  [
-    "GET",
-    "/health",
-    Figures.use(({ look }) => Effect.map(look, Function.flow(healthReport, HttpServerResponse.jsonUnsafe)))
-  ],
-  [
-    "GET",
-    "/metrics",
-    Figures.use(({ metrics }) =>
-      Effect.map(metrics, (text) =>
-        HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
-      )
-    )
-  ]
+  ["GET", "/health", Figures.use(({ look }) => Effect.map(look, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
+  ["GET", "/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
 
 /** The routes of a listener on this host, over their services. */
@@ -84,7 +75,7 @@ export const routes = (host: string) =>
         )
       )
     ),
-    HttpRouter.middleware(Function.flow(unexpectedErrors, guard(host)), { global: true }),
+    HttpRouter.middleware(flow(unexpectedErrors, guard(host)), { global: true }),
     // An outage is known also if nobody has a page open.
     Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))))
   )
@@ -123,7 +114,7 @@ export const layer = (options: Options) => {
     disableLogger: true,
     disableListenLog: true,
     // As in Server.serve.
-    middleware: Function.identity
+    middleware: identity
   })
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, served)).pipe(

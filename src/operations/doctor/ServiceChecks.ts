@@ -129,9 +129,7 @@ export const reachable = (address: string) =>
   address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 /** The health of the service on its port; or whether it could listen there. */
-export const service = Effect.fnUntraced(function* (
-  settings: Settings
-): Effect.fn.Return<ReadonlyArray<Fact>, never, HttpClient.HttpClient> {
+export const service = Effect.fnUntraced(function* (settings: Settings) {
   if (settings.port === 0) return [ok("PORT=0: it takes a free port.")]
   const address = reachable(`http://${ConnectionUrl.formatHost(settings)}`)
   const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(

@@ -77,21 +77,12 @@ const figure = (
   )
 }
 
-type Counter = "requests" | "clientErrors" | "serverErrors"
-
-/** A series of counts, whose bars are above those of others. */
-const counted = (
-  most: number,
-  name: string,
-  color: string,
-  shown: Counter,
-  ...below: ReadonlyArray<Counter>
-): Series => ({
-  name,
-  color,
-  share: (point) => [shown, ...below].reduce((sum, counter) => sum + point[counter], 0) / most,
-  text: (point) => Format.count(point[shown])
-})
+/** The color of a series of counts, its count, and another one below it in its bars. */
+const counters = {
+  all: ["teal", "requests"],
+  "4xx": ["amber", "clientErrors", "serverErrors"],
+  "5xx": ["red", "serverErrors"]
+} as const
 
 const ranked = (name: string, color: string, share: number): Series => ({
   name,
@@ -116,11 +107,12 @@ const charts = (recent: Recent.Snapshot, window: Window, now: number, path: stri
     .map((point) => ({ ...point, x: width * (1 - (end - point.start - step / 2) / span) }))
   const bar = (0.8 * width * step) / span
   const most = Math.max(1, ...points.map(({ requests }) => requests))
-  const ofRequests = [
-    counted(most, "all", "teal", "requests"),
-    counted(most, "4xx", "amber", "clientErrors", "serverErrors"),
-    counted(most, "5xx", "red", "serverErrors")
-  ]
+  const ofRequests = Object.entries(counters).map(([name, [color, shown, ...below]]): Series => ({
+    name,
+    color,
+    share: (point) => [shown, ...below].reduce((sum, counter) => sum + point[counter], 0) / most,
+    text: (point) => Format.count(point[shown])
+  }))
   const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
   const ofLatency = [ranked("p99", "red", 0.99), ranked("p95", "amber", 0.95), ranked("p50", "teal", 0.5)]
   const tab = (name: Window) =>
