@@ -17,11 +17,6 @@ const mostWrong = 10
 
 const digest = (token: Redacted.Redacted) => hash("sha256", Redacted.value(token), "buffer")
 
-const notSet = problem(
-  403,
-  "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
-)
-
 /** The operators' token. The right one always passes. */
 export class Token extends Context.Service<
   Token,
@@ -32,7 +27,11 @@ export class Token extends Context.Service<
       let [since, wrong] = [0, 0]
       return Token.of({
         check: Effect.fnUntraced(function* (given) {
-          if (Option.isNone(token)) return yield* notSet
+          if (Option.isNone(token)) {
+            const message =
+              "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
+            return yield* problem(403, message)
+          }
           if (given === undefined)
             return yield* problem(401, "Send your name and the operators' token with HTTP Basic.")
           if (timingSafeEqual(digest(given), digest(token.value))) return
@@ -102,14 +101,13 @@ const requireAccess = Effect.fnUntraced(function* (host: string) {
   yield* check((yield* credentials).token)
 })
 
-const protect = (response: HttpServerResponse.HttpServerResponse) =>
-  secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
-
 /** Refuses requests without access to a listener on this host, and protects responses. */
 export const guard = (host: string) =>
   HttpMiddleware.make((httpEffect) =>
     requireAccess(host).pipe(
       Effect.matchEffect({ onFailure: responseTo, onSuccess: () => httpEffect }),
-      Effect.map(protect)
+      Effect.map((response) =>
+        secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
+      )
     )
   )

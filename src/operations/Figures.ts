@@ -73,11 +73,8 @@ export type Seen = Effect.Success<ReturnType<typeof watching>>
 const comment = /^# (?:HELP|TYPE) (\S+)/
 
 /** A sample with the label `process` before its other labels. */
-const labelled = (sample: string, process: string) => {
-  const end = sample.search(/[{ ]/)
-  const rest = sample.startsWith("{", end) ? `,${sample.slice(end + 1)}` : `}${sample.slice(end)}`
-  return `${sample.slice(0, end)}{process="${process}"${rest}`
-}
+const labelled = (sample: string, process: string) =>
+  sample.replace(/[{ ]/, (end) => `{process="${process}"${end === "{" ? "," : "} "}`)
 
 /** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
 export const merged = (parts: ReadonlyArray<Readonly<Record<"process" | "text", string>>>): string => {

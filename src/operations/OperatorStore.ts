@@ -17,23 +17,16 @@ export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: 
 
 export const problem = (status: number, message: string) => new Problem({ status, message })
 
-/** The first rows of a list. */
-export interface Page<A> {
-  readonly rows: ReadonlyArray<A>
-  /** True if there are more. */
-  readonly isPartial: boolean
-}
-
 /** The most rows of a page. */
 export const mostRows = 100
 
 /** The most rows that are read, of which the last one shows that there are more. */
 const limit = mostRows + 1
 
-const paged = <A>(found: ReadonlyArray<A>): Page<A> => ({
-  rows: found.slice(0, mostRows),
-  isPartial: found.length > mostRows
-})
+const paged = <A>(found: ReadonlyArray<A>) => ({ rows: found.slice(0, mostRows), isPartial: found.length > mostRows })
+
+/** The first rows of a list. `isPartial`: true if there are more. */
+export type Page<A> = ReturnType<typeof paged<A>>
 
 const within = Duration.millis(1500)
 

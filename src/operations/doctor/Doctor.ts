@@ -29,7 +29,6 @@ const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   ]
 }
 
-/** The checks of a database of the configuration. */
 const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefined): Check.Checks => {
   const { settings, sql, variable } = subject
   const isMain = variable === "DATABASE_URL"

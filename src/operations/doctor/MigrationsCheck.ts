@@ -125,7 +125,6 @@ const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistribu
   })
 }
 
-/** The role of the database for each role of a process. */
 const roleOf: Readonly<Record<Role, string>> = {
   "data-api": "practice_data_api",
   intake: "practice_data_intake",
@@ -154,7 +153,7 @@ const statements = (verb: string, some: Privileges, whom: string) =>
 const examineRoles = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { privileges, schema }: Catalog.Catalog,
-  expected: Catalog.Catalog,
+  expected: Privileges,
   needed: ReadonlyArray<Role>
 ) {
   const [self] = yield* rowsOf(Login)(sql`
@@ -162,12 +161,12 @@ const examineRoles = Effect.fnUntraced(function* (
     from pg_roles where rolname = current_user`)
   if (self === undefined) return []
   const { is_superuser, login } = self
-  const objects = new Set(expected.privileges.map(({ object }) => object))
+  const objects = new Set(expected.map(({ object }) => object))
   const names = (some: Privileges) =>
     listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
   const of = (grantee: string) => ({
     held: privileges.filter((each) => each.grantee === grantee),
-    given: expected.privileges.filter((each) => each.grantee === grantee)
+    given: expected.filter((each) => each.grantee === grantee)
   })
   /** The warning of privileges that a grantee holds and should not. */
   const excess = (subject: string, grantee: string, kinds: RegExp) => {
@@ -210,12 +209,6 @@ const examineRoles = Effect.fnUntraced(function* (
   )
 })
 
-/** The part of a catalog that a login needs to look API keys up. */
-const ofKeys = (catalog: Catalog.Catalog): Catalog.Catalog => ({
-  ...catalog,
-  privileges: catalog.privileges.filter(({ object }) => /api_key|\.migrations$|^schema /.test(object))
-})
-
 /**
  * @param needed the roles of the processes that use the database
  * @param isOfKeys true if they only look API keys up there
@@ -227,7 +220,9 @@ export const check = Effect.fnUntraced(function* (
 ) {
   const catalog = yield* Catalog.read(sql)
   const expected = yield* migratedIn(catalog.schema)
-  const roles = examineRoles(sql, catalog, isOfKeys ? ofKeys(expected) : expected, needed)
+  const ofKeys = /api_key|\.migrations$|^schema /
+  const privileges = expected.privileges.filter(({ object }) => !isOfKeys || ofKeys.test(object))
+  const roles = examineRoles(sql, catalog, privileges, needed)
   // To a login that may not use the schema, its tables look as if they were missing.
   if (catalog.isClosed) return yield* roles
   // The check of the roles names the privilege that is lacking.

@@ -124,7 +124,7 @@ const given = <A>(rows: ReadonlyArray<A> | undefined) =>
     : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: found, isPartial: false }))
+  Effect.map(given(rows), (found) => ({ rows: [...found], isPartial: false }))
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
