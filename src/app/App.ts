@@ -10,7 +10,7 @@ import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
-import { HealthChecks } from "../operations/HealthChecks.ts"
+import { HealthChecks, probes } from "../operations/HealthChecks.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../deletions/Handlers.ts"
@@ -38,7 +38,6 @@ import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
-import * as Probes from "../operations/Probes.ts"
 
 /** The services of the data API, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -209,7 +208,7 @@ const single = (settings: Settings, references: Context.Context<never>) => {
   const figures = Processes.isChild
     ? Figures.layerOfChild(roles)
     : Layer.provide(operators(settings), Figures.layer(roles))
-  const watched = Layer.mergeAll(figures, Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
+  const watched = Layer.mergeAll(figures, probes(roles), ProcessRuntime.layer(roles)).pipe(
     Layer.provide([served, recent])
   )
   const shared = Processes.isChild ? Processes.childListener : {}

@@ -8,7 +8,7 @@ import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
 import { isLoopback } from "./Config.ts"
-import { Problem } from "./OperatorStore.ts"
+import { type Problem, problem } from "./OperatorStore.ts"
 
 const minute = 60_000
 
@@ -16,13 +16,6 @@ const minute = 60_000
 const mostWrong = 10
 
 const digest = (token: Redacted.Redacted) => hash("sha256", Redacted.value(token), "buffer")
-
-const refused = (status: 401 | 403 | 429, message: string) => new Problem({ status, message })
-
-const notSet = refused(
-  403,
-  "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
-)
 
 /** The operators' token. The right one always passes. */
 export class Token extends Context.Service<
@@ -34,15 +27,19 @@ export class Token extends Context.Service<
       let [since, wrong] = [0, 0]
       return Token.of({
         check: Effect.fnUntraced(function* (given) {
-          if (Option.isNone(token)) return yield* notSet
+          if (Option.isNone(token)) {
+            const message =
+              "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."
+            return yield* problem(403, message)
+          }
           if (given === undefined)
-            return yield* refused(401, "Send your name and the operators' token with HTTP Basic.")
+            return yield* problem(401, "Send your name and the operators' token with HTTP Basic.")
           if (timingSafeEqual(digest(given), digest(token.value))) return
           const now = yield* Clock.currentTimeMillis
           if (now - since >= minute) [since, wrong] = [now, 0]
-          if (wrong >= mostWrong) return yield* refused(429, "Too many wrong tokens. Try again in a minute.")
+          if (wrong >= mostWrong) return yield* problem(429, "Too many wrong tokens. Try again in a minute.")
           wrong += 1
-          return yield* refused(401, "Wrong token.")
+          return yield* problem(401, "Wrong token.")
         })
       })
     })
@@ -85,37 +82,32 @@ const headersOf: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   429: { "retry-after": "60" }
 }
 
-/** The response to a program. */
+/** Responds to a program. */
 export const responseTo = ({ message, status }: Problem) =>
-  HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] })
+  Effect.succeed(HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] }))
 
-const misdirected = new Problem({
-  status: 421,
-  message:
-    "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
-})
+const misdirected = problem(
+  421,
+  "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
+)
 
 /** Fails unless the request has access. Monitors need no token for metrics and health. */
 const requireAccess = Effect.fnUntraced(function* (host: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (isLoopback(host) && !namesLoopback(request)) return yield* misdirected
-  if (isCrossSite(request)) return yield* refused(403, "Requests from other sites are refused.")
+  if (isCrossSite(request)) return yield* problem(403, "Requests from other sites are refused.")
   if (isLoopback(host) || /^\/(metrics|health)(\?|$)/.test(request.url)) return
   const { check } = yield* Token
   yield* check((yield* credentials).token)
 })
 
-const protect = (response: HttpServerResponse.HttpServerResponse) =>
-  secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
-
 /** Refuses requests without access to a listener on this host, and protects responses. */
 export const guard = (host: string) =>
   HttpMiddleware.make((httpEffect) =>
     requireAccess(host).pipe(
-      Effect.matchEffect({
-        onFailure: (problem) => Effect.succeed(responseTo(problem)),
-        onSuccess: () => httpEffect
-      }),
-      Effect.map(protect)
+      Effect.matchEffect({ onFailure: responseTo, onSuccess: () => httpEffect }),
+      Effect.map((response) =>
+        secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
+      )
     )
   )

@@ -61,11 +61,9 @@ export const entries = (sql: Database, { organization, target }: EntryFilter, li
       order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
   )
 
-const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
-
 /** The latest entries of several databases together. */
 export const latestOf = (found: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
-  Array.sort(found.flat(), byTime).slice(0, limit)
+  Array.sortWith(found.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
 
 /** The latest entries, of the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
@@ -78,73 +76,65 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number)
 type Change = readonly [organization: string, target: string, result: string]
 
 /** Makes a change in a database and logs it there, unless nothing changed. */
-const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
+const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
   database: Context.Key<I, Database>,
-  { name, source }: Actor,
   action: string,
-  change: Effect.Effect<A, E, R>,
-  changeOf: (result: A) => Change | undefined
-) {
-  const sql = yield* database
-  return yield* sql.withTransaction(
-    Effect.gen(function* () {
-      const made = yield* change
-      const logged = changeOf(made)
-      if (logged === undefined) return made
-      const [organization_id, target, result] = logged
-      yield* sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
-      return made
-    })
-  )
-})
+  change: (...given: Given) => Effect.Effect<A, E, R>,
+  changeOf: (made: A, ...given: Given) => Change | undefined
+) =>
+  Effect.fn("Commands.audited")(function* ({ name, source }: Actor, ...given: Given) {
+    const sql = yield* database
+    return yield* sql.withTransaction(
+      Effect.gen(function* () {
+        const made = yield* change(...given)
+        const logged = changeOf(made, ...given)
+        if (logged === undefined) return made
+        const [organization_id, target, result] = logged
+        yield* sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
+        return made
+      })
+    )
+  })
 
 /** Makes the record of an organization. False if there is one, which stays as it is. */
-export const createOrganization = (actor: Actor, { id, name }: { readonly id: string; readonly name: string }) =>
-  audited(
-    TaskDatabase,
-    actor,
-    "organization.create",
-    Effect.gen(function* () {
-      const sql = yield* TaskDatabase
-      const row = { organization_id: id, id, name }
-      const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
-      return made.length > 0
-    }),
-    (isMade) => (isMade ? [id, id, "created"] : undefined)
-  )
+export const createOrganization = audited(
+  TaskDatabase,
+  "organization.create",
+  Effect.fnUntraced(function* ({ id, name }: { readonly id: string; readonly name: string }) {
+    const sql = yield* TaskDatabase
+    const row = { organization_id: id, id, name }
+    const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
+    return made.length > 0
+  }),
+  (isMade, { id }) => (isMade ? [id, id, "created"] : undefined)
+)
 
-export const createKey = (actor: Actor, options: Parameters<typeof ApiKeys.create>[0]) =>
-  audited(CredentialDatabase, actor, "key.create", ApiKeys.create(options), ({ id }) => [
-    options.organization,
-    id,
-    "created"
-  ])
+export const createKey = audited(CredentialDatabase, "key.create", ApiKeys.create, ({ id }, { organization }) => [
+  organization,
+  id,
+  "created"
+])
 
-export const revokeKey = (actor: Actor, id: string) =>
-  audited(CredentialDatabase, actor, "key.revoke", ApiKeys.revoke(id), (organization) =>
-    Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
-  )
+export const revokeKey = audited(CredentialDatabase, "key.revoke", ApiKeys.revoke, (organization, id) =>
+  Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
+)
 
-export const addSecret = (actor: Actor, organization: string) =>
-  audited(TaskDatabase, actor, "secret.add", IntakeSecrets.create(organization), ({ id }) => [
-    organization,
-    id,
-    "created"
-  ])
+export const addSecret = audited(TaskDatabase, "secret.add", IntakeSecrets.create, ({ id }, organization) => [
+  organization,
+  id,
+  "created"
+])
 
-export const revokeSecret = (actor: Actor, id: string) =>
-  audited(TaskDatabase, actor, "secret.revoke", IntakeSecrets.revoke(id), (revoked) =>
-    Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
-  )
+export const revokeSecret = audited(TaskDatabase, "secret.revoke", IntakeSecrets.revoke, (revoked, id) =>
+  Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
+)
 
 /** Replays a task, as `Tasks.replay` does. */
-export const replayTask = (actor: Actor, identity: Tasks.Identity) =>
-  audited(TaskDatabase, actor, "task.replay", Tasks.replay(identity), (replay) =>
-    replay._tag === "Replayed" ? [replay.organization, identity.id, "replayed"] : undefined
-  )
+export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (replay, { id }) =>
+  replay._tag === "Replayed" ? [replay.organization, id, "replayed"] : undefined
+)
 
 /** Replays dead tasks, as `Tasks.replayDead` does. Those of all organizations are logged with the organization `*`. */
-export const replayDead = (actor: Actor, filter: Tasks.DeadFilter, most: number) =>
-  audited(TaskDatabase, actor, "tasks.replay", Tasks.replayDead(filter, most), (count) =>
-    count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
-  )
+export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, filter) =>
+  count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
+)

@@ -7,18 +7,6 @@ import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 
-// The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
-const httpOrigin = (name: string) =>
-  Variable.variable(
-    name,
-    "a URL of a host and a port alone, such as http://127.0.0.1:12111",
-    (given) => {
-      const url = URL.parse(given)
-      return url !== null && url.href === `${url.origin}/` && /^https?:/.test(url.href) ? url : undefined
-    },
-    true
-  )
-
 // As browsers send it.
 const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 
@@ -73,7 +61,18 @@ export const variables = {
   stripeSecretKey: Config.option(
     secret("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", /^[\x21-\x7e]+$/)
   ),
-  stripeApiUrl: Config.option(httpOrigin("STRIPE_API_URL")),
+  stripeApiUrl: Config.option(
+    Variable.variable(
+      "STRIPE_API_URL",
+      "a URL of a host and a port alone, such as http://127.0.0.1:12111",
+      // The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
+      (given) => {
+        const url = URL.parse(given)
+        return url !== null && url.href === `${url.origin}/` && /^https?:/.test(url.href) ? url : undefined
+      },
+      true
+    )
+  ),
   migrate: Config.option(Variable.boolean("MIGRATE")),
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
   logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty")),

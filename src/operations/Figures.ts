@@ -1,60 +1,97 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Clock, Context, Effect, Layer, Metric, Predicate, Schedule } from "effect"
-import type { Health } from "../api/IntakeApi.ts"
-import * as Exposition from "../observability/Exposition.ts"
+import { Array, Clock, Context, Effect, Layer, Metric, Predicate, Result } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { answering, Children } from "../process/Processes.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
-/** The figures of a process. Plain JSON. */
-export interface ProcessSnapshot {
-  /** The number of the process on this host, from 1. */
-  readonly process: number
-  readonly pid: number
-  /** In milliseconds since 1970. */
-  readonly startedAt: number
-  readonly version: string
-  readonly roles: ReadonlyArray<string>
-  /** In the text format of Prometheus. */
-  readonly metrics: string
-  readonly recent: Recent.Snapshot
-  readonly ready: boolean
-  /** The state of each dependency by its name. */
-  readonly checks: Health["checks"]
-}
-
-/** A process that does not answer, and why. */
-interface Silent {
-  readonly process: number
-  readonly pid: number | null
-  readonly silent: string
-}
-
-export interface Processes {
-  readonly processes: ReadonlyArray<ProcessSnapshot>
-  readonly silent: ReadonlyArray<Silent>
-}
-
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
-  Effect.provideService(Exposition.text, Metric.MetricRegistry, registry)
+  Effect.provideService(PrometheusMetrics.format(), Metric.MetricRegistry, registry)
 )
 
 const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
   const metrics = yield* ownMetrics
-  const own = { process: 1, pid: process.pid, startedAt: Math.round(performance.timeOrigin), version, roles }
+  const own = {
+    /** The number of the process on this host, from 1. */
+    process: 1,
+    pid: process.pid,
+    /** In milliseconds since 1970. */
+    startedAt: Math.round(performance.timeOrigin),
+    version,
+    roles
+  }
   const snapshot = Effect.map(
     Effect.all(
       { metrics, recent: recent.snapshot, ready: health.isReady, checks: health.checks },
       { concurrency: "unbounded" }
     ),
-    (now): ProcessSnapshot => ({ ...own, ...now })
+    (now) => ({ ...own, ...now })
   )
   return { snapshot, metrics }
 })
+
+/** The figures of a process. Plain JSON. */
+export type ProcessSnapshot = Effect.Success<Effect.Success<ReturnType<typeof ownFigures>>["snapshot"]>
+
+export interface Processes {
+  readonly processes: ReadonlyArray<ProcessSnapshot>
+  /** Those that do not answer, and why. */
+  readonly silent: ReadonlyArray<{ readonly process: number; readonly pid: number | null; readonly silent: string }>
+}
+
+/** Adds since when each dependency is in its state. */
+const watching = (all: Effect.Effect<Processes>) => {
+  const states = new Map<string, { readonly status: string; readonly since: number }>()
+  const sinceOf = (key: string, status: string, now: number) => {
+    const known = states.get(key)
+    if (known?.status === status) return known.since
+    states.set(key, { status, since: now })
+    return now
+  }
+  return Effect.gen(function* () {
+    const found = yield* all
+    const now = yield* Clock.currentTimeMillis
+    const dependencies = found.processes.flatMap(({ checks, process }) =>
+      Object.entries(checks).map(([name, check]) => ({
+        process,
+        name,
+        ...check,
+        /** The start of its current state, or of watching, in milliseconds since 1970. */
+        since: sinceOf(`${process} ${name}`, check.status, now)
+      }))
+    )
+    return { ...found, dependencies }
+  })
+}
+
+export type Seen = Effect.Success<ReturnType<typeof watching>>
+
+const comment = /^# (?:HELP|TYPE) (\S+)/
+
+/** A sample with the label `process` before its other labels. */
+const labelled = (sample: string, process: string) =>
+  sample.replace(/[{ ]/, (end) => `{process="${process}"${end === "{" ? "," : "} "}`)
+
+/** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
+export const merged = (parts: ReadonlyArray<Readonly<Record<"process" | "text", string>>>): string => {
+  // The comments of each metric, and its samples in all processes.
+  const families = new Map<string, Set<string>>()
+  for (const { process, text: given } of parts) {
+    let family = new Set<string>()
+    for (const line of given.split("\n")) {
+      const name = comment.exec(line)?.[1]
+      if (name !== undefined) {
+        family = families.get(name) ?? new Set()
+        families.set(name, family.add(line))
+      } else if (line !== "") family.add(labelled(line, process))
+    }
+  }
+  return [...families.values()].map((lines) => [...lines, ""].join("\n")).join("")
+}
 
 const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () => number) {
   const { gauge, read } = yield* Series.current
@@ -72,18 +109,25 @@ const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
 export class Figures extends Context.Service<
   Figures,
   {
-    readonly all: Effect.Effect<Processes>
+    /** The figures and the dependencies, at most a second old. */
+    readonly look: Effect.Effect<Seen>
     /** The metrics of all processes, in the text format of Prometheus. Takes a second at most. */
     readonly metrics: Effect.Effect<string>
   }
 >()("practice-data/operations/Figures") {
+  static readonly make = (all: Effect.Effect<Processes>, metrics: Effect.Effect<string>) =>
+    Effect.map(Effect.cachedWithTTL(watching(all), "1 second"), (look) => Figures.of({ look, metrics }))
+
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(
       Figures,
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
         yield* countProcesses(1, () => 0)
-        return Figures.of({ all: Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })), metrics })
+        return yield* Figures.make(
+          Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })),
+          metrics
+        )
       })
     )
 
@@ -96,81 +140,28 @@ export class Figures extends Context.Service<
       const answered = yield* countProcesses(places.length, () =>
         places.reduce((sum, { restarts }) => sum + restarts, 0)
       )
-      return Figures.of({
-        all: Effect.map(ask("snapshot"), (answers) => ({
-          processes: answers.flatMap(({ answer, process }) => (isSnapshot(answer) ? [{ ...answer, process }] : [])),
-          silent: answers.flatMap(({ answer, pid = null, process }) =>
-            isSnapshot(answer)
-              ? []
-              : [{ process, pid, silent: pid === null ? "Not running" : "No answer within a second" }]
-          )
-        })),
-        metrics: Effect.gen(function* () {
-          const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
-            Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
-          )
-          answered.set(parts.length)
-          return Exposition.merged([{ process: "parent", text: yield* own }, ...parts])
-        })
+      const all = Effect.map(ask("snapshot"), (answers) => {
+        const [processes, silent] = Array.partition(answers, ({ answer, pid = null, process }) =>
+          isSnapshot(answer)
+            ? Result.succeed({ ...answer, process })
+            : Result.fail({ process, pid, silent: pid === null ? "Not running" : "No answer within a second" })
+        )
+        return { processes, silent }
       })
+      const metrics = Effect.gen(function* () {
+        const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
+          Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
+        )
+        answered.set(parts.length)
+        return merged([{ process: "parent", text: yield* own }, ...parts])
+      })
+      return yield* Figures.make(all, metrics)
     })
   )
 
   /** In a child: answers its parent until the scope closes. */
   static readonly layerOfChild = (roles: ReadonlyArray<string>) =>
     Layer.effectDiscard(Effect.flatMap(ownFigures(roles), answering))
-}
-
-/** A dependency of a process. */
-export interface Dependency extends Readonly<Health["checks"][string]> {
-  readonly process: number
-  readonly name: string
-  /** The start of its current state, or of watching, in milliseconds since 1970. */
-  readonly since: number
-}
-
-export interface Seen extends Processes {
-  readonly dependencies: ReadonlyArray<Dependency>
-}
-
-/** Watches the figures, and tracks since when each dependency is in its state. */
-export class Watch extends Context.Service<
-  Watch,
-  {
-    /** The figures, at most a second old. */
-    readonly look: Effect.Effect<Seen>
-  }
->()("practice-data/operations/Figures/Watch") {
-  static readonly layer = Layer.effect(
-    Watch,
-    Effect.gen(function* () {
-      const figures = yield* Figures
-      const states = new Map<string, Pick<Dependency, "status" | "since">>()
-      const stateOf = (key: string, status: Dependency["status"], at: number) => {
-        const known = states.get(key)
-        const state = known?.status === status ? known : { status, since: at }
-        states.set(key, state)
-        return state
-      }
-      const refresh = Effect.gen(function* () {
-        const all = yield* figures.all
-        const at = yield* Clock.currentTimeMillis
-        const dependencies = all.processes.flatMap(({ checks, process }) =>
-          Object.entries(checks).map(([name, check]): Dependency => ({
-            process,
-            name,
-            ...check,
-            ...stateOf(`${process} ${name}`, check.status, at)
-          }))
-        )
-        return { ...all, dependencies }
-      })
-      const look = yield* Effect.cachedWithTTL(refresh, "1 second")
-      // An outage is known also if nobody has a page open.
-      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))
-      return Watch.of({ look })
-    })
-  )
 }
 
 /** The highest value of a metric, whose labels may be part of the name; undefined without one. */

@@ -3,25 +3,21 @@
  * is ready, to show why it is not, and closes last.
  */
 import { readFileSync } from "node:fs"
-import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
+import { Context, Duration, Effect, flow, identity, Layer, type Option, type Redacted, Schedule, Schema } from "effect"
 import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
-import * as Exposition from "../observability/Exposition.ts"
 import { explainListen } from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
-import { Figures, type Seen, Watch } from "./Figures.ts"
+import { Figures, type Seen } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
-import * as Audit from "./pages/Audit.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
 import * as Overview from "./pages/Overview.ts"
-import * as Requests from "./pages/Requests.ts"
-import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
 
 /** `/health`: each dependency of each process, with its state, and since when. */
@@ -44,41 +40,34 @@ const healthReport = ({ dependencies, processes, silent }: Seen) => {
 const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
   ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const
 
-type Services = Figures | OperatorStore | Token | Watch
+const exposition = (text: string) =>
+  HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+
+type Services = Figures | OperatorStore | Token
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
 
 const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Handler]> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
-  Overview.page,
-  Requests.page,
+  Overview.overview,
+  Overview.requests,
   Deletions.list,
+  ...Deletions.replayAll,
+  Deletions.page,
   ...Deletions.replay,
-  Task.page,
-  ...Task.replay,
   ...Credentials.keys,
   ...Credentials.secrets,
-  Audit.list,
+  Credentials.audit,
   ...Documents.pages,
   asset("/ops/style.css", "text/css", style),
   asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
-  [
-    "GET",
-    "/health",
-    Watch.use(({ look }) => Effect.map(look, Function.flow(healthReport, HttpServerResponse.jsonUnsafe)))
-  ],
-  [
-    "GET",
-    "/metrics",
-    Figures.use(({ metrics }) =>
-      Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: Exposition.contentType }))
-    )
-  ]
+  ["GET", "/health", Figures.use(({ look }) => Effect.map(look, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
+  ["GET", "/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
 
 /** The routes of a listener on this host, over their services. */
 export const routes = (host: string) =>
-  Layer.merge(
+  Layer.mergeAll(
     HttpRouter.addAll(
       Effect.map(Effect.context<Services>(), (services) =>
         handlers.map(([method, path, handler]) =>
@@ -86,7 +75,9 @@ export const routes = (host: string) =>
         )
       )
     ),
-    HttpRouter.middleware(Function.flow(unexpectedErrors, guard(host)), { global: true })
+    HttpRouter.middleware(flow(unexpectedErrors, guard(host)), { global: true }),
+    // An outage is known also if nobody has a page open.
+    Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))))
   )
 
 /** The address of the listener, and the token that it requires. */
@@ -123,11 +114,11 @@ export const layer = (options: Options) => {
     disableLogger: true,
     disableListenLog: true,
     // As in Server.serve.
-    middleware: Function.identity
+    middleware: identity
   })
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, served)).pipe(
-    Layer.provide([Listener.layer({ ...limits, ...options }), Watch.layer, Token.layer(options.token)]),
+    Layer.provide([Listener.layer({ ...limits, ...options }), Token.layer(options.token)]),
     Layer.catchTag("ServeError", (error) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(error))))
   )
 }

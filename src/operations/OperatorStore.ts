@@ -2,7 +2,7 @@
  * The reads and changes of the operators' pages, over the databases of tasks and API keys. Each is bounded, ends within
  * two seconds, and fails with a text for a person.
  */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, flow, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
@@ -14,12 +14,7 @@ import * as Commands from "./Commands.ts"
 /** A read or a change that failed, as the status of its response and a sentence for a person. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
 
-/** The first rows of a list. */
-export interface Page<A> {
-  readonly rows: ReadonlyArray<A>
-  /** True if there are more. */
-  readonly isPartial: boolean
-}
+export const problem = (status: number, message: string) => new Problem({ status, message })
 
 /** The most rows of a page. */
 export const mostRows = 100
@@ -27,10 +22,10 @@ export const mostRows = 100
 /** The most rows that are read, of which the last one shows that there are more. */
 const limit = mostRows + 1
 
-const paged = <A>(found: ReadonlyArray<A>): Page<A> => ({
-  rows: found.slice(0, mostRows),
-  isPartial: found.length > mostRows
-})
+const paged = <A>(found: ReadonlyArray<A>) => ({ rows: found.slice(0, mostRows), isPartial: found.length > mostRows })
+
+/** The first rows of a list. `isPartial`: true if there are more. */
+export type Page<A> = ReturnType<typeof paged<A>>
 
 const within = Duration.millis(1500)
 
@@ -39,8 +34,7 @@ const runner = <I>(tag: Context.Key<I, Database>, database: Database, store: str
   const run =
     (describe: (failure: Store.Failure) => string) =>
     <A>(statements: Effect.Effect<A, SqlError, I>): Effect.Effect<A, Problem> => {
-      const unavailable = (failure: Store.Failure) =>
-        new Problem({ status: 503, message: `The ${store} store ${describe(failure)}` })
+      const unavailable = (failure: Store.Failure) => problem(503, `The ${store} store ${describe(failure)}`)
       return database.run({ key: "operators", within, unavailable }, Effect.provideService(statements, tag, database))
     }
   return {
@@ -58,8 +52,6 @@ export interface CredentialFilter {
   readonly id?: string | undefined
 }
 
-/** Dead tasks that the page replays at once: more take longer than a page may. */
-export const mostReplayed = 1000
 
 const make = Effect.gen(function* () {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
@@ -75,7 +67,7 @@ const make = Effect.gen(function* () {
     task: (organization: string, id: string) =>
       Effect.flatMap(
         tasks.read(Tasks.details({ organization, id })),
-        Effect.fromOption(() => new Problem({ status: 404, message: "No deletion of this organization has this id." }))
+        Effect.fromOption(() => problem(404, "No deletion of this organization has this id."))
       ),
     keys: ({ id, organization }: CredentialFilter) =>
       Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), paged),
@@ -89,17 +81,18 @@ const make = Effect.gen(function* () {
       ]
       return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, limit)))
     },
-    countDead: (filter: Tasks.DeadFilter) => tasks.read(Tasks.countDead(filter)),
+    countDead: flow(Tasks.countDead, tasks.read),
     // Changes are logged.
-    replay: (actor: Commands.Actor, organization: string, id: string) =>
-      tasks.change(Commands.replayTask(actor, { id, organization })),
-    replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
-      tasks.change(Commands.replayDead(actor, filter, mostReplayed)),
-    createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
-      Effect.map(keys.change(Commands.createKey(actor, options)), ({ id, key: secret }) => ({ id, secret })),
-    revokeKey: (actor: Commands.Actor, id: string) => keys.change(Commands.revokeKey(actor, id)),
-    addSecret: (actor: Commands.Actor, organization: string) => tasks.change(Commands.addSecret(actor, organization)),
-    revokeSecret: (actor: Commands.Actor, id: string) => tasks.change(Commands.revokeSecret(actor, id))
+    replay: flow(Commands.replayTask, tasks.change),
+    replayDead: flow(Commands.replayDead, tasks.change),
+    createKey: flow(
+      Commands.createKey,
+      keys.change,
+      Effect.map(({ id, key: secret }) => ({ id, secret }))
+    ),
+    revokeKey: flow(Commands.revokeKey, keys.change),
+    addSecret: flow(Commands.addSecret, tasks.change),
+    revokeSecret: flow(Commands.revokeSecret, tasks.change)
   }
 })
 

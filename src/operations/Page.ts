@@ -5,7 +5,7 @@ import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import { iso, utc } from "./Format.ts"
 import { type Columns, type Filter, filterForm, table, unreadable, type Values } from "./Layout.ts"
-import { type OperatorStore, type Page, Problem } from "./OperatorStore.ts"
+import { type OperatorStore, type Page, type Problem, problem } from "./OperatorStore.ts"
 
 const navigation = {
   "/ops": "Overview",
@@ -70,10 +70,7 @@ export const respond = ({ isLive = true, place, status = 200, title = navigation
 
 /** Leaves time for the rest of a page that responds within two seconds. */
 export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
-  Effect.timeoutOrElse(read, {
-    duration: "1700 millis",
-    orElse: () => Effect.fail(new Problem({ status: 503, message: "No answer in time." }))
-  })
+  Effect.timeoutOrElse(read, { duration: "1700 millis", orElse: () => problem(503, "No answer in time.") })
 
 /** Shows a problem in the place of a page. */
 export const showProblem =
@@ -114,9 +111,12 @@ interface Identified {
   readonly id: string
 }
 
+/** The parameters that name a row. */
+export const nameOf = ({ id, organization_id: organization }: Identified) => ({ organization, id })
+
 const keyOf = ({ id, organization_id }: Identified) => `${organization_id} ${id}`
 
-export interface List<Row> {
+interface List<Row> {
   readonly place: Place
   /** Its filters by their parameters. */
   readonly filters: Readonly<Record<string, Filter>>

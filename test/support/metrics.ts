@@ -1,6 +1,6 @@
 /** Reads metrics as Prometheus would. */
 import { Effect, Metric } from "effect"
-import * as Exposition from "../../src/observability/Exposition.ts"
+import { PrometheusMetrics } from "effect/observability"
 
 /** Runs with a registry of its own. */
 export const withRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -19,7 +19,7 @@ export const samplesOf = (text: string): Readonly<Record<string, number>> =>
   )
 
 /** The samples of the registry around. */
-export const samples = Effect.map(Exposition.text, samplesOf)
+export const samples = Effect.map(PrometheusMetrics.format(), samplesOf)
 
 /** The names that a text describes. */
 export const namesOf = (text: string): ReadonlyArray<string> =>

@@ -137,7 +137,7 @@ const others = (sql: Database) =>
     "operators: a task": [1, operators((of) => of.task(owner, taskId))],
     "operators: its history": [1, operators((of) => of.audit({ ...one, target: taskId }))],
     "operators: the audit log": [1, operators((of) => of.audit({})), any],
-    "operators: replay a task": [2, operators((of) => of.replay(actor, owner, taskId))],
+    "operators: replay a task": [2, operators((of) => of.replay(actor, { organization: owner, id: taskId }))],
     "commands: tasks list": [1, Tasks.list({ state: "dead", ...nobody }, 10), any],
     "commands: tasks list of one": [1, Tasks.list({ state: "dead", ...one }, 10)],
     "commands: tasks show": [1, Tasks.show({ id: taskId, ...nobody }), any],

@@ -51,11 +51,13 @@ const attempt = <R>(name: string, run: Checks<R>[string]) =>
     })
   )
 
-/** The facts of checks. They run one after the other: they share a connection, and one measures. */
-export const examine = <R>(checks: Checks<R>) =>
+export const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
+
+/** The findings of checks. They run one after the other: they share a connection, and one measures. */
+export const examine = <R>(area: string, checks: Checks<R>) =>
   Effect.map(
     Effect.forEach(Object.entries(checks), ([name, run]) => attempt(name, run)),
-    (found) => found.flat()
+    (found) => inArea(area, found.flat())
   )
 
 /** The first names, and the number of the others. */

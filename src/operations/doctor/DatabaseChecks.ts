@@ -9,7 +9,6 @@ import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Config.ts"
-import * as Replica from "../Replica.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** The only row of a statement. */
@@ -102,29 +101,72 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
 /** A database of the configuration. */
 export interface Examined {
   readonly sql: Database
-  /** The database of `DATABASE_URL`, where this one may be a replica of it. */
-  readonly primary: Database | undefined
   readonly settings: Settings
   /** The variable that names it. */
   readonly variable: string
   readonly pools: ReadonlyArray<Pool>
 }
 
+/** Seconds. */
+const maximumLag = 60
+
+const Replicating = Schema.Struct({
+  system: Schema.String,
+  started: Schema.String,
+  is_standby: Schema.Boolean,
+  position: Schema.NullOr(Schema.String),
+  has_all: Schema.NullOr(Schema.Boolean),
+  age: Schema.Finite
+})
+
+/**
+ * The relation of a database to a primary: never its replica, no longer, or so many seconds behind. Records may also be
+ * read from another database, such as one that is filled by logical replication: only a database that is or was a replica
+ * of this primary is checked.
+ */
+type Standing = "unrelated" | "parted" | number
+
+export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
+  const stateOf = (database: Database, after: string) =>
+    rowsOf(Replicating)(
+      database.run(
+        request,
+        database`
+          select system_identifier::text as system, pg_postmaster_start_time()::text as started,
+            pg_is_in_recovery() as is_standby, pg_last_wal_replay_lsn() >= ${after}::pg_lsn as has_all,
+            case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end::text as position,
+            extract(epoch from now() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age
+          from pg_control_system()`
+      )
+    )
+  const [above] = yield* stateOf(primary, "0/0")
+  const [found] = yield* stateOf(replica, above?.position ?? "0/0")
+  if (above === undefined || found?.system !== above.system) return "unrelated"
+  if (!found.is_standby) return found.started === above.started ? "unrelated" : "parted"
+  return found.has_all === true ? 0 : found.age
+})
+
+/** The problem of a replica; undefined if it follows its primary, or was never meant to. */
+export const problemOf = (found: Standing): string | undefined => {
+  if (found === "parted") return "Does not follow its primary any more"
+  return typeof found === "number" && found > maximumLag
+    ? `Is ${Math.round(found)} seconds behind its primary`
+    : undefined
+}
+
 const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
-export const replication = ({ primary, sql }: Examined) =>
-  primary === undefined
-    ? Effect.succeed([])
-    : Effect.match(Replica.standing(primary, sql, request), {
-        onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
-        onSuccess: (standing) => {
-          const problem = Replica.problemOf(standing)
-          return problem === undefined
-            ? [ok("It follows DATABASE_URL, or was never its replica.")]
-            : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
-        }
-      })
+export const replication = (primary: Database, sql: Database) =>
+  Effect.match(standing(primary, sql, request), {
+    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
+    onSuccess: (found) => {
+      const problem = problemOf(found)
+      return problem === undefined
+        ? [ok("It follows DATABASE_URL, or was never its replica.")]
+        : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
+    }
+  })
 
 /** Milliseconds. */
 const skewed = 500
@@ -155,16 +197,28 @@ const Server = Schema.Struct({
   number: Schema.Int,
   database: Schema.String,
   login: Schema.String,
-  is_replica: Schema.Boolean
+  is_replica: Schema.Boolean,
+  limit: Schema.Int
 })
 
-/** The version, the role, the distance (the time of a statement) and the clock of the server. */
-export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
-  const { database, is_replica, login, number, version } = yield* row(Server)(sql`
+/**
+ * The version, the role, the distance (the time of a statement) and the clock of the server, and its room for the
+ * connections that the processes of this configuration open.
+ */
+export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
+  // A limit of -1 is none.
+  const { database, is_replica, limit, login, number, version } = yield* row(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`)
+      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica, least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+          - coalesce(current_setting('reserved_connections', true), '0')::int,
+        (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+        (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
+  const needed = settings.processes * pools.length * settings.poolSize
+  const room = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}.`
+  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
   return facts(
     number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
@@ -174,25 +228,9 @@ export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) 
     is_replica &&
       variable !== "READ_DATABASE_URL" &&
       fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
-    clock(measured)
+    clock(measured),
+    limit < needed ? fail(room, advice) : ok(room)
   )
-})
-
-const Room = Schema.Struct({ limit: Schema.Int })
-
-/** The room for the connections that the processes of this configuration open. */
-export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
-  const needed = settings.processes * pools.length * settings.poolSize
-  // A limit of -1 is none.
-  const { limit } = yield* row(Room)(sql`
-    select least(
-      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        - coalesce(current_setting('reserved_connections', true), '0')::int,
-      (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
-      (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
-  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}.`
-  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
-  return [limit < needed ? fail(message, advice) : ok(message)]
 })
 
 /** Seconds. */

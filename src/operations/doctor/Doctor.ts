@@ -8,15 +8,12 @@ import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
 import { config, type Role, type Settings } from "../Config.ts"
 import * as Check from "./Check.ts"
-import { type Fact, fail, facts, type Finding, ok } from "./Check.ts"
+import { fail, facts, type Finding, inArea, ok } from "./Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as ServiceChecks from "./ServiceChecks.ts"
-import * as SettingsChecks from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
-
-const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
 
 /** The databases of the configuration, each once, with the pools that connect to it. */
 const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
@@ -32,39 +29,20 @@ const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   ]
 }
 
-/** Connects as the pools of a database do, with a connection each, and examines their sessions. */
-const sessions = Effect.fnUntraced(function* (variable: string, pools: ReadonlyArray<Pool>) {
-  const found: Array<Fact> = []
-  const opened: Array<Database> = []
-  for (const [index, pool] of pools.entries()) {
-    const examined = Effect.gen(function* () {
-      const sql = yield* Effect.tap(connect({ ...pool, maxConnections: 1 }), (client) => client`select 1`)
-      opened.push(sql)
-      const subject = { pool, sql, variable }
-      return [...(yield* DatabaseChecks.route(subject)), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
-    })
-    found.push(...(yield* Check.examine({ [`The connection of the ${pool.name ?? "database"}`]: examined })))
-    // The others would fail alike.
-    if (opened.length <= index) break
-  }
-  return { found, sql: opened[0] }
-})
-
-/** The checks of a database of the configuration. */
-const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
+const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefined): Check.Checks => {
   const { settings, sql, variable } = subject
   const isMain = variable === "DATABASE_URL"
   // The login of another role may not look at them.
   const isMainOf = (...roles: ReadonlyArray<Role>) => isMain && settings.roles.some((role) => roles.includes(role))
   // The processes only read the records and the API keys of others.
   const needed = settings.roles.filter((role) => isMain || role === "data-api")
+  const isReplica = variable === "READ_DATABASE_URL" && primary !== undefined
   return {
     "The server": DatabaseChecks.server(subject),
-    "Its connections": DatabaseChecks.room(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
-    "Its replication": DatabaseChecks.replication(subject)
+    ...(isReplica && { "Its replication": DatabaseChecks.replication(primary, sql) })
   }
 }
 
@@ -72,34 +50,44 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
   const findings: Array<Finding> = []
   let primary: Database | undefined
   for (const { pools, variable } of databasesOf(settings, url)) {
-    const { found, sql } = yield* sessions(variable, pools)
-    findings.push(...inArea(variable, found))
+    const opened: Array<Database> = []
+    for (const [index, pool] of pools.entries()) {
+      // As the pool does, with one connection.
+      const session = Effect.gen(function* () {
+        const sql = yield* Effect.tap(connect({ ...pool, maxConnections: 1 }), (client) => client`select 1`)
+        opened.push(sql)
+        const subject = { pool, sql, variable }
+        return [...(yield* DatabaseChecks.route(subject)), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
+      })
+      findings.push(
+        ...(yield* Check.examine(variable, { [`The connection of the ${pool.name ?? "database"}`]: session }))
+      )
+      // The others would fail alike.
+      if (opened.length <= index) break
+    }
+    const [sql] = opened
     if (sql === undefined) continue
     if (variable === "DATABASE_URL") primary = sql
-    const above = variable === "READ_DATABASE_URL" ? primary : undefined
-    const subject = { settings, variable, pools, sql, primary: above }
-    findings.push(...inArea(variable, yield* Check.examine(checksOf(subject))))
+    findings.push(...(yield* Check.examine(variable, checksOf({ settings, variable, pools, sql }, primary))))
   }
   return { findings, sql: primary }
 })
 
-const embedded = Effect.fnUntraced(function* (settings: Settings) {
-  const { dataDir, processes } = settings
+const embedded = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) {
+  const area = "Embedded database"
+  const isMade = existsSync(join(dataDir, "made"))
   const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
-  const before = facts(processes > 1 && several)
-  if (!existsSync(join(dataDir, "made"))) {
-    return [...before, ok(`There is none in DATA_DIR=${dataDir} yet; a start makes it.`)]
-  }
+  const notMade = ok(`There is none in DATA_DIR=${dataDir} yet; a start makes it.`)
+  const before = inArea(area, facts(processes > 1 && several, !isMade && notMade))
+  if (!isMade) return before
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
     const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
-    return [
-      ok(isGuest ? "Another process has it open, and shares it." : "It opens."),
-      ...(yield* Check.examine(checks))
-    ]
+    const open = ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
+    return [...inArea(area, [open]), ...(yield* Check.examine(area, checks))]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) =>
-      Effect.succeed([fail("It does not open.", Failure.explain(error))])
+      Effect.succeed(inArea(area, [fail("It does not open.", Failure.explain(error))]))
     ),
     Effect.scoped
   )
@@ -107,22 +95,20 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
 })
 
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const configured = inArea("Configuration", yield* SettingsChecks.environment)
+  const configured = inArea("Configuration", yield* ServiceChecks.environment)
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value
   const { findings, sql } = Option.isSome(settings.databaseUrl)
     ? yield* servers(settings, settings.databaseUrl.value)
-    : { findings: inArea("Embedded database", yield* embedded(settings)), sql: undefined }
-  const { ignoredParameters, operatorsListener, publicAddress } = SettingsChecks
+    : { findings: yield* embedded(settings), sql: undefined }
+  const { ignoredParameters, operatorsListener, processor, publicAddress, service } = ServiceChecks
   const ofSettings = [ignoredParameters, publicAddress, operatorsListener].flatMap((check) => check(settings))
-  const processor = Check.examine({ "The processor": ServiceChecks.processor({ settings, sql }) })
-  const service = Check.examine({ "The service": ServiceChecks.service(settings) })
   return [
     ...configured,
     ...inArea("Configuration", ofSettings),
     ...findings,
-    ...inArea("Payment processor", yield* processor),
-    ...inArea("Service", yield* service)
+    ...(yield* Check.examine("Payment processor", { "The processor": processor(settings, sql) })),
+    ...(yield* Check.examine("Service", { "The service": service(settings) }))
   ]
 })

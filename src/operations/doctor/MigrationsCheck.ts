@@ -1,15 +1,17 @@
-/** The check of the migrations that a database has, and of the objects and privileges that they make. */
+/**
+ * The check of a database against the migrations: those that it has, the objects that they make, with the statements that
+ * mend them, and the privileges of the roles and of the login of this process.
+ */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
 import { rowsOf } from "../../database/Columns.ts"
+import * as Distribution from "../../database/Distribution.ts"
 import { all, missing, openSchema } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
 import type { Role } from "../Config.ts"
-import { fail, facts, ok, warn } from "./Check.ts"
+import { fail, facts, listed, ok, warn } from "./Check.ts"
 import migrated from "./migrated.json" with { type: "json" }
-import * as RolesCheck from "./RolesCheck.ts"
-import * as SchemaCheck from "./SchemaCheck.ts"
 
 const Migrated = Schema.Struct({
   parts: Schema.Array(Catalog.Part),
@@ -55,10 +57,156 @@ const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   )
 })
 
-/** The part of a catalog that a login needs to look API keys up. */
-const ofKeys = (catalog: Catalog.Catalog): Catalog.Catalog => ({
-  ...catalog,
-  privileges: catalog.privileges.filter(({ object }) => /api_key|\.migrations$|^schema /.test(object))
+type Part = Catalog.Part
+
+const keyOf = ({ kind, name, of }: Part) => `${kind} ${of} ${name}`
+
+/** A definition without what differs between databases: the base of the order of changes, and the login that migrated. */
+const comparable = ({ definition, name }: Part) =>
+  (name.endsWith(".change_base()") ? definition.replace(/RETURN .*/, "") : definition).replace("TO '$user', ", "TO ")
+
+/** The migrations do not validate some constraints, which may be validated later. */
+const isSame = (found: Part, part: Part) =>
+  comparable(found) === comparable(part) &&
+  (found.state === part.state || (part.kind === "constraint" && found.state === "true"))
+
+const isOfFeed = ({ definition, kind }: Part) =>
+  kind === "trigger" && /\.records?_(changed|removed|truncated)\(/.test(definition)
+
+/** True of a trigger that distributing the tables drops. */
+const isDropped = (part: Part) => isOfFeed(part) && !part.definition.includes("BEFORE UPDATE")
+
+const nameOf = ({ kind, name, of }: Part) => {
+  if (kind === "column") return `column ${of}.${name}`
+  return `${kind} ${name}${kind === "constraint" || kind === "trigger" ? ` of ${of}` : ""}`
+}
+
+/** The statement that makes a part as the migrations do, in the place of one that differs. */
+const remedyOf = (part: Part, isThere: boolean, { parts, privileges, schema }: Catalog.Catalog): string => {
+  const { definition, kind, name, of, state } = part
+  const isOfDomain = parts.some((one) => one.kind === "domain" && one.name === of)
+  const alter = `alter ${isOfDomain ? "domain" : "table"} ${schema}.${of}`
+  switch (kind) {
+    case "index":
+      return `${isThere ? `drop index concurrently ${schema}.${name}; ` : ""}${definition.replace("INDEX", "INDEX CONCURRENTLY")}`
+    case "constraint":
+      return `${isThere ? `${alter} drop constraint ${name}; ` : ""}${alter} add constraint ${name} ${definition}`
+    case "trigger": {
+      // What was written while a trigger of the feed was off is no change, so the order begins anew.
+      const enabled = `${alter} enable ${{ A: "always ", R: "replica " }[state] ?? ""}trigger ${name}`
+      const enable = isOfFeed(part) ? `select ${schema}.change_begin()` : enabled
+      return `${definition.replace("TRIGGER", "OR REPLACE TRIGGER")}; ${enable}`
+    }
+    case "function": {
+      const granted = privileges.filter(({ object }) => object === `function ${name}`)
+      const grants = granted.map((each) => `grant ${Catalog.textOf(each)} to ${each.grantee}`)
+      // Everyone may call a new function.
+      const isPublic = granted.some(({ grantee }) => grantee === "public")
+      return [definition, ...(isPublic ? [] : [`revoke all on function ${name} from public`, ...grants])].join(";\n")
+    }
+    default:
+      return isThere ? `Alter it to: ${definition}` : "Restore it from a backup: it had data."
+  }
+}
+
+/** The objects that are missing or different. Others are the operator's own. */
+const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistributed: boolean) => {
+  const found = new Map(catalog.parts.map((part) => [keyOf(part), part]))
+  /** Tables and domains, whose parts are missing too. */
+  const absent = new Set(
+    expected.parts.flatMap((part) => (part.of === "" && !found.has(keyOf(part)) ? [part.name] : []))
+  )
+  return expected.parts.flatMap((part) => {
+    if (absent.has(part.of) || (isDistributed && isDropped(part))) return []
+    const now = found.get(keyOf(part))
+    if (now !== undefined && isSame(now, part)) return []
+    const problem = now === undefined ? "is missing" : "is not as the migrations make it"
+    return [fail(`The ${nameOf(part)} ${problem}.`, remedyOf(part, now !== undefined, expected))]
+  })
+}
+
+const roleOf: Readonly<Record<Role, string>> = {
+  "data-api": "practice_data_api",
+  intake: "practice_data_intake",
+  worker: "practice_data_worker"
+}
+
+const Login = Schema.Struct({ login: Schema.String, is_superuser: Schema.Boolean, roles: Schema.Array(Schema.String) })
+
+type Privileges = ReadonlyArray<Catalog.Privilege>
+
+const sameAs = (one: Catalog.Privilege) => (other: Catalog.Privilege) =>
+  other.object === one.object && other.privilege === one.privilege
+
+/** The privileges that are not held, or not on each column. */
+const lacking = (needed: Privileges, held: Privileges) =>
+  needed.filter((need) => {
+    const own = held.find(sameAs(need))
+    const isHeld = (column: string) => own?.columns?.includes(column) === true
+    return own === undefined || (own.columns !== null && need.columns?.every(isHeld) !== true)
+  })
+
+const statements = (verb: string, some: Privileges, whom: string) =>
+  some.map((each) => `${verb} ${Catalog.textOf(each)} ${whom}`).join("; ")
+
+/** The findings about the roles that processes need, and the privileges of the login of this one. */
+const examineRoles = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  { privileges, schema }: Catalog.Catalog,
+  expected: Privileges,
+  needed: ReadonlyArray<Role>
+) {
+  const [self] = yield* rowsOf(Login)(sql`
+    select rolname as login, rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles
+    from pg_roles where rolname = current_user`)
+  if (self === undefined) return []
+  const { is_superuser, login } = self
+  const objects = new Set(expected.map(({ object }) => object))
+  const names = (some: Privileges) =>
+    listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
+  const of = (grantee: string) => ({
+    held: privileges.filter((each) => each.grantee === grantee),
+    given: expected.filter((each) => each.grantee === grantee)
+  })
+  /** The warning of privileges that a grantee holds and should not. */
+  const excess = (subject: string, grantee: string, kinds: RegExp) => {
+    const { given, held } = of(grantee)
+    const others = held.filter((each) => !given.some(sameAs(each)))
+    const some = others.filter(({ object, privilege }) => kinds.test(privilege) && objects.has(object))
+    const remedy = statements("revoke", some, `from ${grantee}`)
+    return some.length > 0 && warn(`${subject} may do more than it should: ${names(some)}.`, remedy)
+  }
+  const ofRoles = needed.flatMap((one) => {
+    const role = roleOf[one]
+    if (!self.roles.includes(role)) {
+      return [fail(`The role ${role} does not exist.`, `Run: create role ${role} nologin. Then see what it lacks.`)]
+    }
+    const { given, held } = of(role)
+    const absent = lacking(given, held)
+    const ofGiven = held.filter((each) => given.some(sameAs(each)))
+    const missed = lacking(ofGiven, of(login).held)
+    return facts(
+      absent.length > 0 && fail(`The role ${role} lacks ${names(absent)}.`, statements("grant", absent, `to ${role}`)),
+      excess(`The role ${role}`, role, /INSERT|UPDATE|DELETE/),
+      missed.length === 0
+        ? ok(`The login ${login} has the privileges of ${role}.`)
+        : fail(`The login ${login} lacks ${names(missed)}, which ROLES=${one} needs.`, `grant ${role} to ${login}`)
+    )
+  })
+  const grants = (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []
+  return facts(
+    ...ofRoles,
+    excess("Every role", "public", /EXECUTE/),
+    ...grants.map((grant) =>
+      fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`)
+    ),
+    is_superuser &&
+      needed.length > 0 &&
+      warn(
+        `The login ${login} is a superuser, whom no grant limits.`,
+        `Give the service a login of its own, and grant it ${needed.map((one) => roleOf[one]).join(", ")}.`
+      )
+  )
 })
 
 /**
@@ -72,7 +220,9 @@ export const check = Effect.fnUntraced(function* (
 ) {
   const catalog = yield* Catalog.read(sql)
   const expected = yield* migratedIn(catalog.schema)
-  const roles = RolesCheck.check(sql, catalog, isOfKeys ? ofKeys(expected) : expected, needed)
+  const ofKeys = /api_key|\.migrations$|^schema /
+  const privileges = expected.privileges.filter(({ object }) => !isOfKeys || ofKeys.test(object))
+  const roles = examineRoles(sql, catalog, privileges, needed)
   // To a login that may not use the schema, its tables look as if they were missing.
   if (catalog.isClosed) return yield* roles
   // The check of the roles names the privilege that is lacking.
@@ -80,7 +230,7 @@ export const check = Effect.fnUntraced(function* (
     Effect.succeed([])
   )
   if (incomplete.length > 0) return incomplete
-  const broken = yield* SchemaCheck.check(sql, catalog, expected)
+  const broken = compare(catalog, expected, yield* Distribution.ask(sql))
   if (broken.length > 0) return broken
   const open = yield* openSchema(sql)
   return facts(

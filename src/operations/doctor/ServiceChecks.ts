@@ -1,16 +1,89 @@
-/** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
-import { Effect, Option, Redacted, Schema } from "effect"
+/** Checks of the configuration, of the payment processor by one cheap read of an account, and of the service or its port. */
+import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { Health } from "../../api/IntakeApi.ts"
 import { rowsOf } from "../../database/Columns.ts"
-import { formatHost } from "../../database/ConnectionUrl.ts"
+import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import type { Database } from "../../database/Database.ts"
+import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
+import * as Variable from "../../process/Variable.ts"
 import { makeStripe, type PspError } from "../../psp/PspClient.ts"
-import type { Settings } from "../Config.ts"
+import { isLoopback, type Settings, variables } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
+
+/** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
+const shown = (value: unknown, text: string) => {
+  const inner = Option.isOption(value) ? Option.getOrUndefined(value) : value
+  if (!Redacted.isRedacted(inner)) return text
+  return Result.match(ConnectionUrl.parse(text), { onFailure: () => "(set)", onSuccess: ConnectionUrl.format })
+}
+
+/** The name of a variable, and its fact unless it is unset. */
+const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
+  const [name = ""] = yield* Variable.namesOf(setting)
+  const text = yield* Config.withDefault(Config.String(name), "")
+  const value = yield* Effect.result(setting)
+  if (Result.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)] }
+  return { name, set: [fail(Failure.explain(value.failure), `Set ${name} to what is expected, or unset it.`)] }
+})
+
+/** The variables that are set, without secrets, and the mistakes in them. */
+export const environment = Effect.gen(function* () {
+  const settings: ReadonlyArray<Config.Config<unknown>> = [...Object.values(variables), ...OtlpConfig.variables]
+  const found = yield* Effect.forEach(settings, inspect)
+  const set = found.flatMap((one) => one.set)
+  const names = found.map(({ name }) => name)
+  const slips = (yield* Variable.namesSet).flatMap((name) => {
+    const meant = Variable.meantBy(name, names)
+    return meant === undefined ? [] : [fail(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that.`)]
+  })
+  return [...set, ...slips, ok(`${found.length - set.length} more have their defaults.`)]
+})
+
+const urls = {
+  DATABASE_URL: "databaseUrl",
+  READ_DATABASE_URL: "readDatabaseUrl",
+  CREDENTIALS_DATABASE_URL: "credentialsDatabaseUrl"
+} as const
+
+export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
+  Object.entries(urls).flatMap(([variable, field]) => {
+    const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
+    const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
+    return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
+  })
+
+export const user = () =>
+  facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a user of its own."))
+
+/** The endpoints that are open, and to whom. */
+export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings): ReadonlyArray<Fact> => {
+  const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
+  const deletions = requireSignatures
+    ? "deletions that are signed"
+    : "deletions, unsigned unless the organization has a signing secret"
+  const open = [
+    ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
+    ...(roles.includes("intake") ? [deletions] : []),
+    "health"
+  ]
+  const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
+  return [ok(`Open to ${reach}: ${open.join("; ")}`)]
+}
+
+/** An operators' listener that other machines reach. */
+export const operatorsListener = ({ operationsHost, operationsPort }: Settings): ReadonlyArray<Fact> =>
+  facts(
+    !isLoopback(operationsHost) &&
+      Option.isSome(operationsPort) &&
+      warn(
+        `OPERATIONS_HOST=${operationsHost} lets other machines read /metrics and /health without a token, and OPERATIONS_TOKEN travels in plain HTTP.`,
+        "Let only monitors and a proxy with TLS reach this port, or unset OPERATIONS_HOST and use ssh -L."
+      )
+  )
 
 const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
 
@@ -26,15 +99,10 @@ const factOf = (error: PspError): Fact =>
         "Try again later. If it stays, have the clinic connect its account again."
       )
 
-interface Processor {
-  readonly settings: Settings
-  /** The database that has the accounts, if it can be reached. */
-  readonly sql: Database | undefined
-}
-
 const Account = Schema.Struct({ account: Schema.String })
 
-export const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
+/** @param sql the database that has the accounts, if it can be reached */
+export const processor = Effect.fnUntraced(function* (settings: Settings, sql: Database | undefined) {
   const { databaseUrl, stripeApiUrl, stripeSecretKey } = settings
   if (Option.isNone(stripeSecretKey)) {
     return [Option.isNone(databaseUrl) ? ok("It is the demo processor of the embedded database.") : notConfigured]
@@ -60,11 +128,9 @@ export const reachable = (address: string) =>
   address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 /** The health of the service on its port; or whether it could listen there. */
-export const service = Effect.fnUntraced(function* (
-  settings: Settings
-): Effect.fn.Return<ReadonlyArray<Fact>, never, HttpClient.HttpClient> {
+export const service = Effect.fnUntraced(function* (settings: Settings) {
   if (settings.port === 0) return [ok("PORT=0: it takes a free port.")]
-  const address = reachable(`http://${formatHost(settings)}`)
+  const address = reachable(`http://${ConnectionUrl.formatHost(settings)}`)
   const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
     Effect.flatMap(HttpClientResponse.schemaBodyJson(Health)),

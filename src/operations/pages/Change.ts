@@ -5,34 +5,30 @@ import { type Content, h, link } from "../../http/Html.ts"
 import { addressOf, credentials, responseTo, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
 import { button, field } from "../Layout.ts"
-import { type OperatorStore, Problem } from "../OperatorStore.ts"
-import { inTime, type Query, query, respond, type Shown, showProblem, usable, type View } from "../Page.ts"
+import { type OperatorStore, type Problem, problem } from "../OperatorStore.ts"
+import { inTime, type Place, type Query, query, respond, showProblem, usable, type View } from "../Page.ts"
 
 /** The response to a program; and the page that follows, by default the one before. */
-export interface Made {
+interface Made {
   readonly text: string
   readonly view?: View
 }
 
-export interface Change<Subject> extends Pick<Shown, "place"> {
-  readonly path: HttpRouter.PathInput
-  /** The title of the form, and the text of its button. */
-  readonly title: string
-  /** The subject that the parameters name. */
-  readonly subject: (parameter: Query) => Effect.Effect<Subject, Problem, OperatorStore>
+/** A change to confirm. */
+interface Change {
   /** The parameters that name it, beside the fields. */
-  readonly parameters: (subject: Subject) => Readonly<Record<string, string | undefined>>
-  readonly about: (subject: Subject, now: number) => Content
-  readonly fields?: (subject: Subject) => Content
+  readonly parameters?: Readonly<Record<string, string | undefined>>
+  readonly about: View
+  readonly fields?: Content
   /** The page before the form. */
-  readonly back: (subject: Subject) => string
-  readonly make: (actor: Actor, subject: Subject) => Effect.Effect<Made, Problem, OperatorStore>
+  readonly back: string
+  readonly make: (actor: Actor) => Effect.Effect<Made, Problem, OperatorStore>
 }
 
-const nameless = new Problem({ status: 422, message: "Enter your name for the audit log. Nothing was changed." })
+const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
 
 /** The problem in a form: to a 401, a browser asks for HTTP Basic. */
-const wrong = new Problem({ status: 403, message: "Wrong token. Nothing was changed." })
+const wrong = problem(403, "Wrong token. Nothing was changed.")
 
 const Form = Schema.Record(Schema.String, Schema.String)
 
@@ -55,59 +51,59 @@ const submitted = Effect.gen(function* () {
   }
 })
 
-/** The routes of a change: its form, and the change itself. */
-export const make = <Subject>(change: Change<Subject>) => {
-  const { path, place, title } = change
+/**
+ * The routes of a change: its form, and the change itself.
+ *
+ * @param title of the form, and the text of its button
+ * @param read reads the change that the parameters name
+ */
+export const routesOf = (
+  place: Place,
+  path: HttpRouter.PathInput,
+  title: string,
+  read: (parameter: Query) => Effect.Effect<Change, Problem, OperatorStore>
+) => {
   const shown = { place, title, isLive: false }
 
   /** The form, with the name and the problem of the last try. */
-  const form = (subject: Subject, name: string, problem?: Problem) =>
+  const form = ({ about, back, fields, parameters }: Change, name: string, failure?: Problem) =>
     respond({
       ...shown,
-      status: problem?.status ?? 200,
+      status: failure?.status ?? 200,
       view: (now) => [
-        problem !== undefined && h("p", { class: "note problem", role: "alert" })(problem.message),
-        change.about(subject, now),
-        h("form", {
-          class: "confirm",
-          method: "post",
-          action: link(path, change.parameters(subject)),
-          autocomplete: "off"
-        })(
-          change.fields?.(subject),
+        failure !== undefined && h("p", { class: "note problem", role: "alert" })(failure.message),
+        about(now),
+        h("form", { class: "confirm", method: "post", action: link(path, parameters), autocomplete: "off" })(
+          fields,
           field("name", "Your name, for the audit log", { required: true, value: name, maxlength: 100 }),
           field("token", "Operators' token (OPERATIONS_TOKEN)", { required: true, type: "password", maxlength: 255 }),
-          h("p", { class: "actions" })(h("button", { class: "main" })(title), button("Cancel", change.back(subject)))
+          h("p", { class: "actions" })(h("button", { class: "main" })(title), button("Cancel", back))
         )
       ]
     })
 
   const confirm = Effect.gen(function* () {
-    const subject = yield* inTime(Effect.flatMap(query, change.subject))
-    return yield* form(subject, (yield* credentials).name)
+    const change = yield* inTime(Effect.flatMap(query, read))
+    return yield* form(change, (yield* credentials).name)
   })
 
   const submit = Effect.gen(function* () {
     const { check } = yield* Token
     const { actor, isBrowser, parameter, token } = yield* submitted
-    const attempt = Effect.fnUntraced(function* (subject: Subject) {
-      yield* check(token)
-      return yield* actor.name === "" ? nameless : change.make(actor, subject)
-    })
     const done = Effect.gen(function* () {
-      const subject = yield* change.subject(parameter)
-      const made = yield* Effect.result(attempt(subject))
+      const change = yield* read(parameter)
+      const attempt = Effect.andThen(check(token), actor.name === "" ? nameless : change.make(actor))
+      if (!isBrowser) return HttpServerResponse.text(`${(yield* attempt).text}\n`)
+      const made = yield* Effect.result(attempt)
       if (Result.isFailure(made)) {
-        if (!isBrowser) return responseTo(made.failure)
-        return yield* form(subject, actor.name, made.failure.status === 401 ? wrong : made.failure)
+        return yield* form(change, actor.name, made.failure.status === 401 ? wrong : made.failure)
       }
-      const { text, view } = made.success
-      if (!isBrowser) return HttpServerResponse.text(`${text}\n`)
+      const { view } = made.success
       return view === undefined
-        ? HttpServerResponse.redirect(change.back(subject), { status: 303 })
+        ? HttpServerResponse.redirect(change.back, { status: 303 })
         : yield* respond({ ...shown, view })
     })
-    return yield* Effect.catch(done, isBrowser ? showProblem(shown) : (one) => Effect.succeed(responseTo(one)))
+    return yield* Effect.catch(done, isBrowser ? showProblem(shown) : responseTo)
   })
 
   return [

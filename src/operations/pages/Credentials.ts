@@ -1,4 +1,7 @@
-/** `/ops/keys` and `/ops/secrets`: API keys and signing secrets, how they are made, and how they are revoked. */
+/**
+ * `/ops/keys` and `/ops/secrets`: API keys and signing secrets, their creation and revocation; and `/ops/audit`: the
+ * changes by operators, newest first.
+ */
 import { Effect, Option, Record, Redacted, Schema } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
@@ -6,9 +9,10 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, field, id, pairs, small } from "../Layout.ts"
-import { type CredentialFilter, OperatorStore, type Page, Problem } from "../OperatorStore.ts"
-import { list as listOf } from "../Page.ts"
+import { type CredentialFilter, OperatorStore, type Page, type Problem, problem } from "../OperatorStore.ts"
+import { list as listOf, nameOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
+import { linkTo } from "./Deletions.ts"
 
 type Operated<A> = Effect.Effect<A, Problem, OperatorStore>
 
@@ -42,65 +46,62 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
       Created: ({ created_at }) => Format.moment(created_at, now),
       State: ({ revoked_at: at }) =>
         at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))],
-      Change: ({ id: which, organization_id: organization, revoked_at }) =>
-        revoked_at === null && h("a", { href: link(`${place}/revoke`, { organization, id: which }) })("Revoke…")
+      Change: (row) => row.revoked_at === null && h("a", { href: link(`${place}/revoke`, nameOf(row)) })("Revoke…")
     })
   })
 
-  const create = Change.make({
-    place,
-    path: `${place}/create`,
-    title: `Make a new ${one}`,
-    subject: (parameter) =>
-      Effect.succeed({
-        organization: parameter("organization") ?? "",
-        name: isNamed ? (parameter("purpose") ?? "") : one
-      }),
-    parameters: () => ({}),
-    about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
-    fields: ({ name, organization }) => [
-      field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
-      isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
-    ],
-    back: ({ organization }) => pathOf(organization),
-    make: Effect.fnUntraced(function* (actor, given) {
-      if (![given.organization, given.name].every(Schema.is(Commands.Line("")))) {
-        return yield* new Problem({ status: 422, message: "Each field takes 1 to 128 characters." })
+  const creating = (parameter: Query) => {
+    const organization = parameter("organization") ?? ""
+    const name = isNamed ? (parameter("purpose") ?? "") : one
+    const make = Effect.fnUntraced(function* (actor: Commands.Actor) {
+      if (![organization, name].every(Schema.is(Commands.Line("")))) {
+        return yield* problem(422, "Each field takes 1 to 128 characters.")
       }
-      const made = yield* kind.make(actor, given)
+      const made = yield* kind.make(actor, { organization, name })
       const secret = Redacted.value(made.secret)
       const view = () => [
         h("p", { class: "note warning" })("Copy it now: it is not shown again."),
         h("pre")(secret),
-        pairs({ Organization: id(given.organization), Id: id(made.id) }),
-        h("p")(button("Done", pathOf(given.organization)))
+        pairs({ Organization: id(organization), Id: id(made.id) }),
+        h("p")(button("Done", pathOf(organization)))
       ]
       return { text: secret, view }
     })
-  })
-
-  const revoke = Change.make<Credential>({
-    place,
-    path: `${place}/revoke`,
-    title: `Revoke this ${one}`,
-    subject: Effect.fnUntraced(function* (parameter) {
-      const which = parameter("id") ?? ""
-      const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
-      return row ?? (yield* new Problem({ status: 404, message: `There is no ${one} ${which}.` }))
-    }),
-    parameters: ({ id: which, organization_id: organization }) => ({ organization, id: which }),
-    about: (row) => [
-      pairs({ Organization: id(row.organization_id), Id: id(row.id), ...Record.map(kind.columns, (of) => of(row)) }),
-      h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
-    ],
-    back: ({ organization_id: of }) => pathOf(of),
-    make: Effect.fnUntraced(function* (actor, { id: which }) {
-      if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
-      return yield* new Problem({ status: 409, message: `This ${one} was revoked before.` })
+    return Effect.succeed({
+      about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
+      fields: [
+        field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
+        isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
+      ],
+      back: pathOf(organization),
+      make
     })
+  }
+
+  const revoking = Effect.fnUntraced(function* (parameter: Query) {
+    const which = parameter("id") ?? ""
+    const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
+    if (row === undefined) return yield* problem(404, `There is no ${one} ${which}.`)
+    const { organization_id: organization } = row
+    return {
+      parameters: nameOf(row),
+      about: () => [
+        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
+        h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
+      ],
+      back: pathOf(organization),
+      make: Effect.fnUntraced(function* (actor: Commands.Actor) {
+        if (Option.isSome(yield* kind.revoke(actor, which))) return { text: `Revoked ${which}` }
+        return yield* problem(409, `This ${one} was revoked before.`)
+      })
+    }
   })
 
-  return [list, ...create, ...revoke] as const
+  return [
+    list,
+    ...Change.routesOf(place, `${place}/create`, `Make a new ${one}`, creating),
+    ...Change.routesOf(place, `${place}/revoke`, `Revoke this ${one}`, revoking)
+  ] as const
 }
 
 export const keys = routesOf<ApiKey>({
@@ -131,4 +132,19 @@ export const secrets = routesOf<IntakeSecret>({
   },
   make: (actor, { organization }) => OperatorStore.use((store) => store.addSecret(actor, organization)),
   revoke: (actor, which) => OperatorStore.use((store) => store.revokeSecret(actor, which))
+})
+
+export const audit = listOf<Commands.Entry>({
+  place: "/ops/audit",
+  filters: { organization: ["Organization"], target: ["Id of a key, secret or task"] },
+  read: (filter) => OperatorStore.use((store) => store.audit(filter)),
+  columns: (now) => ({
+    When: ({ at }) => Format.moment(at, now),
+    Who: ({ actor, source }) => [actor, " ", small(source)],
+    What: ({ action }) => id(action),
+    Result: ({ result }) => result,
+    Target: ({ action, organization_id, target }) =>
+      id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined),
+    Organization: ({ organization_id: of }) => id(of)
+  })
 })

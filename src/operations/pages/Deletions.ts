@@ -1,16 +1,18 @@
 /**
  * `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key; and
  * `/ops/deletions/replay`: replays the dead ones that have an organization, a reason or a time in common.
+ * `/ops/task`: one of them; and `/ops/task/replay`: its replay.
  */
 import { Clock, DateTime, Effect, Option } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
-import { maximumAttempts, totalsOf } from "../../deletions/Task.ts"
-import { longestReason, mostCounted, type Task } from "../../deletions/Tasks.ts"
+import * as Task from "../../deletions/Task.ts"
+import * as Tasks from "../../deletions/Tasks.ts"
 import { h, type Html, link } from "../../http/Html.ts"
+import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
-import { badge, button, clamped, filterForm, id, small, type Values } from "../Layout.ts"
-import { mostReplayed, OperatorStore, Problem } from "../OperatorStore.ts"
-import { list as listOf, type Query } from "../Page.ts"
+import { badge, button, clamped, filterForm, id, pairs, small, type Values } from "../Layout.ts"
+import { OperatorStore, problem } from "../OperatorStore.ts"
+import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
 
 const path = "/ops/deletions"
@@ -18,19 +20,18 @@ const replayPath = "/ops/deletions/replay"
 
 const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead: "problem" } as const
 
-export const stateBadge = (state: State): Html => badge(kinds[state], state)
+const stateBadge = (state: State): Html => badge(kinds[state], state)
 
-export const linkTo = ({ id: task, organization_id }: Pick<Task, "id" | "organization_id">): string =>
-  link("/ops/task", { organization: organization_id, id: task })
+export const linkTo = (task: Parameters<typeof nameOf>[0]): string => link("/ops/task", nameOf(task))
 
-export const outcomeText = ({ last_error, outcome }: Task) => {
+const outcomeText = ({ last_error, outcome }: Tasks.Task) => {
   if (outcome === null) return last_error
-  const { invoices, lines, notDeleted } = totalsOf(outcome)
+  const { invoices, lines, notDeleted } = Task.totalsOf(outcome)
   const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
 }
 
-export const list = listOf<Task>({
+export const list = listOf<Tasks.Task>({
   place: path,
   filters: {
     q: ["Whole Idempotency-Key or task id"],
@@ -58,57 +59,123 @@ export const list = listOf<Task>({
   })
 })
 
-const refused = (message: string) => new Problem({ status: 422, message })
+const notDeletedText = ({ count, items, reason }: ReturnType<typeof Task.notDeleted>[number]) =>
+  h("div")(`${Format.count(count)} of the ${items === "invoices" ? "invoices" : "lines"}: ${reason}`)
+
+const facts = (task: Tasks.Task, now: number) => {
+  const { id: target, organization_id: organization } = task
+  const time = (at: string | null) => at !== null && Format.moment(at, now)
+  const trace = /^[\da-f]{2}-([\da-f]{32})-/.exec(task.trace_parent ?? "")?.[1]
+  return pairs({
+    Organization: id(organization, link(path, { organization })),
+    "Idempotency-Key": id(task.idempotency_key),
+    "Task id": id(target),
+    State: stateBadge(task.state),
+    Names: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`,
+    Attempts: `${task.attempts} of ${maximumAttempts}`,
+    Received: time(task.received_at),
+    "Scheduled for": time(task.scheduled_for),
+    "Due, or end of its lease": time(task.due_at),
+    "First attempt": time(task.started_at),
+    Ended: time(task.finished_at),
+    Trace: trace !== undefined && id(trace),
+    "Changes by operators": h("a", { href: link("/ops/audit", { organization, target }) })("Audit log"),
+    "Outcome, or last error": outcomeText(task) ?? "none so far",
+    "Not deleted": task.outcome !== null && Task.notDeleted(task.outcome).map(notDeletedText)
+  })
+}
+
+const requested = (parameter: Query) =>
+  OperatorStore.use(({ task }) => task(parameter("organization") ?? "", parameter("id") ?? ""))
+
+export const page = pageOf(
+  path,
+  Effect.fnUntraced(function* (parameter) {
+    const task = yield* requested(parameter)
+    const replayed = h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", nameOf(task))))
+    return {
+      title: `Deletion ${task.idempotency_key}`,
+      view: (now) => [task.state === "dead" && replayed, facts(task, now)]
+    }
+  }),
+  "/ops/task"
+)
+
+const replaying = Effect.fnUntraced(function* (parameter: Query) {
+  const task = yield* requested(parameter)
+  return {
+    parameters: nameOf(task),
+    about: (now: number) => [
+      facts(task, now),
+      h("p")(
+        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
+        " The replay is written to the audit log."
+      )
+    ],
+    back: linkTo(task),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const replayed = yield* (yield* OperatorStore).replay(actor, nameOf(task))
+      if (replayed._tag === "Replayed") return { text: `Replaying ${task.id}` }
+      const state = replayed._tag === "NotDead" ? replayed.state : "gone"
+      return yield* problem(409, `This deletion is ${state}. Only a dead one can be replayed.`)
+    })
+  }
+})
+
+export const replay = Change.routesOf(path, "/ops/task/replay", "Replay this deletion", replaying)
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>
   Effect.fromOption(
     // Postgres reads no year 0, and none with a sign, as those beyond 9999 have.
     Option.filter(Option.map(DateTime.make(text), DateTime.formatIso), (iso) => /^(?!0000)\d/.test(iso)),
-    () => refused(`${text} is not a time such as 2026-11-23T09:30Z.`)
+    () => problem(422, `${text} is not a time such as 2026-11-23T09:30Z.`)
   )
 
-/** The dead tasks that the parameters describe. */
-const chosen = Effect.fnUntraced(function* (parameter: Query) {
+/** The filter of the dead tasks that the parameters describe. */
+const filterOf = Effect.fnUntraced(function* (parameter: Query) {
   const [organization, reason, since] = [parameter("organization"), parameter("reason"), parameter("since")]
-  if ((reason ?? "").length > longestReason) {
-    return yield* refused(`A reason has at most ${longestReason} characters.`)
+  if ((reason ?? "").length > Tasks.longestReason) {
+    return yield* problem(422, `A reason has at most ${Tasks.longestReason} characters.`)
   }
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
   const until = parameter("before") ?? Format.iso((yield* Clock.currentTimeMillis) + 1)
   const before = yield* timeOf(until)
-  const filter = { organization, reason, since: since && (yield* timeOf(since)), before }
-  return { filter, count: yield* (yield* OperatorStore).countDead(filter) }
+  return { organization, reason, since: since && (yield* timeOf(since)), before }
 })
 
-export const replay = Change.make({
-  place: path,
-  path: replayPath,
-  title: "Replay these deletions",
-  subject: chosen,
-  parameters: ({ filter }) => ({ ...filter }),
-  about: ({ count, filter }) => [
-    filterForm(
-      replayPath,
-      {
-        reason: ["Text in the last error"],
-        organization: ["Organization"],
-        since: ["Died since (UTC)"],
-        before: ["Died before (UTC)"]
-      },
-      filter
-    ),
-    h("p")(
-      h("strong")(Format.count(count, mostCounted)),
-      ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
-      ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
-      ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
-    )
-  ],
-  back: ({ filter: { organization } }) => link(path, { state: "dead", organization }),
-  make: Effect.fnUntraced(function* (actor, { filter }) {
-    const replayed = yield* (yield* OperatorStore).replayDead(actor, filter)
-    if (replayed > 0) return { text: `Replaying ${Format.counted(replayed, "deletion")}` }
-    return yield* new Problem({ status: 409, message: "No dead deletion matches. Nothing was changed." })
-  })
+/** Dead tasks that the page replays at once: more take longer than a page may. */
+const mostReplayed = 1000
+
+const filters = {
+  reason: ["Text in the last error"],
+  organization: ["Organization"],
+  since: ["Died since (UTC)"],
+  before: ["Died before (UTC)"]
+} as const
+
+const replayingAll = Effect.fnUntraced(function* (parameter: Query) {
+  const store = yield* OperatorStore
+  const filter = yield* filterOf(parameter)
+  const count = yield* store.countDead(filter)
+  return {
+    parameters: filter,
+    about: () => [
+      filterForm(replayPath, filters, filter),
+      h("p")(
+        h("strong")(Format.count(count, Tasks.mostCounted)),
+        ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
+        ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
+        ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
+      )
+    ],
+    back: link(path, { state: "dead", organization: filter.organization }),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const replayed = yield* store.replayDead(actor, filter, mostReplayed)
+      if (replayed > 0) return { text: `Replaying ${Format.counted(replayed, "deletion")}` }
+      return yield* problem(409, "No dead deletion matches. Nothing was changed.")
+    })
+  }
 })
+
+export const replayAll = Change.routesOf(path, replayPath, "Replay these deletions", replayingAll)

@@ -1,14 +1,132 @@
-/** `/ops`: the state of the service now, and its requests in the last hour or day. */
+/**
+ * `/ops`: the state of the service now, and its requests in the last hour or day; and `/ops/requests`: these by endpoint,
+ * by organization, and by the reason of their refusal.
+ */
 import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
-import { type Content, h, link } from "../../http/Html.ts"
+import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { charts, windowOf } from "../Chart.ts"
-import { highest, type Seen, Watch } from "../Figures.ts"
+import { Figures, highest, type Seen } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, id, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
+
+/** The counts of a slot. `start`: milliseconds since 1970. `x`: its place in the chart. */
+interface Point extends Recent.Counts {
+  readonly start: number
+  readonly x: number
+}
+
+interface Series {
+  readonly name: string
+  readonly color: string
+  /** The height of its bar, from 0 to 1. */
+  readonly share: (point: Point) => number
+  readonly text: (point: Point) => string
+}
+
+const [width, height] = [1000, 200]
+
+const rounded = (value: number) => value.toFixed(1)
+
+/**
+ * A bar chart as SVG, with its figures as a table.
+ *
+ * @param bar the width of a bar
+ * @param axis its labels, from the top
+ * @param all later series are drawn over earlier ones
+ */
+const figure = (
+  title: string,
+  points: ReadonlyArray<Point>,
+  bar: number,
+  axis: ReadonlyArray<string>,
+  all: ReadonlyArray<Series>
+): Html => {
+  const grid = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
+  const bars = all.map(({ color, share }) => {
+    const d = points
+      .filter((point) => share(point) > 0)
+      .map((point) => `M${rounded(point.x)} ${height}V${rounded(height * (1 - share(point)))}`)
+    return h("path", { class: color, d: d.join(""), "stroke-width": rounded(bar) })()
+  })
+  return h("figure")(
+    h("figcaption")(
+      h("h2")(title),
+      h("ul", { class: "legend" })(all.map(({ color, name }) => h("li", { class: color })(name)))
+    ),
+    h("div", { class: "plot" })(
+      h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
+      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
+        h("path", { class: "grid", d: grid.join("") })(),
+        bars
+      )
+    ),
+    h("details")(
+      h("summary")("As a table"),
+      table<Point>({
+        caption: `${title}, as a table`,
+        rows: points.toReversed(),
+        columns: {
+          "From (UTC)": ({ start }) => Format.iso(start).slice(11, 16),
+          ...Object.fromEntries(all.map(({ name, text }) => [name, { number: text }]))
+        }
+      })
+    )
+  )
+}
+
+/** The color of a series of counts, its count, and another one below it in its bars. */
+const counters = {
+  all: ["teal", "requests"],
+  "4xx": ["amber", "clientErrors", "serverErrors"],
+  "5xx": ["red", "serverErrors"]
+} as const
+
+const ranked = (name: string, color: string, share: number): Series => ({
+  name,
+  color,
+  // A logarithmic scale from 0.1 ms to 10 s.
+  share: ({ latency }) => Math.min(1, (Math.log10(Recent.quantile(latency, share) ?? 0) + 1) / 5),
+  text: ({ latency }) => Format.latency(Recent.quantile(latency, share))
+})
+
+type Window = keyof Recent.Snapshot
+
+/** The window of a request: the hour by default. */
+const windowOf = (parameter: Page.Query): Window => (parameter("window") === "day" ? "day" : "hour")
+
+/** The charts of a window, and links to each window on a page. */
+const charts = (recent: Recent.Snapshot, window: Window, now: number, path: string): Content => {
+  const { span, step } = Recent.lengths[window]
+  const end = now - (now % step) + step
+  const points = recent[window].slots
+    .map(([slot, each]) => ({ ...each, start: Number(slot) }))
+    .toSorted((one, two) => one.start - two.start)
+    .map((point) => ({ ...point, x: width * (1 - (end - point.start - step / 2) / span) }))
+  const bar = (0.8 * width * step) / span
+  const most = Math.max(1, ...points.map(({ requests }) => requests))
+  const ofRequests = Object.entries(counters).map(([name, [color, shown, ...below]]): Series => ({
+    name,
+    color,
+    share: (point) => [shown, ...below].reduce((sum, counter) => sum + point[counter], 0) / most,
+    text: (point) => Format.count(point[shown])
+  }))
+  const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
+  const ofLatency = [ranked("p99", "red", 0.99), ranked("p95", "amber", 0.95), ranked("p50", "teal", 0.5)]
+  const tab = (name: Window) =>
+    h("a", { class: "button", href: link(path, { window: name }), "aria-current": name === window && "true" })(
+      `Last ${name}`
+    )
+  return [
+    h("p", { class: "actions" })(tab("hour"), tab("day")),
+    h("div", { class: "charts" })(
+      figure(`Requests in ${Format.span(step)}`, points, bar, [Format.count(most), "0"], ofRequests),
+      figure("Latency, on a logarithmic scale", points, bar, axis, ofLatency)
+    )
+  ]
+}
 
 const minute = 60_000
 
@@ -84,10 +202,10 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
   })
 ]
 
-export const page = Page.page(
+export const overview = Page.page(
   "/ops",
   Effect.fnUntraced(function* (parameter) {
-    const [{ look }, { taskCounts }] = [yield* Watch, yield* OperatorStore]
+    const [{ look }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts] = yield* Effect.all([look, Effect.result(taskCounts)], { concurrency: 2 })
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
     return (now) => [
@@ -100,6 +218,51 @@ export const page = Page.page(
       section("dependencies", "Dependencies", dependencies(seen, now)),
       section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
+    ]
+  })
+)
+
+type Row = readonly [name: string, counts: Recent.Counts]
+
+const countsBy = (key: string, first: string, counts: Recent.Rows) => {
+  const errors = (of: (counts: Recent.Counts) => number) => ({
+    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
+  })
+  const rank = (share: number) => ({
+    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
+  })
+  const content = table<Row>({
+    caption: `Requests by ${first}`,
+    rows: counts.toSorted(([, one], [, two]) => two.requests - one.requests),
+    columns: {
+      [first]: ([name]) => id(name),
+      Requests: { number: ([, { requests }]) => Format.count(requests) },
+      "4xx": errors(({ clientErrors }) => clientErrors),
+      "5xx": errors(({ serverErrors }) => serverErrors),
+      p50: rank(0.5),
+      p95: rank(0.95),
+      p99: rank(0.99)
+    }
+  })
+  return section(key, `By ${first}`, content)
+}
+
+export const requests = Page.page(
+  "/ops/requests",
+  Effect.fnUntraced(function* (parameter) {
+    const { look } = yield* Figures
+    const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
+    const window = windowOf(parameter)
+    const { endpoints, organizations, refusals } = recent[window]
+    return (now) => [
+      charts(recent, window, now, "/ops/requests"),
+      countsBy("endpoints", "endpoint", endpoints),
+      countsBy("organizations", "organization", organizations),
+      countsBy("refused", "reason of refusal", refusals),
+      small(
+        "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
+        " The most active organizations are listed by name, the rest as others."
+      )
     ]
   })
 )

@@ -11,8 +11,7 @@ import {
   TaskDatabase
 } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
-import * as Probes from "../../../src/operations/Probes.ts"
+import { HealthChecks, probes } from "../../../src/operations/HealthChecks.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
@@ -193,9 +192,7 @@ layer(
       const database = yield* clientOf(url, { applicationName, maxConnections: 2 })
       const connections = sql`select from pg_stat_activity where application_name = ${applicationName}`
       yield* eventually("no connection", connections, ({ length }) => length === 0)
-      yield* Layer.build(
-        Probes.layer(["worker"]).pipe(Layer.provide([layerShared(database), HealthChecks.layerMemory]))
-      )
+      yield* Layer.build(probes(["worker"]).pipe(Layer.provide([layerShared(database), HealthChecks.layerMemory])))
       assert.isAbove((yield* connections).length, 0)
     })
   )

@@ -169,7 +169,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       for (const refused of [
         Effect.asVoid(store.tasks({ ...everything, state: "dead" })),
         Effect.asVoid(store.task("org_a", dead)),
-        Effect.asVoid(store.replay(alice, "org_a", dead)),
+        Effect.asVoid(store.replay(alice, { organization: "org_a", id: dead })),
         Effect.asVoid(store.addSecret(alice, "org_a"))
       ]) {
         assert.include((yield* Effect.flip(refused)).message, "The task store refuses the service")

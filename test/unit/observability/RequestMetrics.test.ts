@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
-import * as Exposition from "../../../src/observability/Exposition.ts"
+import { merged } from "../../../src/operations/Figures.ts"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Series from "../../../src/observability/Series.ts"
@@ -242,7 +242,7 @@ b 2
 `
 
 it("the metrics of several processes are told apart by a label, described once, and stand together", () => {
-  const text = Exposition.merged([
+  const text = merged([
     { process: "parent", text: "# HELP b What b says.\n# TYPE b gauge\nb 7\n" },
     { process: "1", text: one },
     { process: "2", text: one }

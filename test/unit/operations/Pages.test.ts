@@ -3,7 +3,6 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
-import { Figures } from "../../../src/operations/Figures.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 import { busy, checksOf, entryOf, figures, keysOf, processOf, revokedId, store, taskOf } from "./fakes.ts"
@@ -274,9 +273,8 @@ test.effect("the form of a change whose store is lost meanwhile says that it may
 
 const never = () => Effect.never
 const silentStore = storeWith({ taskCounts: Effect.never, tasks: never, keys: never, secrets: never, audit: never })
-const silentFigures = Layer.succeed(Figures, Figures.of({ all: Effect.never, metrics: Effect.never }))
 
-layer(listener(Layer.merge(silentFigures, silentStore)))("when nothing answers", (it) => {
+layer(listener(Layer.merge(figures(Effect.never), silentStore)))("when nothing answers", (it) => {
   it.effect.each(paths)("%s responds within two seconds", (path) =>
     Effect.gen(function* () {
       const asking = yield* Effect.forkChild(shows(path, ["</footer>"]))

@@ -9,7 +9,7 @@ import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
-import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
+import { Figures, type Processes, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
@@ -91,8 +91,8 @@ practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
 })
 
 /** Figures of these processes. */
-export const figures = (all: Figures["Service"]["all"]) =>
-  Layer.succeed(Figures, Figures.of({ all, metrics: Effect.succeed("# no metrics\n") }))
+export const figures = (all: Effect.Effect<Processes>) =>
+  Layer.effect(Figures, Figures.make(all, Effect.succeed("# no metrics\n")))
 
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
@@ -124,7 +124,7 @@ const given = <A>(rows: ReadonlyArray<A> | undefined) =>
     : Effect.succeed(rows)
 
 const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: found, isPartial: false }))
+  Effect.map(given(rows), (found) => ({ rows: [...found], isPartial: false }))
 
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
@@ -167,7 +167,7 @@ export const store = (rows: {
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
       revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
       audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
-      replay: Effect.fnUntraced(function* (_, organization, id) {
+      replay: Effect.fnUntraced(function* (_, { id, organization = "" }) {
         const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ state: task.state })
         const replayed: Task = { ...task, state: "scheduled", attempts: 0, finished_at: null }

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Token } from "../../../src/operations/Access.ts"
-import { type Figures, Watch } from "../../../src/operations/Figures.ts"
+import type { Figures } from "../../../src/operations/Figures.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import type { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 
@@ -37,13 +37,7 @@ export const listener = (
       const handler = yield* HttpRouter.toHttpEffect(routes(host))
       return Served.of({ handler: Effect.orDie(Effect.provideService(handler, Token, operators)) })
     })
-  ).pipe(
-    Layer.provide([
-      Layer.provide(Watch.layer, services),
-      services,
-      Token.layer(Option.map(Option.fromNullishOr(given), (text) => Redacted.make(text)))
-    ])
-  )
+  ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(given), (text) => Redacted.make(text)))]))
 
 /** A request: its differences from a reader's on this machine. */
 export interface Asked {
