@@ -26,9 +26,6 @@ export const limit = (what: string) =>
 
 export const record = (value: unknown) => print(JSON.stringify(value))
 
-/** `1 table`, `2 tables`. */
-export const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
-
 type Row = Readonly<Record<string, unknown>>
 
 /** The most characters of a cell. JSON has the whole text. */
