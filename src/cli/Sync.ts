@@ -3,14 +3,14 @@ import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
-import * as NdjsonTarget from "./sync/NdjsonTarget.ts"
-import * as ParquetTarget from "./sync/ParquetTarget.ts"
+import * as FolderTarget from "./sync/FolderTarget.ts"
+import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
 import * as Progress from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
 import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
-import { tables } from "./sync/Table.ts"
+import { tables } from "./sync/Target.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
 import { command, misused } from "./Usage.ts"
@@ -47,7 +47,7 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
     })
   }
   if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
-  return kind === "parquet" ? ParquetTarget.make(given) : NdjsonTarget.make(given, compact)
+  return FolderTarget.make(given, kind === "parquet" ? Formats.parquet : Formats.ndjson(compact))
 })
 
 const names = tables.map(({ resource }) => resource)

@@ -29,7 +29,7 @@ const encode = Schema.encodeEffect(Cursor)
 const ownResource = "organization"
 
 /** The page for no resource that has a feed. */
-const nothing: Page = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
+const nothing = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
 
 const isTemporary = (cause: unknown) => {
   if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
@@ -58,21 +58,13 @@ export const make = (given: string, client: Client.PracticeData): Source => {
 
   const own = Effect.tryPromise({
     try: (signal) => client.organization.get({ signal }),
-    catch: (cause) =>
-      cause instanceof Client.NotFoundError
-        ? new Refused({
-            message:
-              "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
-          })
-        : failureOf(cause)
-  })
-
-  /** Adds the record of the organization to the end of a round, if it has changed. */
-  const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined) {
-    const [record, after] = yield* Effect.map(own, (found) => [found, JSON.stringify(found)] as const)
-    const body = after === before ? page.body : [...page.body, { resource: ownResource, record }]
-    return { ...page, body, cursor: yield* Effect.orDie(encode({ feed: page.cursor, own: after })) }
-  })
+    catch: (cause) => {
+      if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
+      const message =
+        "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
+      return new Refused({ message })
+    }
+  }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))
 
   const read = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
     const position = from === undefined ? {} : yield* Effect.mapError(decode(from), () => new CursorExpired())
@@ -81,20 +73,23 @@ export const make = (given: string, client: Client.PracticeData): Source => {
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
     const options = { resources: others, limit: 1000, signal, headers }
-    const pages: Stream.Stream<Page, Failed | CursorExpired> =
-      others.length > 0
-        ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
-        : Stream.make(nothing)
-    return Stream.mapEffect(pages, (page) =>
-      hasOwn && endsRound(page)
-        ? withOwn(page, before)
-        : Effect.map(Effect.orDie(encode({ feed: page.cursor, own: before })), (cursor) => ({ ...page, cursor }))
-    )
+    const pages: Stream.Stream<Omit<Page, "resources">, Failed | CursorExpired> = others.length > 0
+      ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
+      : Stream.make(nothing)
+    const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">) {
+      // The record of the organization is read at the end of a round.
+      const found = hasOwn && endsRound(page) ? yield* own : undefined
+      const after = found?.text ?? before
+      const news = found === undefined || after === before ? [] : [{ resource: ownResource, record: found.record }]
+      const cursor = yield* Effect.orDie(encode({ feed: page.cursor, own: after }))
+      return { ...page, body: [...page.body, ...news], resources, cursor }
+    })
+    return Stream.mapEffect(pages, complete)
   })
 
   return {
     url,
-    organization: Effect.map(own, ({ id }) => id),
+    organization: Effect.map(own, ({ record }) => record.id),
     changes: (from, resources) => Stream.unwrap(read(from, resources))
   }
 }
