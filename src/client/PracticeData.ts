@@ -2,9 +2,8 @@
 import { Resources, resources } from "./generated/resources.ts"
 import type { AllChanges } from "./generated/types.ts"
 import { type AllChangesOptions, type ClientOptions, printable, settingsOf } from "./Options.ts"
-import { changes, type Post } from "./Pages.ts"
 import { send } from "./Request.ts"
-import { anyResource, type AnyResource, makeWith } from "./Resource.ts"
+import { anyResource, type AnyResource, changes, makeWith, type Post } from "./Resource.ts"
 import { readAllChanges } from "./Response.ts"
 
 /** Options of the client of the data API. */

@@ -33,7 +33,8 @@ export const failureOf =
 
 const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" }
 
-const escape = (text: string) => text.replaceAll(/[\\\n\r\t]/g, (character) => escapes[character] ?? "")
+const escape = (text: string) =>
+  /[\\\n\r\t]/.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (character) => escapes[character] ?? "") : text
 
 const elementOf = (value: unknown) =>
   Predicate.isString(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : "NULL"
