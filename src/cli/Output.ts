@@ -47,12 +47,9 @@ const cellOf = (value: unknown) => {
 
 /** Lines of cells that are aligned below each other. */
 const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
-  const widths: Array<number> = []
-  for (const row of rows) {
-    for (const [index, cell] of row.entries()) {
-      widths[index] = Math.max(widths[index] ?? 0, CliOutput.displayWidth(cell))
-    }
-  }
+  const widths = (rows[0] ?? []).map((_, index) =>
+    Math.max(...rows.map((row) => CliOutput.displayWidth(row[index] ?? "")))
+  )
   const pad = (cell: string, index: number) => cell + " ".repeat((widths[index] ?? 0) - CliOutput.displayWidth(cell))
   return rows.map((row) => row.map(pad).join("  ").trimEnd())
 }

@@ -6,7 +6,7 @@ import { endAtSecondSignal } from "../process/Failure.ts"
 import * as FolderTarget from "./sync/FolderTarget.ts"
 import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
-import * as Progress from "./sync/Progress.ts"
+import { reports } from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
 import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
@@ -17,14 +17,11 @@ import { command, misused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["sync"], message)
 
-interface TargetOptions {
-  readonly schema: Option.Option<string>
-  readonly compact: boolean
-  readonly softDelete: boolean
-}
-
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
-export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: TargetOptions) {
+export const targetOf = Effect.fnUntraced(function* (
+  text: string,
+  { compact, schema, softDelete }: Readonly<{ schema: Option.Option<string>; compact: boolean; softDelete: boolean }>
+) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
     return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
@@ -51,8 +48,6 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
 })
 
 const names = tables.map(({ resource }) => resource)
-
-const reports = { text: Progress.text, json: Progress.json, none: Progress.quiet }
 
 export const sync = command("sync", Layer.empty, {
   description: `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.

@@ -12,14 +12,6 @@ export interface PracticeDataOptions extends ClientOptions {
   readonly apiKey: string
 }
 
-const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
-  const settings = settingsOf(options)
-  const authorization = `Bearer ${printable("apiKey", apiKey, 1000)}`
-  const headers = () => Promise.resolve({ authorization })
-  return (path, body, read, requestOptions, more) =>
-    send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
-}
-
 /**
  * Reads the data of the organization that an API key belongs to.
  *
@@ -31,8 +23,12 @@ export class PracticeData extends Resources {
   readonly #post: Post
 
   /** Throws if an option is invalid. Nothing is sent. */
-  constructor(options: PracticeDataOptions) {
-    const post = postOf(options)
+  constructor({ apiKey, ...options }: PracticeDataOptions) {
+    const settings = settingsOf(options)
+    const authorization = `Bearer ${printable("apiKey", apiKey, 1000)}`
+    const headers = () => Promise.resolve({ authorization })
+    const post: Post = (path, body, read, requestOptions, more) =>
+      send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
     super(makeWith(post))
     this.#post = post
   }

@@ -2,7 +2,7 @@
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
-import { type Answer, resultOf, type Subject, type WithResponse } from "./Response.ts"
+import { type Answer, resultOf, type Sent, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
 const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
@@ -106,16 +106,6 @@ const stringify = (body: object): string => {
     if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}`)
   }
   return JSON.stringify(body)
-}
-
-export interface Sent<A> extends Subject<A> {
-  readonly body: object
-  /** The headers of an attempt, which may sign the text of the body. */
-  readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
-  /** The milliseconds for which the service may hold the response back, beyond the timeout. */
-  readonly held?: number
-  /** Called with the headers of a success, before its body has come. */
-  readonly onHeaders?: (headers: Headers) => void
 }
 
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {

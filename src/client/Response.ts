@@ -37,11 +37,18 @@ const parse = (text: string): unknown => {
 /** Reads the body of a success. Undefined: it is not such a body. */
 export type Read<A> = (json: unknown, headers: Headers) => A | undefined
 
-/** The request of a response, as messages name it, and the reader of its result. */
-export interface Subject<A> {
+/** A request, of which messages name the path. */
+export interface Sent<A> {
   readonly path: string
   readonly idempotencyKey?: string | undefined
+  readonly body: object
+  /** The headers of an attempt, which may sign the text of the body. */
+  readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
   readonly read: Read<A>
+  /** The milliseconds for which the service may hold the response back, beyond the timeout. */
+  readonly held?: number
+  /** Called with the headers of a success, before its body has come. */
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 export const isText = (value: unknown): value is string => typeof value === "string"
@@ -85,11 +92,7 @@ const messageOf = (from: string, { requestId, status }: Errors.ErrorDetails, det
   `${status} from ${from}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
 
 /** The result of a response from an address. Throws the error of any other than a success. */
-export const resultOf = <A>(
-  url: string,
-  { idempotencyKey, path, read }: Subject<A>,
-  reply: WithResponse<string>
-): A => {
+export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>, reply: WithResponse<string>): A => {
   const { headers, requestId, status } = reply
   const json = parse(reply.data)
   const result = status >= 200 && status < 300 ? read(json, headers) : undefined

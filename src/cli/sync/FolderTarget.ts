@@ -33,17 +33,11 @@ const rowOf = (record: object) => ({ id: "id" in record ? record.id : null, reco
 
 /** The statements by which a table notes the ids that change. */
 const followed = ({ name, resource }: Target.Table) =>
-  [
-    ["insert", "new"],
-    ["update", "new"],
-    ["delete", "old"]
-  ]
-    .map(
-      ([event, row]) =>
-        `create trigger if not exists ${quoteName(`_practice_data_sync_${event}_${name}`)} after ${event} on ${quoteName(name)}
-         begin insert into ${changedTable} values ('${resource}', ${row}.id); end;`
-    )
-    .join(" ")
+  ["insert", "update", "delete"].map((event) => {
+    const trigger = quoteName(`_practice_data_sync_${event}_${name}`)
+    return `create trigger if not exists ${trigger} after ${event} on ${quoteName(name)}
+      begin insert into ${changedTable} values ('${resource}', ${event === "delete" ? "old" : "new"}.id); end;`
+  })
 
 /** Puts a new file, which is made at another path first, in the place of a file. */
 const putInPlace = (file: string, make: (next: string) => void) => {
@@ -117,7 +111,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
     const replace = (file: string, table: Target.Table, before: number) => {
       // The file is known as ours before it exists.
       record.run(table.resource, null)
-      database.exec(followed(table))
+      database.exec(followed(table).join(" "))
       putInPlace(file, (next) => {
         write(next, database, table)
         // Whoever reads the old file or the new one finds all of it.

@@ -61,11 +61,9 @@ const reporter = (shown: (line: object, sentence: string, now: number) => string
     })
 }
 
-/** For a person. */
-export const text = reporter((_, sentence) => sentence)
-
-/** For a program. */
-export const json = reporter((line, _, now) => JSON.stringify({ at: iso(now), ...line }))
-
-/** Warnings only, on standard error. */
-export const quiet = (): Report => (event) => (event.event === "note" ? note(event.message) : Effect.void)
+/** The reports by their names: for a person, for a program, or warnings only, on standard error. */
+export const reports = {
+  text: reporter((_, sentence) => sentence),
+  json: reporter((line, _, now) => JSON.stringify({ at: iso(now), ...line })),
+  none: (): Report => (event) => (event.event === "note" ? note(event.message) : Effect.void)
+}

@@ -8,17 +8,6 @@ import { endsRound, type Page } from "./Target.ts"
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
 
-/** The records of the organization that the API key belongs to. */
-export interface Source {
-  readonly url: string
-  readonly organization: Effect.Effect<string, Failed>
-  /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
-  readonly changes: (
-    cursor: string | undefined,
-    resources: ReadonlyArray<string>
-  ) => Stream.Stream<Page, Failed | CursorExpired>
-}
-
 /** The position in the feed, and the record of the organization, which has no feed. */
 const Cursor = Schema.fromJsonString(
   Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
@@ -38,7 +27,8 @@ const isTemporary = (cause: unknown) => {
   return status === 429 || (status >= 500 && status !== 501)
 }
 
-export const make = (given: string, client: Client.PracticeData): Source => {
+/** The records of the organization that the API key of a client belongs to. */
+export const make = (given: string, client: Client.PracticeData) => {
   const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
   // Compression costs more than a connection within this machine. Without TLS, `fetch` by itself takes no better one than gzip.
   const isLocal = /^http:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/.test(url)
@@ -90,6 +80,12 @@ export const make = (given: string, client: Client.PracticeData): Source => {
   return {
     url,
     organization: Effect.map(own, ({ record }) => record.id),
-    changes: (from, resources) => Stream.unwrap(read(from, resources))
+    /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
+    changes: (
+      from: string | undefined,
+      resources: ReadonlyArray<string>
+    ): Stream.Stream<Page, Failed | CursorExpired> => Stream.unwrap(read(from, resources))
   }
 }
+
+export type Source = ReturnType<typeof make>

@@ -276,14 +276,13 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
-  const copy: Target.Copy = {
+  return {
     state: orGone(Effect.map(present, () => progress.staged ?? progress)),
-    apply: (page) =>
+    apply: (page: Target.Page) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next
       }),
     finish: Effect.void
-  }
-  return copy
+  } satisfies Target.Copy
 })

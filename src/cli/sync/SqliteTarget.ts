@@ -49,10 +49,11 @@ export const openFile = Effect.fnUntraced(function* (target: string, file: strin
 })
 
 /** A decimal that is whole is an integer, and any other a double, which has every decimal of 15 digits. */
-const typeOf = (type: Target.ColumnType) => {
-  if (type === "numeric") return "decimal"
-  return type === "integer" || type === "boolean" ? "integer" : "text"
-}
+const types = new Map<Target.ColumnType, string>([
+  ["numeric", "decimal"],
+  ["integer", "integer"],
+  ["boolean", "integer"]
+])
 
 /** The target of a file, which is made if there is none. */
 export const make = (file: string, name: string, softDelete = false): Target.Target => {
@@ -74,7 +75,7 @@ export const make = (file: string, name: string, softDelete = false): Target.Tar
       {
         name,
         quote: SqlCopy.quoteName,
-        typeOf,
+        typeOf: (type) => types.get(type) ?? "text",
         position: "integer primary key",
         begin: () => "begin immediate",
         empty: "delete from",

@@ -6,17 +6,14 @@ import { Clock, Duration, Effect, Stream } from "effect"
 import { type Failed, Unavailable } from "../Usage.ts"
 import type { Report } from "./Progress.ts"
 import type { CursorExpired, Source } from "./Source.ts"
-import type { Copy, Page, Table, Target } from "./Target.ts"
+import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
 
-export interface Options {
+export interface Options extends Omit<OpenOptions, "origin"> {
   readonly source: Source
   readonly target: Target
   readonly report: Report
-  readonly tables: ReadonlyArray<Table>
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
-  /** Accepts a copy that was made from another address. */
-  readonly allowNewUrl: boolean
 }
 
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */

@@ -34,14 +34,12 @@ const columnTypes: Readonly<Record<string, ColumnType>> = {
   "string date-time": "timestamptz"
 }
 
-const keyword = (schema: unknown, name: string) =>
-  Predicate.hasProperty(schema, name) ? ` ${String(schema[name])}` : ""
-
 /** The type of the column of a field, which may be null. */
 const typeOf = (field: Schema.Top): ColumnType => {
   const { schema } = Schema.toJsonSchemaDocument(field)
   const [first] = [schema["anyOf"] ?? schema].flat()
-  return columnTypes[`${keyword(first, "type")}${keyword(first, "format")}`.trim()] ?? "jsonb"
+  const words = ["type", "format"].flatMap((name) => (Predicate.hasProperty(first, name) ? String(first[name]) : []))
+  return columnTypes[words.join(" ")] ?? "jsonb"
 }
 
 /** The tables of all resources, in the contract's order. */
