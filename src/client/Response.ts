@@ -84,13 +84,6 @@ const classes = new Map([
   [503, Errors.ServiceUnavailableError]
 ])
 
-/** Describes a response that the service does not give. Its body may hold records, which no log may show. */
-const notOurs = (headers: Headers) =>
-  `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`
-
-const messageOf = (from: string, { requestId, status }: Errors.ErrorDetails, detail: string) =>
-  `${status} from ${from}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
-
 /** The result of a response from an address. Throws the error of any other than a success. */
 export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>, reply: WithResponse<string>): A => {
   const { headers, requestId, status } = reply
@@ -99,26 +92,29 @@ export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>
   if (result !== undefined) return result
   const body = isObject(json) ? json : {}
   const details = { status, requestId, retryAfter: retryAfterOf(headers), idempotencyKey }
+  const messageOf = (from: string, text: string) =>
+    `${status} from ${from}: ${text}${requestId === undefined ? "" : ` (request ${requestId})`}`
   // A header of every error of the service's endpoints.
   const isOurs = headers.get("x-service") === "practice-data"
   if (isOurs && status === 422 && isListOf(body["detail"], isFault)) {
     const detail = summaryOf(body["detail"])
-    const message = messageOf(path, details, detail)
-    throw new Errors.InvalidRequestError(message, { ...details, detail }, body["detail"])
+    throw new Errors.InvalidRequestError(messageOf(path, detail), { ...details, detail }, body["detail"])
   }
   // The intake's 503 has the body of a receipt.
   const said = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
   const detail = isText(said) ? said : undefined
+  // The body of another response may hold records, which no log may show.
+  const other = `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`
   // A program may take a 404 for a record that is gone, so the service itself has to say so.
   if (status >= 500 || status === 429 || (status >= 400 && isOurs && detail !== undefined)) {
     const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
-    throw new Class(messageOf(path, details, detail ?? notOurs(headers)), { ...details, detail })
+    throw new Class(messageOf(path, detail ?? other), { ...details, detail })
   }
   // A browser hides where a redirect leads: its status is 0.
   const location = headers.get("location") ?? (status === 0 ? "another address" : null)
-  const what = location === null ? notOurs(headers) : `a redirect to ${location}, which is not followed`
+  const what = location === null ? other : `a redirect to ${location}, which is not followed`
   const advice = "Check the base URL, which ends before /api, and any proxy in between"
-  throw new Errors.UnexpectedResponseError(messageOf(url, details, `${what}. ${advice}`), details)
+  throw new Errors.UnexpectedResponseError(messageOf(url, `${what}. ${advice}`), details)
 }
 
 /**

@@ -57,13 +57,11 @@ const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: Any
 
 /** All changes at once; none after the cursor of the last response. */
 const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
-  const isNew = cursor === null || cursor === undefined
-  const given = isNew ? (records[name] ?? []) : []
+  const known = cursor === null || cursor === undefined ? records : {}
   const page = { cursor: "fake-cursor", has_more: false }
-  if (name !== "") return respond(200, { ...page, body: given, removed: [] }, { "x-changes-complete": "true" })
-  const body = Object.entries(isNew ? records : {}).flatMap(([resource, all]) =>
-    all.map((record) => ({ resource, record }))
-  )
+  if (name !== "")
+    return respond(200, { ...page, body: known[name] ?? [], removed: [] }, { "x-changes-complete": "true" })
+  const body = Object.entries(known).flatMap(([resource, all]) => all.map((record) => ({ resource, record })))
   return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
 }
 

@@ -18,18 +18,15 @@ const ownPrefix = "_practice_data_sync"
 const storeName = `${ownPrefix}.db`
 const stateName = `${ownPrefix}.json`
 
-/** The table of a resource in the SQLite copy. */
-const storedTable = ({ name, resource }: Target.Table): Target.Table => ({
-  name,
-  resource,
-  columns: [
-    { name: "id", type: "text" },
-    { name: "record", type: "text" }
-  ]
-})
+/** The columns of the tables in the SQLite copy. */
+const columns = ["id", "record"].map((name) => ({ name, type: "text" as const }))
 
-/** A record as a row of that table. */
-const rowOf = (record: object) => ({ id: "id" in record ? record.id : null, record: JSON.stringify(record) })
+/** A change with the row of its record in such a table. */
+const stored = (change: Target.Change): Target.Change => {
+  if (!("record" in change)) return change
+  const { record, resource } = change
+  return { resource, record: { id: "id" in record ? record.id : null, record: JSON.stringify(record) } }
+}
 
 /** The statements by which a table notes the ids that change. */
 const followed = ({ name, resource }: Target.Table) =>
@@ -82,7 +79,10 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     yield* takeFolder
-    const copy = yield* Sqlite.make(store, name).open({ ...opening, tables: opening.tables.map(storedTable) })
+    const copy = yield* Sqlite.make(store, name).open({
+      ...opening,
+      tables: opening.tables.map((table) => ({ ...table, columns }))
+    })
     const database = yield* Sqlite.openFile(name, store)
     // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.
     yield* attempt(() =>
@@ -137,8 +137,6 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       })
     })
 
-    const stored = (change: Target.Change) =>
-      "record" in change ? { ...change, record: rowOf(change.record) } : change
     return {
       ...copy,
       apply: (page: Target.Page) => copy.apply({ ...page, body: page.body.map(stored) }),

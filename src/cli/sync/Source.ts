@@ -17,9 +17,6 @@ const encode = Schema.encodeEffect(Cursor)
 
 const ownResource = "organization"
 
-/** The page for no resource that has a feed. */
-const nothing = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
-
 const isTemporary = (cause: unknown) => {
   if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
   const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
@@ -65,7 +62,8 @@ export const make = (given: string, client: Client.PracticeData) => {
     const options = { resources: others, limit: 1000, signal, headers }
     const pages: Stream.Stream<Omit<Page, "resources">, Failed | CursorExpired> = others.length > 0
       ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
-      : Stream.make(nothing)
+      : // No resource that has a feed.
+        Stream.make({ body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 })
     const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">) {
       // The record of the organization is read at the end of a round.
       const found = hasOwn && endsRound(page) ? yield* own : undefined
