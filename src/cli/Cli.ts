@@ -16,10 +16,14 @@ import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 
 const command = Command.make("practice-data").pipe(
-  Usage.documented("Run and operate the practice data service, with the same variables that configure it", [
-    ["practice-data migrate", "Prepare the Postgres of DATABASE_URL"],
-    ["practice-data keys create --organization org_1 --name 'Warehouse sync'", "Let an organization read"],
-    ["practice-data tasks list --state dead", "See which deletions need a look"]
+  Command.withDescription("Run and operate the practice data service, with the same variables that configure it"),
+  Command.withExamples([
+    { command: "practice-data migrate", description: "Prepare the Postgres of DATABASE_URL" },
+    {
+      command: "practice-data keys create --organization org_1 --name 'Warehouse sync'",
+      description: "Let an organization read"
+    },
+    { command: "practice-data tasks list --state dead", description: "See which deletions need a look" }
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },

@@ -1,37 +1,30 @@
 /** `organizations`, `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
 import { Effect, Layer, Option, Redacted } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
+import { TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { documented, Refused } from "./Usage.ts"
+import { command, Refused } from "./Usage.ts"
 
-const createOrganization = Command.make(
-  "create",
-  {
+const createOrganization = command("create", Operators.tasks, {
+  description: "Create the record of an organization",
+  examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
+  flags: {
     id: Argument.String("id").pipe(
       Argument.withSchema(Commands.Line("the id of an organization")),
       Argument.withDescription("Id of the organization, as its records have it")
     ),
-    name: Flag.String("name").pipe(
-      Flag.withSchema(Commands.Line("the name of the organization")),
-      Flag.withDescription("Its name, which its API shows (required)")
-    )
-  },
-  Effect.fn(function* (given) {
-    if (!(yield* Commands.createOrganization(yield* Commands.commandLine, given))) {
-      return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
-    }
-    yield* Output.print(`Created ${given.id}`)
-  })
-).pipe(
-  documented("Create the record of an organization", [
-    ["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]
-  ]),
-  Command.provide(Operators.tasks)
-)
+    name: Operators.line("name", "the name of the organization", "Its name, which its API shows (required)")
+  }
+})(function* (given) {
+  if (!(yield* Commands.createOrganization(yield* Commands.commandLine, given))) {
+    return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
+  }
+  yield* Output.print(`Created ${given.id}`)
+})
 
 export const organizations = Command.make("organizations").pipe(
   Command.withDescription("Organizations"),
@@ -39,47 +32,42 @@ export const organizations = Command.make("organizations").pipe(
 )
 
 /** Lists credentials, without the credentials themselves. */
-const listOf = <Row extends Readonly<Record<string, unknown>>, E, R>(
+const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   group: "keys" | "secrets",
+  services: Layer.Layer<A, LE, LR>,
   fields: ReadonlyArray<keyof Row & string>,
   read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>
 ) =>
-  Command.make(
-    "list",
-    { organization: Operators.ofOne(group), json: Output.json },
-    Effect.fn(function* ({ json, organization }) {
-      yield* Output.rows(json, yield* read(Option.getOrUndefined(organization)), fields)
-    })
-  ).pipe(
-    documented(`List ${group === "keys" ? "API keys" : "signing secrets"}, without the ${group} themselves`, [
-      [`practice-data ${group} list`],
-      [`practice-data ${group} list --organization org_1 --json`]
-    ])
-  )
+  command("list", services, {
+    description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without the ${group} themselves`,
+    examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
+    flags: { organization: Operators.ofOne(group), json: Output.json }
+  })(function* ({ json, organization }) {
+    yield* Output.rows(json, yield* read(Option.getOrUndefined(organization)), fields)
+  })
 
 /** Revokes a credential, and prints what follows. */
-const revokeOf = <A, E, R>(
+const revokeOf = <A, E, R, L, LE, LR>(
   one: "key" | "secret",
+  services: Layer.Layer<L, LE, LR>,
   example: string,
   revoke: (actor: Commands.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
   follows: (revoked: A) => string
 ) =>
-  Command.make(
-    "revoke",
-    { id: Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`)) },
-    Effect.fn(function* ({ id }) {
-      const revoked = yield* revoke(yield* Commands.commandLine, id)
-      if (Option.isNone(revoked))
-        return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
-      yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
-    })
-  ).pipe(
-    documented(`Revoke ${one === "key" ? "an API key" : "a signing secret"}; it stops working at once`, [
-      [`practice-data ${one}s revoke ${example}`]
-    ])
-  )
+  command("revoke", services, {
+    description: `Revoke ${one === "key" ? "an API key" : "a signing secret"}; it stops working at once`,
+    examples: [[`practice-data ${one}s revoke ${example}`]],
+    flags: {
+      id: Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`))
+    }
+  })(function* ({ id }) {
+    const revoked = yield* revoke(yield* Commands.commandLine, id)
+    if (Option.isNone(revoked))
+      return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
+    yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
+  })
 
-/** Prints a credential that was made: as a record, or alone. */
+/** Prints a credential that was made: as a record, or alone. Notes that its organization has no row, as a misspelled one. */
 const printMade = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",
@@ -88,88 +76,82 @@ const printMade = Effect.fnUntraced(function* (
 ) {
   const text = Redacted.value(credential)
   yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
-  yield* Output.note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
-  yield* Operators.noteIfUnknown(made.organization_id)
+  const owner = made.organization_id
+  yield* Output.note(`Created ${made.id} for ${owner}. The ${kind} is shown once.`)
+  const sql = yield* TaskDatabase
+  // It decides nothing, so that a database that does not respond is no failure.
+  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
+  if (Option.exists(found, ({ length }) => length === 0)) {
+    yield* Output.note(
+      `There is no organization ${owner} yet. If its id is right, run: organizations create ${owner} --name NAME`
+    )
+  }
 })
 
-const createKey = Command.make(
-  "create",
-  {
-    organization: Operators.organization,
-    name: Flag.String("name").pipe(
-      Flag.withSchema(Commands.Line("what the key is for")),
-      Flag.withDescription("What the key is for (required)")
-    ),
-    json: Output.json
-  },
-  Effect.fn(function* ({ json, name, organization }) {
-    const { id, key } = yield* Commands.createKey(yield* Commands.commandLine, { name, organization })
-    yield* printMade(json, "key", { id, organization_id: organization, name }, key)
-  })
-).pipe(
-  documented("Create an API key for an organization. Standard output has the key alone.", [
+const createKey = command("create", Operators.keys, {
+  description: "Create an API key for an organization. Standard output has the key alone.",
+  examples: [
     ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
     ["KEY=$(practice-data keys create --organization org_1 --name CI)", "Keep the key in a variable"]
-  ])
-)
+  ],
+  flags: {
+    organization: Operators.organization,
+    name: Operators.line("name", "what the key is for", "What the key is for (required)"),
+    json: Output.json
+  }
+})(function* ({ json, name, organization }) {
+  const { id, key } = yield* Commands.createKey(yield* Commands.commandLine, { name, organization })
+  yield* printMade(json, "key", { id, organization_id: organization, name }, key)
+})
 
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
   Command.withSubcommands([
-    createKey.pipe(Command.provide(Operators.keys)),
+    createKey,
     listOf(
       "keys",
+      Operators.keys,
       ["id", "organization_id", "prefix", "name", "created_at", "last_used_on", "revoked_at"],
       ApiKeys.list
-    ).pipe(Command.provide(Operators.keys)),
-    revokeOf("key", "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "").pipe(Command.provide(Operators.keys))
+    ),
+    revokeOf("key", Operators.keys, "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "")
   ])
 )
 
-const addSecret = Command.make(
-  "add",
-  { organization: Operators.organization, json: Output.json },
-  Effect.fn(function* ({ json, organization }) {
-    const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
-    yield* printMade(json, "secret", { id, organization_id: organization }, secret)
-    yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
-  })
-).pipe(
-  documented(
+const addSecret = command("add", Operators.tasks, {
+  description:
     "Create a signing secret for an organization, beside those that it has. Standard output has the secret alone.",
-    [["practice-data secrets add --organization org_1"]]
-  )
-)
+  examples: [["practice-data secrets add --organization org_1"]],
+  flags: { organization: Operators.organization, json: Output.json }
+})(function* ({ json, organization }) {
+  const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
+  yield* printMade(json, "secret", { id, organization_id: organization }, secret)
+  yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
+})
 
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
   Command.withSubcommands([
-    addSecret.pipe(Command.provide(Operators.tasks)),
-    listOf("secrets", ["id", "organization_id", "created_at", "revoked_at"], IntakeSecrets.list).pipe(
-      Command.provide(Operators.tasks)
-    ),
-    revokeOf("secret", "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
+    addSecret,
+    listOf("secrets", Operators.tasks, ["id", "organization_id", "created_at", "revoked_at"], IntakeSecrets.list),
+    revokeOf("secret", Operators.tasks, "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
       left > 0
         ? ""
         : `. ${organization} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
-    ).pipe(Command.provide(Operators.tasks))
+    )
   ])
 )
 
-const listChanges = Command.make(
-  "list",
-  { limit: Output.limit("entries"), json: Output.json },
-  Effect.fn(function* ({ json, limit }) {
-    const fields = ["at", "actor", "source", "action", "result", "target", "organization_id"]
-    yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
-  })
-).pipe(
-  documented("List what operators changed by commands and on their page, the latest first", [
-    ["practice-data audit list --limit 10"]
-  ])
-)
+const listChanges = command("list", Layer.merge(Operators.tasks, Operators.keys), {
+  description: "List what operators changed by commands and on their page, the latest first",
+  examples: [["practice-data audit list --limit 10"]],
+  flags: { limit: Output.limit("entries"), json: Output.json }
+})(function* ({ json, limit }) {
+  const fields = ["at", "actor", "source", "action", "result", "target", "organization_id"]
+  yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
+})
 
 export const audit = Command.make("audit").pipe(
   Command.withDescription("What operators changed: API keys, signing secrets and replayed deletions"),
-  Command.withSubcommands([listChanges.pipe(Command.provide(Layer.merge(Operators.tasks, Operators.keys)))])
+  Command.withSubcommands([listChanges])
 )

@@ -7,7 +7,6 @@ import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import { note } from "../process/Printed.ts"
 import { Refused } from "./Usage.ts"
 
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
@@ -29,39 +28,27 @@ const databases = layerOf({})
 /** The databases, migrated or not: migrating at the start would leave `migrate` nothing to say. */
 export const asTheyAre = layerOf({ migrate: Option.some(false) })
 
-const migrated = (
-  which: keyof ReturnType<typeof Databases.namesOf>,
-  database: typeof TaskDatabase | typeof CredentialDatabase
-) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const names = Databases.namesOf(yield* config)
-      yield* requireMigrated(names[which], yield* database)
-    })
-  ).pipe(Layer.provideMerge(databases))
-
 /** The databases for commands on tasks and secrets. Fails unless that of the tasks is migrated. */
-export const tasks = migrated("tasks", TaskDatabase)
+export const tasks = Layer.effectDiscard(
+  Effect.gen(function* () {
+    yield* requireMigrated(Databases.namesOf(yield* config).tasks, yield* TaskDatabase)
+  })
+).pipe(Layer.provideMerge(databases))
 
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
-export const keys = migrated("credentials", CredentialDatabase)
+export const keys = Layer.effectDiscard(
+  Effect.gen(function* () {
+    yield* requireMigrated(Databases.namesOf(yield* config).credentials, yield* CredentialDatabase)
+  })
+).pipe(Layer.provideMerge(databases))
+
+/** A flag with a line of text. */
+export const line = (name: string, what: string, description: string) =>
+  Flag.String(name).pipe(Flag.withSchema(Commands.Line(what)), Flag.withDescription(description))
 
 /** The id of an organization, as the intake takes it in a header. */
-export const organization = Flag.String("organization").pipe(
-  Flag.withSchema(Commands.Line("the id of an organization")),
-  Flag.withDescription("Id of the organization (required)")
-)
+export const organization = line("organization", "the id of an organization", "Id of the organization (required)")
 
 /** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
   Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
-
-/** Notes that an organization has no row, as a misspelled one has none. */
-export const noteIfUnknown = Effect.fnUntraced(function* (id: string) {
-  const sql = yield* TaskDatabase
-  // It decides nothing, so that a database that does not respond is no failure.
-  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
-  if (Option.exists(found, (rows) => rows.length === 0)) {
-    yield* note(`There is no organization ${id} yet. If its id is right, run: organizations create ${id} --name NAME`)
-  }
-})

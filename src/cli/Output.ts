@@ -26,9 +26,6 @@ export const limit = (what: string) =>
 
 export const record = (value: unknown) => print(JSON.stringify(value))
 
-/** `1 table`, `2 tables`. */
-export const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
-
 type Row = Readonly<Record<string, unknown>>
 
 /** The most characters of a cell. JSON has the whole text. */
@@ -50,12 +47,9 @@ const cellOf = (value: unknown) => {
 
 /** Lines of cells that are aligned below each other. */
 const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
-  const widths: Array<number> = []
-  for (const row of rows) {
-    for (const [index, cell] of row.entries()) {
-      widths[index] = Math.max(widths[index] ?? 0, CliOutput.displayWidth(cell))
-    }
-  }
+  const widths = (rows[0] ?? []).map((_, index) =>
+    Math.max(...rows.map((row) => CliOutput.displayWidth(row[index] ?? "")))
+  )
   const pad = (cell: string, index: number) => cell + " ".repeat((widths[index] ?? 0) - CliOutput.displayWidth(cell))
   return rows.map((row) => row.map(pad).join("  ").trimEnd())
 }

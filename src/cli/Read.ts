@@ -1,14 +1,14 @@
 /** `get` and `search`: records, by the filters of the API. `openapi`: the documents of the APIs. */
-import { Array, Effect, Option, Predicate, Record, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Array, Effect, Layer, Option, Predicate, Record, Stream } from "effect"
+import { Argument, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
-import { type AnyRecord, type AnyResource, resources, type Verb } from "../client/index.ts"
+import { type AnyResource, resources, type Verb } from "../client/index.ts"
 import { typeName } from "../api/openapi/Document.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { documented, misused } from "./Usage.ts"
+import { command, misused } from "./Usage.ts"
 
 const resource = (verb: Verb) =>
   Argument.Literals(
@@ -16,9 +16,14 @@ const resource = (verb: Verb) =>
     resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
   ).pipe(Argument.withMetavar("resource"), Argument.withDescription("The resource, as in the API's paths"))
 
-export const get = Command.make(
-  "get",
-  {
+export const get = command("get", Layer.empty, {
+  description: "Read one record of the organization that the API key belongs to. Times are in UTC.",
+  examples: [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
+    ["practice-data get organization --json"],
+    ["practice-data get invoice-deletions --idempotency-key delivery-1"]
+  ],
+  flags: {
     resource: resource("get"),
     id: Argument.String("id").pipe(
       Argument.withDescription("Id of the record; none for organization"),
@@ -30,39 +35,24 @@ export const get = Command.make(
     ),
     ...connection,
     json: Output.json
-  },
-  Effect.fn(function* ({ id, idempotencyKey, resource: name, ...given }) {
-    const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
-    const { get: read } = (yield* clientOf(["get"], given)).resource(name)
-    const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
-    yield* Output.shown(given.json, record)
-  })
-).pipe(
-  documented("Read one record of the organization that the API key belongs to. Times are in UTC.", [
-    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
-    ["practice-data get organization --json"],
-    ["practice-data get invoice-deletions --idempotency-key delivery-1"]
-  ])
-)
+  }
+})(function* ({ id, idempotencyKey, resource: name, ...given }) {
+  const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
+  const { get: read } = (yield* clientOf(["get"], given)).resource(name)
+  yield* Output.shown(given.json, yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({})))
+})
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((found, key) => (Predicate.hasProperty(found, key) ? found[key] : undefined), value)
 
-/** The types of the filters of a resource, as the OpenAPI document has them. */
-const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>> => {
-  const body = `${typeName(name)}SearchRequest`
-  const document = OpenApi.fromApi(DataApi)
-  const schema = dig(document, "components", "requestBodies", body, "content", "application/json", "schema")
-  const fields = Object.entries(dig(schema, "properties") ?? {})
-  const filters = fields.filter(([field]) => !["limit", "offset", "starting_after"].includes(field))
-  return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
-}
-
-/** The filters with their types. The service refuses what is none of its filters, or has no such value. */
+/**
+ * The filters with their types, as the OpenAPI document has them. The service refuses what is none of its filters, or has
+ * no such value.
+ */
 const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
-  const known = filterTypesOf(name)
+  const body = dig(OpenApi.fromApi(DataApi), "components", "requestBodies", `${typeName(name)}SearchRequest`)
   return Record.map(given, (text, field) => {
-    const types = known.get(field) ?? []
+    const types = Array.ensure(dig(body, "content", "application/json", "schema", "properties", field, "type"))
     if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true"
     return types.includes("integer") && /^-?\d{1,15}$/.test(text) ? Number(text) : text
   })
@@ -78,9 +68,15 @@ const read = ({ all, live = false }: AnyResource, filters: object, limit: number
   return Stream.take(Stream.unwrap(pages), limit)
 }
 
-export const search = Command.make(
-  "search",
-  {
+export const search = command("search", Layer.empty, {
+  description:
+    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync.",
+  examples: [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
+    ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
+    ["practice-data search consumption-logs --all --json > consumption-logs.ndjson"]
+  ],
+  flags: {
     resource: resource("search"),
     filter: Flag.KeyValuePair("filter").pipe(
       Flag.withAlias("f"),
@@ -97,52 +93,40 @@ export const search = Command.make(
     ),
     ...connection,
     json: Output.json
-  },
-  Effect.fn(function* (given) {
-    if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
-    const filters = filtersOf(given.resource, given.filter)
-    const found = (yield* clientOf(["search"], given)).resource(given.resource)
-    const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
-    let hits = 0
-    const choose = (record: AnyRecord) =>
-      given.fields.length === 0
-        ? record
-        : Object.fromEntries(given.fields.map((field) => [field, record[field] ?? null]))
-    const records = read(found, filters, limit + 1).pipe(
-      Stream.filter(() => ++hits <= limit),
-      Stream.map(choose)
+  }
+})(function* ({ fields, ...given }) {
+  if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
+  const filters = filtersOf(given.resource, given.filter)
+  const found = (yield* clientOf(["search"], given)).resource(given.resource)
+  const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
+  let hits = 0
+  const records = read(found, filters, limit + 1).pipe(
+    Stream.filter(() => ++hits <= limit),
+    Stream.map((record) =>
+      fields.length === 0 ? record : Object.fromEntries(fields.map((field) => [field, record[field] ?? null]))
     )
-    yield* given.json
-      ? Stream.runForEach(records, Output.record)
-      : // A table for so many at once.
-        Stream.runForEach(Stream.grouped(records, 500), (rows) =>
-          Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
-        )
-    if (hits === 0) yield* Output.nothing
-    if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
-  })
-).pipe(
-  documented(
-    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync.",
-    [
-      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
-      ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
-      ["practice-data search consumption-logs --all --json > consumption-logs.ndjson"]
-    ]
   )
-)
+  yield* given.json
+    ? Stream.runForEach(records, Output.record)
+    : // A table for so many at once.
+      Stream.runForEach(Stream.grouped(records, 500), (rows) =>
+        Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
+      )
+  if (hits === 0) yield* Output.nothing
+  if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
+})
 
 /** Prints an OpenAPI document, as the service does at `/api/v3/openapi.json` and `/api/v1/openapi.json`. */
-export const openapi = Command.make(
-  "openapi",
-  {
+export const openapi = command("openapi", Layer.empty, {
+  description: "Print the OpenAPI 3.1 document of an API",
+  examples: [["practice-data openapi v3 > openapi.json"]],
+  flags: {
     version: Argument.Literals("version", ["v3", "v1"]).pipe(
       Argument.withDescription("v3: the data API, the default. v1: the intake and health"),
       Argument.withDefault("v3")
     )
-  },
-  ({ version }) => {
-    const document = version === "v3" ? OpenApi.fromApi(DataApi) : OpenApi.fromApi(VersionOneApi)
-    return Output.print(JSON.stringify(document, null, 2).split("\n"))
   }
-).pipe(documented("Print the OpenAPI 3.1 document of an API", [["practice-data openapi v3 > openapi.json"]]))
+})(function* ({ version }) {
+  const document = version === "v3" ? OpenApi.fromApi(DataApi) : OpenApi.fromApi(VersionOneApi)
+  yield* Output.print(JSON.stringify(document, null, 2).split("\n"))
+})

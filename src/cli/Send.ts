@@ -1,6 +1,6 @@
 /** `send`. */
-import { DateTime, Effect, FileSystem, Option, Redacted, Schema, Stdio, Stream } from "effect"
-import { Command, Flag } from "effect/cli"
+import { DateTime, Effect, FileSystem, Layer, Option, Redacted, Schema, Stdio, Stream } from "effect"
+import { Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
 import { totalsOf } from "../deletions/Task.ts"
@@ -8,7 +8,7 @@ import { reasonOfFile } from "../process/Failure.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { documented, misused, Refused } from "./Usage.ts"
+import { command, misused, Refused } from "./Usage.ts"
 
 const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
 
@@ -41,16 +41,18 @@ const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey
 const several = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.atLeast(0))
 
-export const send = Command.make(
-  "send",
-  {
+export const send = command("send", Layer.empty, {
+  description:
+    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
+  examples: [
+    ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
+    ["practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait"],
+    ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
+  ],
+  flags: {
     organization,
-    invoice: Flag.map(several("invoice", "Id of an invoice to delete with its lines; may be repeated"), (ids) =>
-      ids.map((invoice_id) => ({ invoice_id }))
-    ),
-    line: Flag.map(several("invoice-line", "Id of an invoice line to delete; may be repeated"), (ids) =>
-      ids.map((invoice_line_id) => ({ invoice_line_id }))
-    ),
+    invoice: several("invoice", "Id of an invoice to delete with its lines; may be repeated"),
+    line: several("invoice-line", "Id of an invoice line to delete; may be repeated"),
     file: several("file", "A file of JSON, as the intake takes it; - for standard input"),
     key: Flag.String("key").pipe(
       Flag.withDescription("The Idempotency-Key of the delivery; a new one by default"),
@@ -64,42 +66,37 @@ export const send = Command.make(
     wait: Output.flag("wait", "Wait until the deletion has run, and show what it did. Needs the API key"),
     ...connection,
     json: Output.json
-  },
-  Effect.fn(function* (given) {
-    const read = yield* Effect.forEach(given.file, readFile)
-    const delivery = {
-      invoices: [...given.invoice, ...read.flatMap(({ invoices }) => invoices ?? [])],
-      invoice_lines: [...given.line, ...read.flatMap(({ invoice_lines }) => invoice_lines ?? [])]
-    }
-    if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
-      return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
-    }
-    yield* refuseSlips
-    // Before anything is sent: a missing key would be found too late.
-    const client = given.wait ? yield* clientOf(["send"], given) : undefined
-    const secret = Option.getOrUndefined(Option.map(given.secret, (text) => Redacted.value(text)))
-    const sender = yield* make(
-      ["send"],
-      () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
-    )
-    const receipt = yield* ask((signal) =>
-      sender.send(delivery, { signal, idempotencyKey: Option.getOrUndefined(given.key) })
-    )
-    if (client === undefined) return yield* Output.shown(given.json, receipt)
-    if (!given.json) yield* Output.shown(false, receipt)
-    yield* Output.note("Waiting until it has run ...")
-    const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
-    yield* Output.shown(given.json, task)
-    const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)
-    if (invoices + lines === 0) return yield* new Refused({ message: "Nothing was deleted." })
-  })
-).pipe(
-  documented(
-    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
-    [
-      ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
-      ["practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait"],
-      ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
+  }
+})(function* (given) {
+  const read = yield* Effect.forEach(given.file, readFile)
+  const delivery = {
+    invoices: [
+      ...given.invoice.map((invoice_id) => ({ invoice_id })),
+      ...read.flatMap(({ invoices }) => invoices ?? [])
+    ],
+    invoice_lines: [
+      ...given.line.map((invoice_line_id) => ({ invoice_line_id })),
+      ...read.flatMap(({ invoice_lines }) => invoice_lines ?? [])
     ]
+  }
+  if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
+    return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
+  }
+  yield* refuseSlips
+  // Before anything is sent: a missing key would be found too late.
+  const client = given.wait ? yield* clientOf(["send"], given) : undefined
+  const secret = Option.getOrUndefined(Option.map(given.secret, (text) => Redacted.value(text)))
+  const sender = yield* make(
+    ["send"],
+    () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
   )
-)
+  const idempotencyKey = Option.getOrUndefined(given.key)
+  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey }))
+  if (client === undefined) return yield* Output.shown(given.json, receipt)
+  if (!given.json) yield* Output.shown(false, receipt)
+  yield* Output.note("Waiting until it has run ...")
+  const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
+  yield* Output.shown(given.json, task)
+  const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)
+  if (invoices + lines === 0) return yield* new Refused({ message: "Nothing was deleted." })
+})

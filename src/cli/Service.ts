@@ -1,6 +1,5 @@
 /** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
 import { Effect, Layer } from "effect"
-import { Command } from "effect/cli"
 import { Reactivity } from "effect/reactivity"
 import { resources } from "../api/records/index.ts"
 import { beginAnew } from "../database/Databases.ts"
@@ -14,90 +13,73 @@ import * as Doctor from "../operations/doctor/Doctor.ts"
 import * as HttpClient from "../process/HttpClient.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { documented, Refused } from "./Usage.ts"
+import { command, Refused } from "./Usage.ts"
 
 /** Runs the service in place of the command. It ends the process itself, as when it is started alone. */
-export const serve = Command.make(
-  "serve",
-  {},
-  Effect.fn(function* () {
-    const { run } = yield* Effect.promise(() => import("../app/App.ts"))
-    return yield* Effect.uninterruptible(Effect.callback<never>(() => run()))
-  })
-).pipe(
-  documented(
+export const serve = command("serve", Layer.empty, {
+  description:
     "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data.",
-    [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]]
-  )
-)
+  examples: [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
+  flags: {}
+})(function* () {
+  const { run } = yield* Effect.promise(() => import("../app/App.ts"))
+  return yield* Effect.uninterruptible(Effect.callback<never>(() => run()))
+})
 
 // Doing nothing is a success, so that every deployment may run it.
-export const migrate = Command.make(
-  "migrate",
-  { json: Output.json },
-  Effect.fn(function* ({ json }) {
-    const databases = [yield* TaskDatabase, yield* CredentialDatabase] as const
-    const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
-    if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
-    const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
-    const { begun, waiting } = yield* beginAnew(databases[0])
-    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
-    yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-    if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
-  }, Effect.provide(Operators.asTheyAre))
-).pipe(
-  documented("Apply the migrations that are missing, and begin the order of changes anew after a restore", [
-    ["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]
-  ])
-)
+export const migrate = command("migrate", Operators.asTheyAre, {
+  description: "Apply the migrations that are missing, and begin the order of changes anew after a restore",
+  examples: [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
+  flags: { json: Output.json }
+})(function* ({ json }) {
+  const databases = [yield* TaskDatabase, yield* CredentialDatabase] as const
+  const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
+  if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
+  const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
+  const { begun, waiting } = yield* beginAnew(databases[0])
+  if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
+  yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+  if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
+})
 
-export const distribute = Command.make(
-  "distribute",
-  { json: Output.json },
-  Effect.fn(function* ({ json }) {
-    const tables = resources.map(({ table }) => table)
-    const done = yield* Effect.catchTag(
-      distributeTables(yield* TaskDatabase, tables),
-      "CannotDistribute",
-      ({ message }) => new Refused({ message })
-    )
-    const { distributed, refused } = done
-    yield* Output.shown(json, done, { ...done, settings })
-    if (distributed.length > 0) {
-      yield* Output.note([
-        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')",
-        "Services that run notice it within 10 seconds. POST /X/changes is refused from now on."
-      ])
-    }
-    if (refused.length > 0) {
-      return yield* new Refused({
-        message: `These servers did not take the settings. Set them there by \`alter database\`: ${refused.join("; ")}`
-      })
-    }
-  }, Effect.provide(Operators.tasks))
-).pipe(
-  documented(
+export const distribute = command("distribute", Operators.tasks, {
+  description:
     "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and set what its sessions need. Needs the extension, and a login that owns the tables and the database. Safe to run again: it does what is left.",
-    [["practice-data distribute", "Spread a migrated database over its servers"]]
+  examples: [["practice-data distribute", "Spread a migrated database over its servers"]],
+  flags: { json: Output.json }
+})(function* ({ json }) {
+  const tables = resources.map(({ table }) => table)
+  const done = yield* Effect.catchTag(
+    distributeTables(yield* TaskDatabase, tables),
+    "CannotDistribute",
+    ({ message }) => new Refused({ message })
   )
-)
+  yield* Output.shown(json, done, { ...done, settings })
+  if (done.distributed.length > 0) {
+    yield* Output.note([
+      "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')",
+      "Services that run notice it within 10 seconds. POST /X/changes is refused from now on."
+    ])
+  }
+  if (done.refused.length > 0) {
+    return yield* new Refused({
+      message: `These servers did not take the settings. Set them there by \`alter database\`: ${done.refused.join("; ")}`
+    })
+  }
+})
 
-export const demo = Command.make(
-  "demo",
-  {},
-  Effect.fn(function* () {
-    if (!(yield* loadDemoData(yield* TaskDatabase))) {
-      return yield* new Refused({ message: "The database has an organization already. Nothing is loaded." })
-    }
-    const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
-    yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
-  }, Effect.provide(Operators.tasks))
-).pipe(
-  documented(
+export const demo = command("demo", Operators.tasks, {
+  description:
     "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service on it. Not for a database that anyone uses: the demo API keys are public. A database that has an organization is left as it is.",
-    [["practice-data demo"]]
-  )
-)
+  examples: [["practice-data demo"]],
+  flags: {}
+})(function* () {
+  if (!(yield* loadDemoData(yield* TaskDatabase))) {
+    return yield* new Refused({ message: "The database has an organization already. Nothing is loaded." })
+  }
+  const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
+  yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
+})
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
 
@@ -111,22 +93,17 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
   ])
 
 /** Fails if a check does. */
-export const doctor = Command.make(
-  "doctor",
-  { json: Output.json },
-  Effect.fn(function* ({ json }) {
-    const findings = yield* Effect.scoped(Doctor.examine())
-    if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
-    else yield* Output.print(linesOf(findings))
-    const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
-    const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
-    if (count("fail") > 0) return yield* new Refused({ message: summary })
-    yield* Output.note(summary)
-  })
-).pipe(
-  Command.provide(Layer.merge(HttpClient.layer, Reactivity.layer)),
-  documented(
+export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity.layer), {
+  description:
     "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed.",
-    [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]]
-  )
-)
+  examples: [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
+  flags: { json: Output.json }
+})(function* ({ json }) {
+  const findings = yield* Effect.scoped(Doctor.examine())
+  if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
+  else yield* Output.print(linesOf(findings))
+  const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
+  const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
+  if (count("fail") > 0) return yield* new Refused({ message: summary })
+  yield* Output.note(summary)
+})

@@ -1,30 +1,27 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Duration, Effect, Option, Redacted, Result } from "effect"
-import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
+import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
-import * as NdjsonTarget from "./sync/NdjsonTarget.ts"
-import * as ParquetTarget from "./sync/ParquetTarget.ts"
+import * as FolderTarget from "./sync/FolderTarget.ts"
+import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
-import * as Progress from "./sync/Progress.ts"
+import { reports } from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
 import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
-import { tables } from "./sync/Table.ts"
+import { tables } from "./sync/Target.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { documented, misused } from "./Usage.ts"
+import { command, misused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["sync"], message)
 
-interface TargetOptions {
-  readonly schema: Option.Option<string>
-  readonly compact: boolean
-  readonly softDelete: boolean
-}
-
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
-export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: TargetOptions) {
+export const targetOf = Effect.fnUntraced(function* (
+  text: string,
+  { compact, schema, softDelete }: Readonly<{ schema: Option.Option<string>; compact: boolean; softDelete: boolean }>
+) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
     return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
@@ -47,22 +44,25 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
     })
   }
   if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
-  return kind === "parquet" ? ParquetTarget.make(given) : NdjsonTarget.make(given, compact)
+  return FolderTarget.make(given, kind === "parquet" ? Formats.parquet : Formats.ndjson(compact))
 })
 
 const names = tables.map(({ resource }) => resource)
 
-const reports = { text: Progress.text, json: Progress.json, none: Progress.quiet }
+export const sync = command("sync", Layer.empty, {
+  description: `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
-/** Until the scope closes, only their user can read files that are made. */
-const privateFiles = Effect.acquireRelease(
-  Effect.sync(() => process.umask(0o077)),
-  (before) => Effect.sync(() => process.umask(before))
-)
+The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
 
-export const sync = Command.make(
-  "sync",
-  {
+You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
+
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
+  examples: [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
+    ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
+    ["practice-data sync ndjson:copy --resource charges --compact", "The charges, a line for each"]
+  ],
+  flags: {
     target: Argument.String("target").pipe(
       Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder: ndjson:FOLDER, parquet:FOLDER")
     ),
@@ -88,36 +88,23 @@ export const sync = Command.make(
     ),
     ...connection,
     allowNewUrl: Output.flag("allow-new-url", "Go on with a copy from another address, as the service has moved")
-  },
-  Effect.fn(function* (options) {
-    const source = Source.make(options.url, yield* clientOf(["sync"], options))
-    const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
-    const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-    const progress = Option.getOrElse(options.progress, () => (canAnimate ? "text" : "json"))
-    yield* privateFiles
-    yield* Effect.sync(endAtSecondSignal)
-    yield* Sync.run({
-      source,
-      target: yield* targetOf(options.target, options),
-      report: reports[progress](),
-      tables: wanted,
-      watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
-      allowNewUrl: options.allowNewUrl
-    })
-  }, Effect.scoped)
-).pipe(
-  documented(
-    `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
-
-The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
-
-You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
-
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
-    [
-      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
-      ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-      ["practice-data sync ndjson:copy --resource charges --compact", "The charges, a line for each"]
-    ]
+  }
+})(function* (given) {
+  const source = Source.make(given.url, yield* clientOf(["sync"], given))
+  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+  const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
+  // Until the command ends, only their user can read files that are made.
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.umask(0o077)),
+    (before) => Effect.sync(() => process.umask(before))
   )
-)
+  yield* Effect.sync(endAtSecondSignal)
+  yield* Sync.run({
+    source,
+    target: yield* targetOf(given.target, given),
+    report: reports[progress](),
+    tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
+    watch: Option.getOrUndefined(Option.map(given.watch, Duration.seconds)),
+    allowNewUrl: given.allowNewUrl
+  })
+})

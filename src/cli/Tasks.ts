@@ -6,13 +6,12 @@ import { taskIdOf } from "../deletions/Delivery.ts"
 import { totalsOf } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Commands from "../operations/Commands.ts"
+import { counted } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { documented, misused, Refused } from "./Usage.ts"
+import { command, misused, Refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("tasks")
-
-const { counted } = Output
 
 /** A task with its outcome in one line, or its last error. */
 const inBrief = (task: Tasks.Task) => {
@@ -24,29 +23,24 @@ const inBrief = (task: Tasks.Task) => {
   }
 }
 
-const list = Command.make(
-  "list",
-  {
+const list = command("list", Operators.tasks, {
+  description: "List deletion tasks, the latest first",
+  examples: [
+    ["practice-data tasks list --state dead", "See which deletions need a look"],
+    ["practice-data tasks list --organization org_1 --json | jq -r .id"]
+  ],
+  flags: {
     state: Flag.optional(Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))),
     organization,
     limit: Output.limit("tasks"),
     json: Output.json
-  },
-  Effect.fn(function* ({ json, limit, ...given }) {
-    const bounds = {
-      state: Option.getOrUndefined(given.state),
-      organization: Option.getOrUndefined(given.organization)
-    }
-    const found = yield* Tasks.list(bounds, limit)
-    const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
-    yield* Output.rows(json, json ? found : found.map(inBrief), fields)
-  })
-).pipe(
-  documented("List deletion tasks, the latest first", [
-    ["practice-data tasks list --state dead", "See which deletions need a look"],
-    ["practice-data tasks list --organization org_1 --json | jq -r .id"]
-  ])
-)
+  }
+})(function* ({ json, limit, organization: owner, state }) {
+  const bounds = { state: Option.getOrUndefined(state), organization: Option.getOrUndefined(owner) }
+  const found = yield* Tasks.list(bounds, limit)
+  const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
+  yield* Output.rows(json, json ? found : found.map(inBrief), fields)
+})
 
 const identity = {
   id: Argument.String("task-id").pipe(
@@ -63,35 +57,31 @@ const identity = {
 
 type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
-const identityOf = Effect.fnUntraced(function* (command: string, given: Given) {
+const identityOf = Effect.fnUntraced(function* (name: string, given: Given) {
   const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
   if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
     return { id: taskIdOf(owner, key), organization: owner }
   }
-  return yield* misused(["tasks", command], "Give either a task-id, or --idempotency-key with --organization.")
+  return yield* misused(["tasks", name], "Give either a task-id, or --idempotency-key with --organization.")
 })
 
 const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
 
-const show = Command.make(
-  "show",
-  { ...identity, json: Output.json },
-  Effect.fn(function* (given) {
-    const which = yield* identityOf("show", given)
-    const found = yield* Tasks.show(which)
-    if (Option.isNone(found)) return yield* notFound(which)
-    yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
-  })
-).pipe(
-  documented(
+const show = command("show", Operators.tasks, {
+  description:
     "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it.",
-    [
-      ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-      ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
-    ]
-  )
-)
+  examples: [
+    ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
+    ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
+  ],
+  flags: { ...identity, json: Output.json }
+})(function* (given) {
+  const which = yield* identityOf("show", given)
+  const found = yield* Tasks.show(which)
+  if (Option.isNone(found)) return yield* notFound(which)
+  yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
+})
 
 const instant = (name: string, description: string) =>
   Flag.String(name).pipe(
@@ -101,65 +91,51 @@ const instant = (name: string, description: string) =>
     Flag.optional
   )
 
-/** The flags of a replay of several tasks. */
-const several = {
-  reason: Flag.String("reason").pipe(
-    Flag.withDescription("All dead tasks whose last error contains this text"),
-    Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
-    Flag.optional
-  ),
-  since: instant("since", "All dead tasks that died at this time or later"),
-  before: instant("before", "All dead tasks that died before this time"),
-  yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
-}
-
-/** Replays dead tasks, or shows their number. */
-const replaySeveral = Effect.fnUntraced(function* (filter: Tasks.DeadFilter, isConfirmed: boolean) {
-  if (!isConfirmed) {
-    const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
-    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
+const replay = command("replay", Operators.tasks, {
+  description: `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
+  examples: [
+    ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
+    ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
+  ],
+  flags: {
+    ...identity,
+    reason: Flag.String("reason").pipe(
+      Flag.withDescription("All dead tasks whose last error contains this text"),
+      Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
+      Flag.optional
+    ),
+    since: instant("since", "All dead tasks that died at this time or later"),
+    before: instant("before", "All dead tasks that died before this time"),
+    yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
   }
-  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, filter, Tasks.mostCounted)
-  yield* Output.print(`Replaying ${counted(replayed, "task")}`)
-})
-
-const replay = Command.make(
-  "replay",
-  { ...identity, ...several },
-  Effect.fn(function* ({ before, reason, since, yes, ...given }) {
-    const bounds = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
-    const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
-    const isBounded = [before, reason, since].some(Option.isSome)
-    if (isOne ? isBounded : !isBounded && Option.isNone(given.organization)) {
-      return yield* misused(
-        ["tasks", "replay"],
-        "Give either a task-id, or some of --organization, --reason, --since and --before."
-      )
-    }
-    if (!isOne) return yield* replaySeveral(bounds, yes)
+})(function* ({ before, reason, since, yes, ...given }) {
+  const filter = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
+  const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
+  const isBounded = [before, reason, since].some(Option.isSome)
+  if (isOne ? isBounded : !isBounded && Option.isNone(given.organization)) {
+    return yield* misused(
+      ["tasks", "replay"],
+      "Give either a task-id, or some of --organization, --reason, --since and --before."
+    )
+  }
+  const actor = yield* Commands.commandLine
+  if (isOne) {
     const which = yield* identityOf("replay", given)
-    yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* Commands.commandLine, which), {
+    return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
       NotFound: () => Effect.fail(notFound(which))
     })
-  })
-).pipe(
-  documented(
-    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
-    [
-      ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
-    ]
-  )
-)
+  }
+  if (!yes) {
+    const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
+  }
+  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
+})
 
 export const tasks = Command.make("tasks").pipe(
   Command.withDescription("Deletion tasks"),
-  Command.withSubcommands([
-    list.pipe(Command.provide(Operators.tasks)),
-    show.pipe(Command.provide(Operators.tasks)),
-    replay.pipe(Command.provide(Operators.tasks))
-  ])
+  Command.withSubcommands([list, show, replay])
 )

@@ -13,14 +13,28 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 
 export type Failed = Refused | Unavailable
 
-/** The help of a command: a description, whose first sentence stands in lists, and examples with a comment or without. */
-export const documented =
-  (description: string, examples: ReadonlyArray<readonly [command: string, description?: string]>) =>
-  <const Name extends string, Input, ContextInput, E, R>(command: Command.Command<Name, Input, ContextInput, E, R>) =>
-    command.pipe(
+interface Usage<Flags> {
+  /** Its first sentence stands in lists. */
+  readonly description: string
+  readonly examples: ReadonlyArray<readonly [command: string, description?: string]>
+  readonly flags: Flags
+}
+
+/** A command, whose handler gets the values of the flags, a scope and some services. */
+export const command =
+  <const Name extends string, const Flags extends Command.Command.Config, A, E, R>(
+    name: Name,
+    services: Layer.Layer<A, E, R>,
+    { description, examples, flags }: Usage<Flags>
+  ) =>
+  <Eff extends Effect.Effect<unknown, unknown, unknown>>(
+    run: (given: Command.Command.Config.Infer<Flags>) => Generator<Eff, void, never>
+  ) =>
+    Command.make(name, flags, Effect.fn(run, Effect.scoped)).pipe(
       Command.withDescription(description),
       Command.withShortDescription(description.replace(/([:;\n]|\.(\s|$)).*/s, "")),
-      Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about })))
+      Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about }))),
+      Command.provide(services)
     )
 
 // The presenter escapes its lines, and would escape colors.
@@ -44,9 +58,9 @@ export const layer = Layer.mergeAll(
 )
 
 /** The failure of a command whose arguments do not fit together. */
-export const misused = (command: ReadonlyArray<string>, message: string) =>
+export const misused = (path: ReadonlyArray<string>, message: string) =>
   new CliError.ShowHelp({
-    commandPath: ["practice-data", ...command],
+    commandPath: ["practice-data", ...path],
     errors: [new CliError.ValidationError({ message })]
   })
 

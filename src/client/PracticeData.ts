@@ -2,23 +2,14 @@
 import { Resources, resources } from "./generated/resources.ts"
 import type { AllChanges } from "./generated/types.ts"
 import { type AllChangesOptions, type ClientOptions, printable, settingsOf } from "./Options.ts"
-import { changes, type Post } from "./Pages.ts"
 import { send } from "./Request.ts"
-import { anyResource, type AnyResource, makeWith } from "./Resource.ts"
+import { anyResource, type AnyResource, changes, makeWith, type Post } from "./Resource.ts"
 import { readAllChanges } from "./Response.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
   /** The API key, which decides the organization. Never in a message or an inspected object. */
   readonly apiKey: string
-}
-
-const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
-  const settings = settingsOf(options)
-  const authorization = `Bearer ${printable("apiKey", apiKey, 1000)}`
-  const headers = () => Promise.resolve({ authorization })
-  return (path, body, read, requestOptions, more) =>
-    send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
 }
 
 /**
@@ -32,8 +23,12 @@ export class PracticeData extends Resources {
   readonly #post: Post
 
   /** Throws if an option is invalid. Nothing is sent. */
-  constructor(options: PracticeDataOptions) {
-    const post = postOf(options)
+  constructor({ apiKey, ...options }: PracticeDataOptions) {
+    const settings = settingsOf(options)
+    const authorization = `Bearer ${printable("apiKey", apiKey, 1000)}`
+    const headers = () => Promise.resolve({ authorization })
+    const post: Post = (path, body, read, requestOptions, more) =>
+      send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
     super(makeWith(post))
     this.#post = post
   }

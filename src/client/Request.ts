@@ -2,7 +2,7 @@
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
-import { type Answer, answerOf, type Read, type Reply, resultOf, type Subject, type WithResponse } from "./Response.ts"
+import { type Answer, resultOf, type Sent, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
 const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
@@ -49,23 +49,23 @@ const reasonOf = (error: unknown): string => {
 }
 
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
-const exchange = async (
-  { fetch, origin, ...settings }: Settings,
-  { held = 0, idempotencyKey, onHeaders, path }: Pick<Sent<unknown>, "held" | "idempotencyKey" | "onHeaders" | "path">,
+const exchange = async <A>(
+  { fetch, ...settings }: Settings,
+  url: string,
+  { held = 0, idempotencyKey, onHeaders }: Sent<A>,
   init: RequestInit,
   signal: AbortSignal | undefined
-): Promise<Reply> => {
+): Promise<WithResponse<string>> => {
   signal?.throwIfAborted()
   const timeout = settings.timeout + held
-  const host = new URL(origin).origin
+  const host = new URL(url).origin
   const controller = new AbortController()
-  const url = `${origin}${path}`
   const perform = async () => {
     const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
     const { headers, status } = response
     const requestId = headers.get("x-request-id") ?? undefined
     if (response.ok) onHeaders?.(headers)
-    return { url, status, headers, requestId, data: await textOf(response, controller.signal) }
+    return { status, headers, requestId, data: await textOf(response, controller.signal) }
   }
   const abort = () => controller.abort(signal?.reason)
   signal?.addEventListener("abort", abort, { once: true })
@@ -108,25 +108,15 @@ const stringify = (body: object): string => {
   return JSON.stringify(body)
 }
 
-export interface Sent<A> extends Subject {
-  readonly body: object
-  /** The headers of an attempt, which may sign the text of the body. */
-  readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
-  readonly read: Read<A>
-  /** The milliseconds for which the service may hold the response back, beyond the timeout. */
-  readonly held?: number
-  /** Called with the headers of a success, before its body has come. */
-  readonly onHeaders?: (headers: Headers) => void
-}
-
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {
   const settings = settingsWith(client, options)
   const { signal } = options
+  const url = `${settings.origin}${sent.path}`
   const body = stringify(sent.body)
   for (let retries = 0; ; retries += 1) {
     signal?.throwIfAborted()
     const began = Date.now()
-    let reply: Reply | undefined
+    let reply: WithResponse<string> | undefined
     const report = (error?: unknown) =>
       settings.onAttempt?.({
         path: sent.path,
@@ -144,11 +134,10 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
         "content-type": "application/json",
         ...(await sent.headers(body))
       })
-      reply = await exchange(settings, sent, { headers, body }, signal)
-      const data = resultOf(sent, sent.read, reply)
+      reply = await exchange(settings, url, sent, { headers, body }, signal)
+      const data = resultOf(url, sent, reply)
       report()
-      const { headers: received, requestId, status } = reply
-      return { data, status, headers: received, requestId }
+      return { ...reply, data }
     } catch (error) {
       report(error)
       const delay = retries < settings.maxRetries ? delayAfter(error, retries) : undefined
@@ -158,5 +147,13 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
   }
 }
 
-export const send = <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Answer<A> =>
-  answerOf(exchanged(client, sent, options))
+export const send = <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Answer<A> => {
+  const work = exchanged(client, sent, options)
+  const result = work.then(({ data }) => data)
+  const withResponse = () => {
+    // A failure is reported by the promise that is returned.
+    result.catch(() => {})
+    return work.then((whole) => whole)
+  }
+  return Object.assign(result, { withResponse })
+}

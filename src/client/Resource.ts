@@ -1,10 +1,32 @@
-/** The resources of the API: their interfaces, and how they are read. */
+/** The resources of the API: their interfaces, and how they are read, page after page. */
+import { PracticeDataError } from "./Errors.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
-import type { AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
-import { type AnyRecord, changes, type Post, type ResourceInfo, walk, walkLive } from "./Pages.ts"
-import { type Answer, readBody, readChanges, readLive, readRecord } from "./Response.ts"
+import type { AllChangesOptions, AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
+import { pause } from "./Request.ts"
+import { type Answer, type Read, readChanges, readList, readLive, readRecord, type Sent } from "./Response.ts"
 
-export type { ResourceInfo }
+/** An operation of a resource. `search` comes with `all`. */
+export type Verb = "search" | "get" | "changes"
+
+/** A resource of the API. */
+export interface ResourceInfo {
+  /** Its name in the API's paths. */
+  readonly name: string
+  readonly verbs: ReadonlyArray<Verb>
+  /** The field that identifies a record. */
+  readonly id: string
+  /** The field that a search is ordered by, where records show it. */
+  readonly time?: string
+  /** The filter for records from such a time on. */
+  readonly since?: string
+  /** True if it is read live from the payment processor, by `starting_after`. */
+  readonly live?: boolean
+}
+
+/** A record of any resource. */
+export interface AnyRecord {
+  readonly [field: string]: unknown
+}
 
 /** The filters of a search without those that a walk of all its pages sets itself. */
 export type Filters<Search> = Omit<Search, "limit" | "offset" | "starting_after">
@@ -78,11 +100,157 @@ export interface AnyResource extends ResourceInfo {
   ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
 }
 
-/** All that a resource may be able to do that is not read live. */
+/** Sends a request to a path of the data API. */
+export type Post = <A>(
+  path: string,
+  body: object,
+  read: Read<A>,
+  options?: RequestOptions,
+  more?: Pick<Sent<A>, "held" | "onHeaders">
+) => Answer<A>
+
+const largestPage = 1000
+const largestLivePage = 100
+
+/** The last records whose ids are kept, so that memory is bounded. */
+const remembered = 10_000
+
+/**
+ * Every record that satisfies the filters, in their order. Each page starts at the time of the last record and overlaps
+ * with the page before by one record: if that record is missing, records have moved, and the walk steps back until it
+ * finds one that it knows. So it skips no unchanged record.
+ *
+ * Times are shown in milliseconds and kept in microseconds: within a millisecond the walk goes by `offset`, and it does
+ * not replace a time that the caller gave until it has come to a later millisecond.
+ */
+async function* walk<Item>(
+  post: Post,
+  { id, name, since, time }: ResourceInfo,
+  filters: object,
+  options: AllOptions
+): AsyncGenerator<Item, void, undefined> {
+  const { pageSize = largestPage } = options
+  if (pageSize < 2) throw new RangeError("pageSize must be 2 or more: pages overlap by one record")
+  const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))
+  const known = new Map<unknown, string>()
+  const knows = (record: AnyRecord) => known.get(record[id]) === timeOf(record)
+  let reached: string | undefined
+  let from: object = filters
+  let offset = 0
+  for (;;) {
+    const request = { ...from, limit: pageSize, offset }
+    const page = await post(`/${name}/search`, request, readList<Item & AnyRecord>("body"), options)
+    const [first] = page
+    if (offset > 0 && (first === undefined || !knows(first))) {
+      offset = Math.max(0, offset - Math.floor(pageSize / 2))
+      continue
+    }
+    const last = page.at(-1)
+    if (first === undefined || last === undefined) return
+    const fresh: Array<Item> = page.filter((record) => !knows(record))
+    yield* fresh
+    if (page.length < pageSize) return
+    reached ??= timeOf(first)
+    const isLater = since !== undefined && timeOf(last) > reached
+    if (isLater) {
+      reached = timeOf(last)
+      from = { ...filters, [since]: reached }
+    }
+    const passed = isLater ? page.filter((record) => timeOf(record) === reached).length : offset + page.length
+    offset = passed - 1
+    for (const record of page) known.set(record[id], timeOf(record))
+    for (const oldest of Array.from(known.keys()).slice(0, -remembered)) known.delete(oldest)
+  }
+}
+
+/** Every object of a clinic's account, newest first. */
+async function* walkLive<Item>(
+  post: Post,
+  { name }: ResourceInfo,
+  filters: object,
+  options: AllOptions
+): AsyncGenerator<Item, void, undefined> {
+  const path = `/${name}/search`
+  let after: string | undefined
+  for (;;) {
+    const request = { ...filters, limit: options.pageSize ?? largestLivePage, starting_after: after }
+    const { data, has_more } = await post(path, request, readLive<Item & AnyRecord>(), options)
+    const objects: Array<Item> = data
+    yield* objects
+    if (!has_more) return
+    const id = data.at(-1)?.["id"]
+    if (typeof id !== "string" || id === after) {
+      throw new PracticeDataError(`${path} says that there is more, and gives no object to go on from`)
+    }
+    after = id
+  }
+}
+
+/** In seconds. */
+const longestWait = 20
+
+/** In milliseconds. A service that is stopping does not hold responses back. */
+const shortestRound = 1000
+
+/** A page of any feed. */
+interface FeedPage {
+  readonly body: ReadonlyArray<unknown>
+  readonly removed?: ReadonlyArray<string>
+  readonly cursor: string
+  readonly has_more: boolean
+}
+
+export async function* changes<Page extends FeedPage>(
+  post: Post,
+  path: string,
+  read: Read<Page>,
+  from: string | null | undefined,
+  { resources, ...options }: AllChangesOptions
+): AsyncGenerator<Page, void, undefined> {
+  const { follow = false, limit, signal } = options
+  const wait = follow ? Math.max(1, options.wait ?? longestWait) : (options.wait ?? 0)
+  const left = new AbortController()
+  const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
+  /** Asks for a page. The cursor of the next one comes before it. */
+  const ask = (cursor: string | null | undefined) => {
+    let announce: ((next: string | null) => void) | undefined
+    const next = new Promise<string | null>((resolve) => (announce = resolve))
+    const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
+    const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
+    const end = () => announce?.(null)
+    void page.then(end, end)
+    return { cursor, next, page }
+  }
+  try {
+    for (let asked = ask(from); ;) {
+      const began = Date.now()
+      const { cursor } = asked
+      // The service reads it while this one arrives, is parsed and used.
+      const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
+      const page = await asked.page
+      const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
+      if (page.cursor === cursor && (page.has_more || !isEmpty)) {
+        throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
+      }
+      yield page
+      if (!page.has_more) {
+        if (!follow) return
+        if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+      }
+      const following = await ahead
+      asked = following?.cursor === page.cursor ? following : ask(page.cursor)
+    }
+  } finally {
+    left.abort()
+  }
+}
+
+/** All that a resource may be able to do. */
 const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInfo) => ({
   search: (request?: Search, options?: RequestOptions) =>
-    post(`/${info.name}/search`, request ?? {}, readBody<Item>(), options),
-  all: (filters?: Filters<Search>, options: AllOptions = {}) => walk<Item>(post, info, filters ?? {}, options),
+    post(`/${info.name}/search`, request ?? {}, readList<Item>(info.live === true ? "data" : "body"), options),
+  all: (filters?: Filters<Search>, options: AllOptions = {}) =>
+    (info.live === true ? walkLive<Item> : walk<Item>)(post, info, filters ?? {}, options),
   get: (key: string | object = {}, options?: RequestOptions) => {
     const request = typeof key === "string" ? { [info.id]: key } : key
     return post(`/${info.name}/get`, request, readRecord<Item>(info.id), options)
@@ -99,7 +267,7 @@ export const makeWith = (post: Post) => ({
   records: <Item, Search extends object>(info: ResourceInfo): RecordResource<Item, Search> => operationsOf(post, info),
   live: <Item, Search extends object>(info: ResourceInfo): LiveResource<Item, Search> => ({
     search: (request, options) => post(`/${info.name}/search`, request, readLive<Item>(), options),
-    all: (filters, options = {}) => walkLive<Item>(post, info, filters, options)
+    all: operationsOf<Item, Search>(post, info).all
   }),
   keyed: <Item, Search extends object, Key extends object>(info: ResourceInfo): KeyedResource<Item, Search, Key> => {
     const { all, get, search } = operationsOf<Item, Search>(post, info)
@@ -111,14 +279,6 @@ export type Make = ReturnType<typeof makeWith>
 
 /** A resource of any kind, with the methods of its verbs. */
 export const anyResource = (post: Post, info: ResourceInfo): AnyResource => {
-  if (info.live === true) {
-    const { all, search } = makeWith(post).live<AnyRecord, object>(info)
-    return {
-      ...info,
-      search: (request = {}, options) => search(request, options).then(({ data }) => data),
-      all: (filters = {}, options) => all(filters, options)
-    }
-  }
   const { all, changes: walkChanges, get, search } = operationsOf<AnyRecord, object>(post, info)
   return {
     ...info,

@@ -22,16 +22,6 @@ export interface Answer<A> extends Promise<A> {
   readonly withResponse: () => Promise<WithResponse<A>>
 }
 
-export const answerOf = <A>(work: Promise<WithResponse<A>>): Answer<A> => {
-  const result = work.then(({ data }) => data)
-  const withResponse = () => {
-    // A failure is reported by the promise that is returned.
-    result.catch(() => {})
-    return work.then((whole) => whole)
-  }
-  return Object.assign(result, { withResponse })
-}
-
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -44,19 +34,22 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** The text of a response, and the address that it came from. */
-export interface Reply extends WithResponse<string> {
-  readonly url: string
-}
-
-/** The request of a response, as messages name it. */
-export interface Subject {
-  readonly path: string
-  readonly idempotencyKey?: string | undefined
-}
-
 /** Reads the body of a success. Undefined: it is not such a body. */
 export type Read<A> = (json: unknown, headers: Headers) => A | undefined
+
+/** A request, of which messages name the path. */
+export interface Sent<A> {
+  readonly path: string
+  readonly idempotencyKey?: string | undefined
+  readonly body: object
+  /** The headers of an attempt, which may sign the text of the body. */
+  readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
+  readonly read: Read<A>
+  /** The milliseconds for which the service may hold the response back, beyond the timeout. */
+  readonly held?: number
+  /** Called with the headers of a success, before its body has come. */
+  readonly onHeaders?: (headers: Headers) => void
+}
 
 export const isText = (value: unknown): value is string => typeof value === "string"
 
@@ -91,50 +84,38 @@ const classes = new Map([
   [503, Errors.ServiceUnavailableError]
 ])
 
-/** Describes a response that the service does not give. Its body may hold records, which no log may show. */
-const notOurs = (headers: Headers) =>
-  `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`
-
-const messageOf = (from: string, { requestId, status }: Errors.ErrorDetails, detail: string) =>
-  `${status} from ${from}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
-
-/** The error of a response that is not a success, or not one of the service. */
-const failureOf = (subject: Subject, reply: Reply): Errors.PracticeDataError => {
-  const { data, headers, requestId, status, url } = reply
-  const json = parse(data)
+/** The result of a response from an address. Throws the error of any other than a success. */
+export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>, reply: WithResponse<string>): A => {
+  const { headers, requestId, status } = reply
+  const json = parse(reply.data)
+  const result = status >= 200 && status < 300 ? read(json, headers) : undefined
+  if (result !== undefined) return result
   const body = isObject(json) ? json : {}
-  const details = { status, requestId, retryAfter: retryAfterOf(headers), idempotencyKey: subject.idempotencyKey }
+  const details = { status, requestId, retryAfter: retryAfterOf(headers), idempotencyKey }
+  const messageOf = (from: string, text: string) =>
+    `${status} from ${from}: ${text}${requestId === undefined ? "" : ` (request ${requestId})`}`
   // A header of every error of the service's endpoints.
   const isOurs = headers.get("x-service") === "practice-data"
   if (isOurs && status === 422 && isListOf(body["detail"], isFault)) {
     const detail = summaryOf(body["detail"])
-    const message = messageOf(subject.path, details, detail)
-    return new Errors.InvalidRequestError(message, { ...details, detail }, body["detail"])
+    throw new Errors.InvalidRequestError(messageOf(path, detail), { ...details, detail }, body["detail"])
   }
   // The intake's 503 has the body of a receipt.
   const said = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
   const detail = isText(said) ? said : undefined
+  // The body of another response may hold records, which no log may show.
+  const other = `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`
   // A program may take a 404 for a record that is gone, so the service itself has to say so.
   if (status >= 500 || status === 429 || (status >= 400 && isOurs && detail !== undefined)) {
     const Class = classes.get(status) ?? (status >= 500 ? Errors.ServerError : Errors.PracticeDataError)
-    return new Class(messageOf(subject.path, details, detail ?? notOurs(headers)), { ...details, detail })
+    throw new Class(messageOf(path, detail ?? other), { ...details, detail })
   }
   // A browser hides where a redirect leads: its status is 0.
   const location = headers.get("location") ?? (status === 0 ? "another address" : null)
-  const what = location === null ? notOurs(headers) : `a redirect to ${location}, which is not followed`
+  const what = location === null ? other : `a redirect to ${location}, which is not followed`
   const advice = "Check the base URL, which ends before /api, and any proxy in between"
-  return new Errors.UnexpectedResponseError(messageOf(url, details, `${what}. ${advice}`), details)
+  throw new Errors.UnexpectedResponseError(messageOf(url, `${what}. ${advice}`), details)
 }
-
-/** The result of a response. Throws the error of any other than a success. */
-export const resultOf = <A>(subject: Subject, read: Read<A>, reply: Reply): A => {
-  const { data, headers, status } = reply
-  const result = status >= 200 && status < 300 ? read(parse(data), headers) : undefined
-  if (result === undefined) throw failureOf(subject, reply)
-  return result
-}
-
-const noMore = () => ({})
 
 /**
  * Reads an object with these fields, and more from the headers. The service is trusted to give the other fields as its
@@ -143,7 +124,7 @@ const noMore = () => ({})
 export const reading =
   <A>(
     fields: Readonly<Record<string, (value: unknown) => boolean>>,
-    more: (headers: Headers) => object = noMore
+    more: (headers: Headers) => object = () => ({})
   ): Read<A> =>
   (json, headers) => {
     const is = (value: unknown): value is A =>
@@ -160,9 +141,10 @@ const page = { cursor: isText, has_more: isFlag }
 
 export const readRecord = <Item>(id: string): Read<Item> => reading({ [id]: isText })
 
-export const readBody = <Item>(): Read<Array<Item>> => {
-  const read = reading<{ readonly body: Array<Item> }>({ body: isList })
-  return (json, headers) => read(json, headers)?.body
+/** Reads the list of a page, without what stands beside it. */
+export const readList = <Item>(field: "body" | "data"): Read<Array<Item>> => {
+  const read = reading<Readonly<Record<typeof field, Array<Item>>>>({ [field]: isList })
+  return (json, headers) => read(json, headers)?.[field]
 }
 
 export const readLive = <Item>(): Read<LivePage<Item>> => reading({ data: isList, has_more: isFlag })

@@ -12,7 +12,16 @@ export type {
   Fetch,
   RequestOptions
 } from "./Options.ts"
-export type { AnyRecord, ResourceInfo, Verb } from "./Pages.ts"
 export { PracticeData, type PracticeDataOptions } from "./PracticeData.ts"
-export type { AnyResource, Filters, KeyedResource, LiveResource, OwnResource, RecordResource } from "./Resource.ts"
+export type {
+  AnyRecord,
+  AnyResource,
+  Filters,
+  KeyedResource,
+  LiveResource,
+  OwnResource,
+  RecordResource,
+  ResourceInfo,
+  Verb
+} from "./Resource.ts"
 export type { Answer, WithResponse } from "./Response.ts"

@@ -1,7 +1,7 @@
 /** A service for tests of code that uses the clients: records in memory, behind a `fetch`. */
 import { resources } from "./generated/resources.ts"
 import type { Fetch } from "./Options.ts"
-import type { AnyRecord } from "./Pages.ts"
+import type { AnyRecord } from "./Resource.ts"
 import { isObject } from "./Response.ts"
 
 /** A request as the service received it. */
@@ -57,30 +57,15 @@ const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: Any
 
 /** All changes at once; none after the cursor of the last response. */
 const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
-  const isNew = cursor === null || cursor === undefined
-  const given = isNew ? (records[name] ?? []) : []
+  const known = cursor === null || cursor === undefined ? records : {}
   const page = { cursor: "fake-cursor", has_more: false }
-  if (name !== "") return respond(200, { ...page, body: given, removed: [] }, { "x-changes-complete": "true" })
-  const body = Object.entries(isNew ? records : {}).flatMap(([resource, all]) =>
-    all.map((record) => ({ resource, record }))
-  )
+  if (name !== "")
+    return respond(200, { ...page, body: known[name] ?? [], removed: [] }, { "x-changes-complete": "true" })
+  const body = Object.entries(known).flatMap(([resource, all]) => all.map((record) => ({ resource, record })))
   return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
 }
 
 const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
-
-const receive = (isKnown: boolean, key: string, { invoice_lines, invoices }: AnyRecord) => {
-  const now = new Date().toISOString()
-  return respond(isKnown ? 200 : 202, {
-    status: isKnown ? "duplicate" : "scheduled",
-    task_id: `task-${key}`,
-    scheduled_for: now,
-    idempotency_key: key,
-    invoices_count: count(invoices),
-    invoice_lines_count: count(invoice_lines),
-    received_at: now
-  })
-}
 
 /**
  * A service in memory. It searches by equal fields and by times, reads by id, gives all records as changes once, and takes
@@ -101,7 +86,16 @@ export const fakeService = (records: Records = {}): FakeService => {
       const key = headers.get("idempotency-key") ?? ""
       const isKnown = keys.has(key)
       keys.add(key)
-      return receive(isKnown, key, body)
+      const now = new Date().toISOString()
+      return respond(isKnown ? 200 : 202, {
+        status: isKnown ? "duplicate" : "scheduled",
+        task_id: `task-${key}`,
+        scheduled_for: now,
+        idempotency_key: key,
+        invoices_count: count(body["invoices"]),
+        invoice_lines_count: count(body["invoice_lines"]),
+        received_at: now
+      })
     }
     const [, name = "", verb] = /^\/api\/v3(?:\/([^/]+))?\/(\w+)$/.exec(path) ?? []
     if (verb === "changes") return changes(records, name, body)

@@ -1,77 +1,89 @@
 /**
  * A copy in a folder of files, one for each resource. The copy itself is a SQLite file beside them, with the JSON of each
- * record. At the end of each round, the files of the resources that have changed follow it.
+ * record. At the end of each round, the files of the resources that have changed follow it. A change of a file is on disk
+ * when it ends: neither a kill nor a power cut leaves half of it.
  */
-import { readdirSync, statSync, writeFileSync } from "node:fs"
-import { join, resolve } from "node:path"
-import type { DatabaseSync } from "node:sqlite"
+import * as fs from "node:fs"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Record } from "effect"
-import * as Files from "./Files.ts"
+import * as Folder from "../../process/Folder.ts"
+import { Refused } from "../Usage.ts"
+import { changedTable, type Format, using } from "./Formats.ts"
 import { quoteName } from "./SqlCopy.ts"
 import * as Sqlite from "./SqliteTarget.ts"
-import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
-import { Refused } from "../Usage.ts"
 
-/** The table of the ids that have changed since the file of their resource was written. */
-export const changedTable = "_practice_data_sync_changed"
+/** The prefix of the files in a folder beside those of the resources. */
+const ownPrefix = "_practice_data_sync"
+const storeName = `${ownPrefix}.db`
+const stateName = `${ownPrefix}.json`
 
-export interface Format {
-  /** The kind of target, and the extension of its files. */
-  readonly kind: string
-  /** Writes all rows to a file. */
-  readonly write: (file: string, database: DatabaseSync, table: Table) => void
-  /** Writes the rows that have changed at a position of a file, and returns its size. Without it, files are replaced. */
-  readonly append?: (file: string, position: number, database: DatabaseSync, table: Table) => number
+/** The columns of the tables in the SQLite copy. */
+const columns = ["id", "record"].map((name) => ({ name, type: "text" as const }))
+
+/** A change with the row of its record in such a table. */
+const stored = (change: Target.Change): Target.Change => {
+  if (!("record" in change)) return change
+  const { record, resource } = change
+  return { resource, record: { id: "id" in record ? record.id : null, record: JSON.stringify(record) } }
 }
 
-/** The table of a resource in the SQLite copy. */
-const storedTable = ({ name, resource }: Table): Table => ({
-  name,
-  resource,
-  columns: [
-    { name: "id", type: "text" },
-    { name: "record", type: "text" }
-  ]
-})
-
-/** A record as a row of that table. */
-const rowOf = (record: object) => ({ id: "id" in record ? record.id : null, record: JSON.stringify(record) })
-
 /** The statements by which a table notes the ids that change. */
-const followed = ({ name, resource }: Table) =>
-  [
-    ["insert", "new"],
-    ["update", "new"],
-    ["delete", "old"]
-  ]
-    .map(
-      ([event, row]) =>
-        `create trigger if not exists ${quoteName(`_practice_data_sync_${event}_${name}`)} after ${event} on ${quoteName(name)}
-         begin insert into ${changedTable} values ('${resource}', ${row}.id); end;`
-    )
-    .join(" ")
+const followed = ({ name, resource }: Target.Table) =>
+  ["insert", "update", "delete"].map((event) => {
+    const trigger = quoteName(`_practice_data_sync_${event}_${name}`)
+    return `create trigger if not exists ${trigger} after ${event} on ${quoteName(name)}
+      begin insert into ${changedTable} values ('${resource}', ${event === "delete" ? "old" : "new"}.id); end;`
+  })
+
+/** Puts a new file, which is made at another path first, in the place of a file. */
+const putInPlace = (file: string, make: (next: string) => void) => {
+  const next = `${file}.next`
+  fs.rmSync(next, { force: true })
+  make(next)
+  using(next, "r+", fs.fsyncSync)
+  fs.renameSync(next, file)
+  try {
+    using(dirname(file), "r", fs.fsyncSync)
+  } catch {
+    // Not every system can sync a folder: there, a rename lasts once the system has written it.
+  }
+}
 
 /** The target of a folder, which is made if there is none. */
 export const make = (given: string, { append, kind, write }: Format): Target.Target => {
   const folder = resolve(given)
   const name = `${kind}:${given}`
-  const storeName = `${Files.ownPrefix}.db`
   const store = join(folder, storeName)
-  const copyTarget = Sqlite.make(store, name)
-  const attempt = <A>(work: () => A) => Files.attempt(name, work)
+  const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
+
+  /** Makes the folder if there is none. Refuses one that has files, unless they are of such a copy. */
+  const takeFolder = Effect.gen(function* () {
+    yield* Sqlite.refuseDangling(folder)
+    const files = yield* attempt(() => {
+      Folder.make(folder)
+      return fs.readdirSync(folder)
+    })
+    const isOurs = files.includes(storeName)
+    const found = files.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
+    if (found !== undefined && !isOurs && files.includes(stateName)) {
+      const message = `The copy in ${name} has no ${storeName}: an earlier version of practice-data made it. Empty the folder, or choose another target; all records are then copied again.`
+      return yield* new Refused({ message })
+    }
+    if (found !== undefined && !isOurs) return yield* Target.notOurs(`file ${found} in ${folder}`)
+    const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
+    if (other === undefined) return
+    const message = `${folder} has a copy of another kind: ${other}. Choose another target.`
+    return yield* new Refused({ message })
+  })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.takeFolder(name, folder, storeName)
-    const files = yield* attempt(() => readdirSync(folder))
-    const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
-    if (other !== undefined) {
-      return yield* new Refused({
-        message: `${folder} has a copy of another kind: ${other}. Choose another target.`
-      })
-    }
-    const copy = yield* copyTarget.open({ ...opening, tables: opening.tables.map(storedTable) })
-    const database = yield* Files.openSqlite(name, store)
+    yield* takeFolder
+    const copy = yield* Sqlite.make(store, name).open({
+      ...opening,
+      tables: opening.tables.map((table) => ({ ...table, columns }))
+    })
+    const database = yield* Sqlite.openFile(name, store)
     // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.
     yield* attempt(() =>
       database.exec(`pragma synchronous = full;
@@ -91,26 +103,26 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
     const publish = (pending: Readonly<Record<string, number>> = {}) => {
       const found = states.all().map(({ cursor, resource }) => [String(resource), Number.parseInt(String(cursor), 10)])
       const resources = Record.map({ ...Object.fromEntries(found), ...pending }, (bytes) => ({ bytes }))
-      Files.replace(join(folder, `${Files.ownPrefix}.json`), (next) =>
-        writeFileSync(next, `${JSON.stringify({ resources }, null, 2)}\n`, { flag: "wx" })
+      putInPlace(join(folder, stateName), (next) =>
+        fs.writeFileSync(next, `${JSON.stringify({ resources }, null, 2)}\n`, { flag: "wx" })
       )
     }
 
-    const replace = (file: string, table: Table, before: number) => {
+    const replace = (file: string, table: Target.Table, before: number) => {
       // The file is known as ours before it exists.
       record.run(table.resource, null)
-      database.exec(followed(table))
-      Files.replace(file, (next) => {
+      database.exec(followed(table).join(" "))
+      putInPlace(file, (next) => {
         write(next, database, table)
         // Whoever reads the old file or the new one finds all of it.
-        publish({ [table.resource]: Math.max(before, statSync(next).size) })
+        publish({ [table.resource]: Math.max(before, fs.statSync(next).size) })
       })
-      record.run(table.resource, `${statSync(file).size}`)
+      record.run(table.resource, `${fs.statSync(file).size}`)
     }
 
-    const follow = Effect.fnUntraced(function* (table: Table) {
+    const follow = Effect.fnUntraced(function* (table: Target.Table) {
       const file = join(folder, `${table.name}.${kind}`)
-      const size = statSync(file, { throwIfNoEntry: false })?.size
+      const size = fs.statSync(file, { throwIfNoEntry: false })?.size
       const { cursor, isChanged, isFollowed } = (yield* attempt(() => stateOf.get(table.name, table.resource))) ?? {}
       if (size !== undefined && cursor === undefined) return yield* Target.notOurs(`file ${file}`)
       yield* attempt(() => {
@@ -125,14 +137,10 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       })
     })
 
-    const stored = (change: Target.Change) =>
-      "record" in change ? { ...change, record: rowOf(change.record) } : change
-    const followAll = Effect.forEach(opening.tables, follow, { discard: true })
     return {
       ...copy,
-      apply: (page: Target.Page, wanted: ReadonlyArray<string>) =>
-        copy.apply({ ...page, body: page.body.map(stored) }, wanted),
-      finish: Effect.andThen(followAll, attempt(publish))
+      apply: (page: Target.Page) => copy.apply({ ...page, body: page.body.map(stored) }),
+      finish: Effect.andThen(Effect.forEach(opening.tables, follow, { discard: true }), attempt(publish))
     }
   })
 

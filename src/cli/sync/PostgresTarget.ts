@@ -4,10 +4,9 @@ import type { Client } from "pg"
 import * as Route from "../../database/Route.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type { ColumnType } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-export interface Options {
+interface Options {
   /** With a password, unless `PGPASSWORD` or a password file has it. */
   readonly url: Redacted.Redacted
   /** The servers and the database, without a user. */
@@ -41,7 +40,7 @@ const elementOf = (value: unknown) =>
   Predicate.isString(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : "NULL"
 
 /** A value as COPY takes it. */
-const fieldOf = (value: unknown, type: ColumnType) => {
+const fieldOf = (value: unknown, type: Target.ColumnType) => {
   if (Predicate.isNullish(value)) return "\\N"
   if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return String(value)
   if (type === "text[]" && Array.isArray(value)) return escape(`{${value.map(elementOf).join(",")}}`)
@@ -115,10 +114,10 @@ export const make = (options: Options): Target.Target => {
       Effect.fail(toFailure(reason.cause))
     )
     const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
-      Effect.map(
-        Effect.tryPromise({ try: () => client.query(statement, [...params]), catch: toFailure }),
-        ({ rows }) => rows
-      )
+      Effect.tryPromise({
+        try: () => client.query(statement, [...params]).then(({ rows }) => rows),
+        catch: toFailure
+      })
 
     // A user who may not make schemas can have one made.
     const [found] = yield* run("select to_regnamespace($1) is not null as exists", [schema])

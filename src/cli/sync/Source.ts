@@ -8,17 +8,6 @@ import { endsRound, type Page } from "./Target.ts"
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
 
-/** The records of the organization that the API key belongs to. */
-export interface Source {
-  readonly url: string
-  readonly organization: Effect.Effect<string, Failed>
-  /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
-  readonly changes: (
-    cursor: string | undefined,
-    resources: ReadonlyArray<string>
-  ) => Stream.Stream<Page, Failed | CursorExpired>
-}
-
 /** The position in the feed, and the record of the organization, which has no feed. */
 const Cursor = Schema.fromJsonString(
   Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
@@ -28,9 +17,6 @@ const encode = Schema.encodeEffect(Cursor)
 
 const ownResource = "organization"
 
-/** The page for no resource that has a feed. */
-const nothing: Page = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
-
 const isTemporary = (cause: unknown) => {
   if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
   const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
@@ -38,7 +24,8 @@ const isTemporary = (cause: unknown) => {
   return status === 429 || (status >= 500 && status !== 501)
 }
 
-export const make = (given: string, client: Client.PracticeData): Source => {
+/** The records of the organization that the API key of a client belongs to. */
+export const make = (given: string, client: Client.PracticeData) => {
   const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
   // Compression costs more than a connection within this machine. Without TLS, `fetch` by itself takes no better one than gzip.
   const isLocal = /^http:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/.test(url)
@@ -58,21 +45,13 @@ export const make = (given: string, client: Client.PracticeData): Source => {
 
   const own = Effect.tryPromise({
     try: (signal) => client.organization.get({ signal }),
-    catch: (cause) =>
-      cause instanceof Client.NotFoundError
-        ? new Refused({
-            message:
-              "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
-          })
-        : failureOf(cause)
-  })
-
-  /** Adds the record of the organization to the end of a round, if it has changed. */
-  const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined) {
-    const [record, after] = yield* Effect.map(own, (found) => [found, JSON.stringify(found)] as const)
-    const body = after === before ? page.body : [...page.body, { resource: ownResource, record }]
-    return { ...page, body, cursor: yield* Effect.orDie(encode({ feed: page.cursor, own: after })) }
-  })
+    catch: (cause) => {
+      if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
+      const message =
+        "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
+      return new Refused({ message })
+    }
+  }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))
 
   const read = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
     const position = from === undefined ? {} : yield* Effect.mapError(decode(from), () => new CursorExpired())
@@ -81,20 +60,30 @@ export const make = (given: string, client: Client.PracticeData): Source => {
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
     const options = { resources: others, limit: 1000, signal, headers }
-    const pages: Stream.Stream<Page, Failed | CursorExpired> =
-      others.length > 0
-        ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
-        : Stream.make(nothing)
-    return Stream.mapEffect(pages, (page) =>
-      hasOwn && endsRound(page)
-        ? withOwn(page, before)
-        : Effect.map(Effect.orDie(encode({ feed: page.cursor, own: before })), (cursor) => ({ ...page, cursor }))
-    )
+    const pages: Stream.Stream<Omit<Page, "resources">, Failed | CursorExpired> = others.length > 0
+      ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
+      : // No resource that has a feed.
+        Stream.make({ body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 })
+    const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">) {
+      // The record of the organization is read at the end of a round.
+      const found = hasOwn && endsRound(page) ? yield* own : undefined
+      const after = found?.text ?? before
+      const news = found === undefined || after === before ? [] : [{ resource: ownResource, record: found.record }]
+      const cursor = yield* Effect.orDie(encode({ feed: page.cursor, own: after }))
+      return { ...page, body: [...page.body, ...news], resources, cursor }
+    })
+    return Stream.mapEffect(pages, complete)
   })
 
   return {
     url,
-    organization: Effect.map(own, ({ id }) => id),
-    changes: (from, resources) => Stream.unwrap(read(from, resources))
+    organization: Effect.map(own, ({ record }) => record.id),
+    /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
+    changes: (
+      from: string | undefined,
+      resources: ReadonlyArray<string>
+    ): Stream.Stream<Page, Failed | CursorExpired> => Stream.unwrap(read(from, resources))
   }
 }
+
+export type Source = ReturnType<typeof make>

@@ -5,7 +5,6 @@
  */
 import { DateTime, Effect, Schema } from "effect"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
-import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 type Row = Readonly<Record<string, unknown>>
@@ -16,7 +15,7 @@ export interface Dialect {
   readonly name: string
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
-  readonly typeOf: (type: ColumnType) => string
+  readonly typeOf: (type: Target.ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
   /** The statement that begins a transaction. A crash of the database may undo one that only stages changes, as a whole. */
@@ -32,7 +31,7 @@ export interface Dialect {
   /** Appends rows of the API's values to a table. */
   readonly append: (
     table: string,
-    columns: ReadonlyArray<Column>,
+    columns: ReadonlyArray<Target.Column>,
     rows: ReadonlyArray<Row>
   ) => Effect.Effect<unknown, Failed>
   /**
@@ -46,15 +45,18 @@ export interface Dialect {
 
 const markTable = "_practice_data_sync"
 const resourcesTable = "_practice_data_sync_resources"
-const stagedTable = ({ name }: Table) => `_practice_data_sync_staged_${name}`
+const stagedTable = ({ name }: Target.Table) => `_practice_data_sync_staged_${name}`
 
 /** Of a staged change: true for a removal. A reset has neither this nor an id. */
-const isRemoved: Column = { name: "_removed", type: "boolean" }
+const isRemoved: Target.Column = { name: "_removed", type: "boolean" }
 
 /** Quotes keep the capitals of a name. */
 export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-export const namesOf = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
+export const namesOf = (columns: ReadonlyArray<Target.Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
+
+/** The version of the tables beside those of the resources. */
+const version = 2
 
 /** The committed state of the copy, and that of the pages staged after it. */
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
@@ -80,7 +82,7 @@ const stagedRow = (change: Target.Change): Row => {
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { columnsOf, name: databaseName, quote, run, softDelete } = dialect
+  const { columnsOf, name: databaseName, quote, run } = dialect
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
@@ -101,6 +103,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return had
   })
 
+  const refuse = (reason: string) =>
+    new Refused({ message: `The copy in ${databaseName} ${reason}, or choose another target.` })
+
   /** Makes the mark of the copy, or checks it. Returns the progress. */
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
@@ -109,31 +114,38 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const had = yield* ensure(markTable, columns)
     yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
     if (had.size === 0) {
-      const values = [organization, url, '{"resources":[]}']
-      yield* run(`insert into ${mark} values (${Target.formatVersion}, $1, $2, $3)`, values)
+      yield* run(`insert into ${mark} values (${version}, $1, $2, '{"resources":[]}')`, [organization, url])
     }
     const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
     const found = yield* Effect.mapError(decodeMark(row), () => Target.notOurs(`table ${markTable} in ${databaseName}`))
-    yield* Target.checkMark(databaseName, found, options)
-    if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
-    return found.progress ?? { resources: [] }
+    if (found.format !== version || found.progress === null) {
+      return yield* refuse("was made by another version of practice-data. Use that version")
+    }
+    if (found.organization !== organization) {
+      return yield* refuse(
+        `is of the organization ${found.organization}, and the API key is of ${organization}. Use a key of ${found.organization}`
+      )
+    }
+    if (found.url === url) return found.progress
+    if (!options.allowNewUrl) {
+      return yield* refuse(
+        `is of the service at ${found.url}, and this is ${url}. If the service has moved, run once with --allow-new-url`
+      )
+    }
+    yield* run(`update ${mark} set url = $1`, [url])
+    return found.progress
   })
 
   /** The resources whose tables are made when their first round ends. */
   const unmade = new Set<string>()
 
-  const typesOf = ({ columns }: Table) =>
+  const typesOf = ({ columns }: Target.Table) =>
     Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
 
-  const ensureTable = (table: Table) =>
-    ensure(table.name, {
-      ...typesOf(table),
-      id: "text primary key",
-      _removed_at: instant,
-      _synced_at: instant
-    })
+  const ensureTable = (table: Target.Table) =>
+    ensure(table.name, { ...typesOf(table), id: "text primary key", _removed_at: instant, _synced_at: instant })
 
-  const ensureStaged = (table: Table) =>
+  const ensureStaged = (table: Target.Table) =>
     ensure(stagedTable(table), {
       _position: dialect.position,
       ...typesOf(table),
@@ -146,7 +158,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
    *
    * @param isLoaded true if the table was made
    */
-  const readyTable = Effect.fnUntraced(function* (table: Table, isLoaded: boolean) {
+  const readyTable = Effect.fnUntraced(function* (table: Target.Table, isLoaded: boolean) {
     const { columns, name, resource } = table
     const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
     const isMade = (yield* columnsOf(name)).length > 0
@@ -199,11 +211,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     }
   })
 
-  /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
-  const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
-
   /** Moves the staged changes of a resource into its table. */
-  const merge = Effect.fnUntraced(function* (table: Table, now: string) {
+  const merge = Effect.fnUntraced(function* (table: Target.Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
     if (unmade.has(table.resource)) {
       if (dialect.adopt !== undefined && (yield* dialect.adopt(stagedTable(table), table.name, now))) {
@@ -219,25 +228,23 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       reset > 0
         ? `select id from ${copied} except select id from ${latest} not _removed`
         : `select id from ${latest} _removed`
-    if (softDelete) {
-      yield* run(
-        `update ${copied} set _removed_at = cast($1 as ${instant}), _synced_at = cast($2 as ${instant})
-         where _removed_at is null and id in (${gone})`,
-        [now, now]
-      )
-    } else yield* run(`delete from ${copied} where id in (${gone})`)
+    const time = `cast('${now}' as ${instant})`
+    yield* run(
+      dialect.softDelete
+        ? `update ${copied} set _removed_at = ${time}, _synced_at = ${time} where _removed_at is null and id in (${gone})`
+        : `delete from ${copied} where id in (${gone})`
+    )
     const names = namesOf(table.columns)
     const replaced = [...table.columns.slice(1).map(({ name }) => quoteName(name)), "_synced_at", "_removed_at"]
     yield* run(
-      `insert into ${copied} (${names}, _synced_at) select ${names}, cast($1 as ${instant}) from ${latest} not _removed
-       on conflict (id) do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(", ")}`,
-      [now]
+      `insert into ${copied} (${names}, _synced_at) select ${names}, ${time} from ${latest} not _removed
+       on conflict (id) do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(", ")}`
     )
     return yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
-    const state: Target.State = { cursor: page.cursor, resources: wanted }
+  const apply = Effect.fnUntraced(function* (page: Target.Page) {
+    const state: Target.State = { cursor: page.cursor, resources: page.resources }
     const changes = Map.groupBy(page.body, ({ resource }) => resource)
     const { staged, ...committed } = progress
     const isLast = Target.endsRound(page)
@@ -255,21 +262,27 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const now = yield* DateTime.now
     for (const table of staged === undefined ? touched : options.tables) yield* merge(table, DateTime.formatIso(now))
     if (!page.has_more) {
-      const inStep = wanted.map((resource) => `'${resource}'`).join(", ")
-      const at = Target.inStepAt(page, now)
-      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [at])
+      // Changes behind an open transaction are not in the copy.
+      const at = DateTime.subtract(now, { seconds: page.is_consistent ? 0 : page.lag })
+      const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
+      yield* run(
+        `update ${resources} set in_step_at = cast('${DateTime.formatIso(at)}' as ${instant})
+         where resource in (${inStep})`
+      )
     }
     return next
   })
 
-  const copy: Target.Copy = {
+  /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
+  const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
+
+  return {
     state: orGone(Effect.map(present, () => progress.staged ?? progress)),
-    apply: (page, wanted) =>
-      Effect.map(orGone(transaction(apply(page, wanted), !Target.endsRound(page))), (next) => {
-        if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
+    apply: (page: Target.Page) =>
+      Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
+        if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next
       }),
     finish: Effect.void
-  }
-  return copy
+  } satisfies Target.Copy
 })

@@ -1,48 +1,95 @@
-/** A copy in a SQLite file. */
-import { statSync } from "node:fs"
-import { Effect } from "effect"
-import * as Files from "./Files.ts"
+/** A copy in a SQLite file, and what every copy in files shares. A link to nothing would make a file in another place. */
+import { existsSync, lstatSync, statSync } from "node:fs"
+import { Effect, Predicate } from "effect"
+import * as Failure from "../../process/Failure.ts"
+import * as FileLock from "../../process/FileLock.ts"
+import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type { ColumnType } from "./Table.ts"
-import type * as Target from "./Target.ts"
+import * as Target from "./Target.ts"
+
+/** The system's codes for SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL and SQLITE_CANTOPEN. */
+const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "ENOSPC", 14: "EACCES" }
+
+// The disk is full or fails, or a file was removed, which is made again when the target is opened.
+const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
+
+const failureOf = (target: string, cause: unknown): Failed => {
+  if (FileLock.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
+  // The last byte of an extended result code.
+  const found = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
+  const reason = found === undefined ? cause : { code: found }
+  const isTemporary = Predicate.hasProperty(reason, "code") && temporary.has(reason.code)
+  const Class = isTemporary ? Unavailable : Refused
+  return new Class({ message: `${target} cannot be used: ${Failure.reasonOfFile(reason)}` })
+}
+
+/** Works with files, or runs statements of SQLite. Failures are those of the target. */
+export const attempt = <A>(target: string, work: () => A): Effect.Effect<A, Failed> =>
+  Effect.try({ try: work, catch: (cause) => failureOf(target, cause) })
+
+/** Refuses a symbolic link to nothing, which would make a file in another place. */
+export const refuseDangling = (path: string) =>
+  Effect.try(() => lstatSync(path).isSymbolicLink() && !existsSync(path)).pipe(
+    // A path that cannot be examined cannot be made either.
+    Effect.orElseSucceed(() => false),
+    Effect.filterOrFail(
+      (isDangling) => !isDangling,
+      () => new Refused({ message: `${path} is a symbolic link to something that does not exist.` })
+    )
+  )
+
+/** Opens a SQLite file until the scope closes. */
+export const openFile = Effect.fnUntraced(function* (target: string, file: string) {
+  const { DatabaseSync } = yield* FileLock.sqlite
+  yield* refuseDangling(file)
+  return yield* Effect.acquireRelease(
+    attempt(target, () => new DatabaseSync(file, { timeout: 10_000 })),
+    (database) => Effect.sync(() => database.close())
+  )
+})
 
 /** A decimal that is whole is an integer, and any other a double, which has every decimal of 15 digits. */
-const typeOf = (type: ColumnType) => {
-  if (type === "numeric") return "decimal"
-  return type === "integer" || type === "boolean" ? "integer" : "text"
-}
+const types = new Map<Target.ColumnType, string>([
+  ["numeric", "decimal"],
+  ["integer", "integer"],
+  ["boolean", "integer"]
+])
 
 /** The target of a file, which is made if there is none. */
 export const make = (file: string, name: string, softDelete = false): Target.Target => {
-  const run = <A>(work: () => A) => Files.attempt(name, work)
   const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.lock(name, `${file}.sync-lock`)
-    const database = yield* Files.openSqlite(name, file)
+    const lock = `${file}.sync-lock`
+    yield* refuseDangling(lock)
+    const isTaken = yield* Effect.mapError(FileLock.take(lock), ({ cause }) => failureOf(name, cause))
+    if (!isTaken) return yield* Target.inUse(name)
+    const database = yield* openFile(name, file)
     // Readers of the copy do not wait for a write, nor writes for readers.
-    yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
+    yield* attempt(name, () => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
     const inode = inodeOf()
     // Node 22 takes no numbers of parameters.
-    const query: SqlCopy.Dialect["run"] = (statement, params = []) =>
-      run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params))
+    const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
+      attempt(name, () => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params))
     return yield* SqlCopy.open(
       {
         name,
         quote: SqlCopy.quoteName,
-        typeOf,
+        typeOf: (type) => types.get(type) ?? "text",
         position: "integer primary key",
         begin: () => "begin immediate",
         empty: "delete from",
-        run: query,
+        run,
         // A file that was removed can still be written, and nobody would see it.
         columnsOf: (table) =>
-          run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
+          Effect.flatMap(attempt(name, inodeOf), (found) =>
+            found === inode ? run("select name from pragma_table_info($1)", [table]) : Effect.succeed([])
+          ),
         append: (table, columns, rows) => {
           const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
           // Lists and objects are kept as JSON, booleans as 0 and 1.
           const values = columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`)
-          return query(`insert into ${into} select ${values.join(", ")} from json_each($1)`, [JSON.stringify(rows)])
+          return run(`insert into ${into} select ${values.join(", ")} from json_each($1)`, [JSON.stringify(rows)])
         },
         softDelete
       },

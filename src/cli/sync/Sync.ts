@@ -5,19 +5,15 @@
 import { Clock, Duration, Effect, Stream } from "effect"
 import { type Failed, Unavailable } from "../Usage.ts"
 import type { Report } from "./Progress.ts"
-import type { Source } from "./Source.ts"
-import type { Table } from "./Table.ts"
-import { type Copy, type Page, resets, type Target } from "./Target.ts"
+import type { CursorExpired, Source } from "./Source.ts"
+import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
 
-export interface Options {
+export interface Options extends Omit<OpenOptions, "origin"> {
   readonly source: Source
   readonly target: Target
   readonly report: Report
-  readonly tables: ReadonlyArray<Table>
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
-  /** Accepts a copy that was made from another address. */
-  readonly allowNewUrl: boolean
 }
 
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
@@ -56,40 +52,45 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const note = (message: string) => report({ event: "note", message })
   const outage = makeOutage(note, watch !== undefined)
 
+  /** The page that begins a load: what does not come again until the round ends is gone. */
+  const resets: Page = {
+    body: asked.map((resource) => ({ resource, reset: true })),
+    cursor: undefined,
+    resources: asked,
+    has_more: true,
+    is_consistent: false,
+    lag: 0
+  }
+
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
-    let state = yield* copy.state
-    let last = resets(asked)
-    const keep = Effect.fnUntraced(function* (page: Page, resources: ReadonlyArray<string>) {
+    let last: Page = { ...resets, ...(yield* copy.state) }
+    const keep = Effect.fnUntraced(function* (page: Page) {
       // A stop signal waits until the page is applied.
-      yield* Effect.uninterruptible(copy.apply(page, resources))
-      state = { cursor: page.cursor, resources }
+      yield* Effect.uninterruptible(copy.apply(page))
       last = page
     })
-    const receive = (resources: ReadonlyArray<string>) =>
-      Effect.fnUntraced(function* (page: Page) {
-        yield* keep(page, resources)
-        yield* outage.end
-        yield* report({ event: "applied", changes: page.body })
-      })
+    const receive = Effect.fnUntraced(function* (page: Page) {
+      yield* keep(page)
+      yield* outage.end
+      yield* report({ event: "applied", changes: page.body })
+    })
     const follow = Effect.suspend(() =>
       // Two pages are read ahead of the one that is applied.
-      Stream.runForEach(Stream.buffer(source.changes(state.cursor, asked), { capacity: 2 }), receive(asked))
+      Stream.runForEach(Stream.buffer(source.changes(last.cursor, asked), { capacity: 2 }), receive)
     )
-    const load: Effect.Effect<void, Failed> = Effect.andThen(keep(resets(asked), asked), follow).pipe(
-      Effect.catchTag("CursorExpired", () => restart)
-    )
-    const restart = Effect.suspend(() =>
-      Effect.andThen(note("The order of changes has ended: all records are read again."), load)
-    )
-    const whole = asked.filter((resource) => state.resources.includes(resource))
-    if (state.cursor === undefined || whole.length === 0) yield* load
+    const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
+      Effect.andThen(beginning, follow).pipe(
+        Effect.catchTag("CursorExpired", () =>
+          Effect.andThen(note("The order of changes has ended: all records are read again."), readFrom(keep(resets)))
+        )
+      )
+    const whole = asked.filter((resource) => last.resources.includes(resource))
+    if (last.cursor === undefined || whole.length === 0) yield* readFrom(keep(resets))
     else {
       // A resource that a request leaves out comes with a reset when it is asked for again.
-      const leaveOut = Stream.runForEach(Stream.take(source.changes(state.cursor, whole), 1), receive(whole))
-      yield* (whole.length < asked.length ? Effect.andThen(leaveOut, follow) : follow).pipe(
-        Effect.catchTag("CursorExpired", () => restart)
-      )
+      const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
+      yield* readFrom(whole.length < asked.length ? leaveOut : Effect.void)
     }
     return last
   })

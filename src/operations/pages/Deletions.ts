@@ -72,7 +72,7 @@ const facts = (task: Tasks.Task, now: number) => {
     "Task id": id(target),
     State: stateBadge(task.state),
     Names: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`,
-    Attempts: `${task.attempts} of ${maximumAttempts}`,
+    Attempts: `${task.attempts} of ${Task.maximumAttempts}`,
     Received: time(task.received_at),
     "Scheduled for": time(task.scheduled_for),
     "Due, or end of its lease": time(task.due_at),
@@ -108,7 +108,7 @@ const replaying = Effect.fnUntraced(function* (parameter: Query) {
     about: (now: number) => [
       facts(task, now),
       h("p")(
-        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
+        `The task becomes due now, with ${Task.maximumAttempts} new attempts, and deletes its items.`,
         " The replay is written to the audit log."
       )
     ],
@@ -166,7 +166,7 @@ const replayingAll = Effect.fnUntraced(function* (parameter: Query) {
         h("strong")(Format.count(count, Tasks.mostCounted)),
         ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
         ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
-        ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
+        ` They become due now, with ${Task.maximumAttempts} new attempts. The replay is written to the audit log.`
       )
     ],
     back: link(path, { state: "dead", organization: filter.organization }),

@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import * as Files from "../../../../src/cli/sync/Files.ts"
+import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
 import type { Change } from "../../../../src/cli/sync/Target.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
@@ -184,11 +184,11 @@ it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with 
 
 it.effect("a full disk is waited out", () =>
   Effect.gen(function* () {
-    const database = yield* Files.openSqlite("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
+    const database = yield* SqliteTarget.openFile("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
     database.exec("create table copy (text); pragma max_page_count = 4")
     const inSqlite = () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
     for (const writing of [inSqlite, () => writeFileSync("/dev/full", "x")]) {
-      const error = yield* Effect.flip(Files.attempt("a copy", writing))
+      const error = yield* Effect.flip(SqliteTarget.attempt("a copy", writing))
       assert.strictEqual(error._tag, "Unavailable", error.message)
       assert.include(error.message, "cannot be used: the disk is full. Free some space")
     }

@@ -27,7 +27,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
       yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const applied = Effect.flatMap(target.open(opening), (copy) =>
-        copy.apply(page(2, [charge("b", "1")]), ["charges"])
+        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] })
       )
       const error = yield* Effect.flip(Effect.scoped(applied))
       assert.strictEqual(error._tag, "Unavailable", error.message)

@@ -3,8 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Option, Stream } from "effect"
 import type { CursorExpired, Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
-import { type Table, tables } from "../../../../src/cli/sync/Table.ts"
-import type { Change, Page, Target } from "../../../../src/cli/sync/Target.ts"
+import { type Change, type Page, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
 import type { AnyRecord } from "../../../../src/client/index.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
 
@@ -28,8 +27,10 @@ export const refund = (id: string): Change => ({
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
+type Response = Omit<Page, "resources">
+
 /** The page before a cursor; the last one of its round by default. */
-export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<Page> = {}): Page => ({
+export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<Page> = {}): Response => ({
   body,
   cursor: `${next}`,
   has_more: false,
@@ -44,7 +45,7 @@ export const more = { has_more: true }
 export type Script = (
   at: number,
   resources: ReadonlyArray<string>
-) => Page | Effect.Effect<Page, CursorExpired | Failed>
+) => Response | Effect.Effect<Response, CursorExpired | Failed>
 
 export const origin = { organization: "org_a", url: "http://service" }
 
@@ -58,7 +59,7 @@ export const sourceOf = (script: Script, over: Partial<Source> = {}): Source => 
           const found = script(at, resources)
           return Effect.isEffect(found) ? found : Effect.succeed(found)
         }),
-        (found) => [[found], found.has_more ? Option.some(Number(found.cursor)) : Option.none()]
+        (found) => [[{ ...found, resources }], found.has_more ? Option.some(Number(found.cursor)) : Option.none()]
       )
     ),
   ...over

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Redacted, type Scope } from "effect"
-import * as NdjsonTarget from "../../../../src/cli/sync/NdjsonTarget.ts"
-import * as ParquetTarget from "../../../../src/cli/sync/ParquetTarget.ts"
+import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
+import * as Formats from "../../../../src/cli/sync/Formats.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import type { Target } from "../../../../src/cli/sync/Target.ts"
@@ -78,30 +78,24 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   )
 })
 
-const inFolder = (
-  extension: string,
-  make: (folder: string) => Target,
-  rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>
-) =>
+const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>) =>
   Effect.map(temporaryFolder, (parent): Stand => {
     const folder = join(parent, "copy")
-    const target = make(folder)
+    const target = FolderTarget.make(folder, format)
     const run = runIn(join(folder, "_practice_data_sync.db"))
     const { tables: _, ...stand } = inSql(target, target, (resource) => rowsOf(folder, resource), run)
     const occupy = Effect.sync(() => {
       mkdirSync(folder)
-      writeFileSync(join(folder, `charges.${extension}`), "")
+      writeFileSync(join(folder, `charges.${format.kind}`), "")
     })
     return { ...stand, occupy }
   })
 
-const ndjson = inFolder(
-  "ndjson",
-  (folder) => NdjsonTarget.make(folder, false),
-  (folder, resource) => Effect.sync(() => Readers.inFolder(folder, resource))
+const ndjson = inFolder(Formats.ndjson(false), (folder, resource) =>
+  Effect.sync(() => Readers.inFolder(folder, resource))
 )
 
-const parquet = inFolder("parquet", ParquetTarget.make, (folder, resource) =>
+const parquet = inFolder(Formats.parquet, (folder, resource) =>
   Effect.promise(() => Readers.inParquet(folder, resource))
 )
 

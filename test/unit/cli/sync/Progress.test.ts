@@ -34,7 +34,7 @@ const tell = Effect.fnUntraced(function* (report: Progress.Report) {
 
 it.effect("for a person, is a sentence for each event that matters", () =>
   Effect.gen(function* () {
-    assert.deepStrictEqual(yield* tell(Progress.text()), [
+    assert.deepStrictEqual(yield* tell(Progress.reports.text()), [
       "org_a at http://service, to sqlite:copy.db",
       String.raw`The service says \u001b[2J\u202e\n, and is tried again.`,
       "1,234 records, 1 removed so far",
@@ -46,7 +46,7 @@ it.effect("for a person, is a sentence for each event that matters", () =>
 
 it.effect("for a program, is a line of JSON for each event that matters", () =>
   Effect.gen(function* () {
-    const told = (yield* tell(Progress.json())).map((line) => {
+    const told = (yield* tell(Progress.reports.json())).map((line) => {
       const { at, ...event } = JSON.parse(line)
       assert.match(at, /^1970-01-01T00:00:0\d\.\d{3}Z$/)
       return event
@@ -63,7 +63,7 @@ it.effect("for a program, is a line of JSON for each event that matters", () =>
 
 it.effect("quiet, is notes alone, on standard error", () =>
   Effect.gen(function* () {
-    assert.deepStrictEqual(yield* tell(Progress.quiet()), [""])
+    assert.deepStrictEqual(yield* tell(Progress.reports.none()), [""])
     assert.lengthOf(yield* TestConsole.errorLines, 1)
   })
 )
