@@ -52,7 +52,6 @@ export interface CredentialFilter {
   readonly id?: string | undefined
 }
 
-
 const make = Effect.gen(function* () {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const tasks = runner(TaskDatabase, sql, "task")

@@ -6,7 +6,7 @@
 import * as fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect, Record } from "effect"
-import * as Folder from "../../process/Folder.ts"
+import { makeFolder } from "../../process/Files.ts"
 import { Refused } from "../Usage.ts"
 import { changedTable, type Format, using } from "./Formats.ts"
 import { quoteName } from "./SqlCopy.ts"
@@ -61,7 +61,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
   const takeFolder = Effect.gen(function* () {
     yield* Sqlite.refuseDangling(folder)
     const files = yield* attempt(() => {
-      Folder.make(folder)
+      makeFolder(folder)
       return fs.readdirSync(folder)
     })
     const isOurs = files.includes(storeName)

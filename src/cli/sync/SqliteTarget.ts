@@ -2,7 +2,7 @@
 import { existsSync, lstatSync, statSync } from "node:fs"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
-import * as FileLock from "../../process/FileLock.ts"
+import * as Files from "../../process/Files.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import * as Target from "./Target.ts"
@@ -14,7 +14,7 @@ const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "E
 const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
 
 const failureOf = (target: string, cause: unknown): Failed => {
-  if (FileLock.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
+  if (Files.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
   // The last byte of an extended result code.
   const found = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
   const reason = found === undefined ? cause : { code: found }
@@ -40,7 +40,7 @@ export const refuseDangling = (path: string) =>
 
 /** Opens a SQLite file until the scope closes. */
 export const openFile = Effect.fnUntraced(function* (target: string, file: string) {
-  const { DatabaseSync } = yield* FileLock.sqlite
+  const { DatabaseSync } = yield* Files.sqlite
   yield* refuseDangling(file)
   return yield* Effect.acquireRelease(
     attempt(target, () => new DatabaseSync(file, { timeout: 10_000 })),
@@ -62,7 +62,7 @@ export const make = (file: string, name: string, softDelete = false): Target.Tar
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     const lock = `${file}.sync-lock`
     yield* refuseDangling(lock)
-    const isTaken = yield* Effect.mapError(FileLock.take(lock), ({ cause }) => failureOf(name, cause))
+    const isTaken = yield* Effect.mapError(Files.takeLock(lock), ({ cause }) => failureOf(name, cause))
     if (!isTaken) return yield* Target.inUse(name)
     const database = yield* openFile(name, file)
     // Readers of the copy do not wait for a write, nor writes for readers.
