@@ -182,7 +182,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
       assert.deepStrictEqual(Cursor.decode(previous, owner.resource), { ...given, walks })
       assert.isTrue((yield* readFrom(previous)).isComplete)
       // Not the one that was read: transactions of other tests may have run meanwhile.
-      const text = Buffer.from(Cursor.encode({ ...given, walks }, owner), "base64url").toString()
+      const cursor = Cursor.encode({ ...given, walks }, owner)
+      // Its checksum may have any byte.
+      const text = Buffer.from(cursor.slice(0, -8), "base64url").toString()
       assert.isTrue(/^[12]\./.test(text) && !text.includes("\u0001"))
     })
   )
