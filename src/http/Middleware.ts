@@ -91,7 +91,7 @@ const compress = (response: HttpServerResponse.HttpServerResponse, acceptEncodin
   const encoded = HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
   return HttpServerResponse.setHeaders(HttpServerResponse.setBody(response, encoded), {
     "content-encoding": encoding,
-    vary: "accept-encoding"
+    vary: [response.headers["vary"] ?? [], "accept-encoding"].flat().join(", ")
   })
 }
 

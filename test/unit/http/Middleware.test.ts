@@ -245,6 +245,12 @@ layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => 
         assert.match(headers["vary"] ?? "", /Origin/)
         assert.includeMembers(headers["access-control-expose-headers"]?.split(",") ?? [], exposed)
       }
+      const compressed = { headers: { origin, "accept-encoding": "gzip" } }
+      const handle = yield* InProcess
+      const document = yield* Effect.promise(() =>
+        handle(new Request("http://localhost/api/v3/openapi.json", compressed))
+      )
+      assert.strictEqual(document.headers.get("vary"), "Origin, accept-encoding")
     })
   )
 
