@@ -169,10 +169,7 @@ export const still: Feed.Store["clock"] = {
 const makeMemoryChanges = (kind: Pages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
   const changes = Array.sort(
     kind.resources.flatMap(({ name, table: branch }) =>
-      (rows.get(name) ?? []).map(({ id, json, organization }) => {
-        const record = Pages.fromText(json)
-        return { position, id, branch, name, organization, record, removal: null }
-      })
+      (rows.get(name) ?? []).map((row) => ({ ...row, position, branch, name, removal: null }))
     ),
     byPlace
   )
@@ -220,15 +217,9 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
       Effect.flatMap(owned, (all) => {
         const conditions = conditionsOf(resource, criteria)
         const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
-        return Pages.searchPage(
-          matching.slice(offset, offset + limit).map(({ json }) => ({ record: Pages.fromText(json) }))
-        )
+        return Pages.searchPage(matching.slice(offset, offset + limit))
       }),
-    get: (id) =>
-      Effect.flatMap(owned, (all) => {
-        const row = all.find((candidate) => candidate.id === id)
-        return foundOrNot(row && Pages.fromText(row.json))
-      }),
+    get: (id) => Effect.flatMap(owned, (all) => foundOrNot(all.find((row) => row.id === id)?.record)),
     changes: makeMemoryChanges(Pages.ofResource(resource), new Map([[resource.name, rows]]))
   }
 }
