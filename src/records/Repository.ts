@@ -30,27 +30,20 @@ export interface Repository<R extends Resource = Resource> {
   readonly changes: Feed.Feed
 }
 
-export class Repositories extends Context.Service<
-  Repositories,
-  {
-    /** Makes the repository of a resource: call it when a layer is built, not for each request. */
-    readonly of: <R extends Resource>(resource: R) => Repository<R>
-    /** The changes of all resources. */
-    readonly changes: Feed.Feed
-  }
->()("practice-data/records/Repository") {
+export class Repositories extends Context.Service<Repositories>()("practice-data/records/Repository", {
+  make: Effect.gen(function* () {
+    const sql = yield* RecordDatabase
+    const clock = yield* ChangeClock
+    return {
+      /** Makes the repository of a resource: call it when a layer is built, not for each request. */
+      of: <R extends Resource>(resource: R) => make(sql, resource, clock),
+      /** The changes of all resources. */
+      changes: makeChanges(sql, Pages.ofAll(searchable), clock)
+    }
+  })
+}) {
   /** Reads the resources' tables in the record database. */
-  static readonly layer = Layer.effect(
-    Repositories,
-    Effect.gen(function* () {
-      const sql = yield* RecordDatabase
-      const clock = yield* ChangeClock
-      return Repositories.of({
-        of: (resource) => make(sql, resource, clock),
-        changes: makeChanges(sql, Pages.ofAll(searchable), clock)
-      })
-    })
-  )
+  static readonly layer = Layer.effect(Repositories, Repositories.make)
 
   /**
    * The fake: records of any number of organizations, held in memory.
