@@ -2,7 +2,7 @@
 import { Context, Effect, Function, Metric } from "effect"
 import { type Definition, type LabelArgument, metrics, type Name, type NameOf } from "./Metrics.ts"
 
-export interface Gauge {
+interface Gauge {
   /** Sets it to a number, or to a quick function that is called when the metrics are read. Undefined: no series. */
   readonly set: (value: number | (() => number) | undefined) => void
 }

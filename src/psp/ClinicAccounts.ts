@@ -2,7 +2,7 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
-import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
+import { RecordStoreDown } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/Authorization.ts"
 
 interface ClinicAccount {
@@ -13,31 +13,20 @@ interface ClinicAccount {
 
 const accounts = rowsOf(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
 
-export class ClinicAccounts extends Context.Service<
-  ClinicAccounts,
-  {
+export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-data/psp/ClinicAccounts", {
+  make: Effect.map(RecordDatabase, (sql) => ({
     /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
-    readonly find: (
-      clinic: string
-    ) => Effect.Effect<string | null | undefined, Unauthorized | RecordStoreDown, CurrentOrganization>
-  }
->()("practice-data/psp/ClinicAccounts") {
-  static readonly layer = Layer.effect(
-    ClinicAccounts,
-    Effect.gen(function* () {
-      const sql = yield* RecordDatabase
-      return ClinicAccounts.of({
-        find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
-          const id = yield* CurrentOrganization.id
-          const [found] = yield* sql.run(
-            { key: `organization ${id}`, within: Duration.seconds(2), unavailable: RecordStoreDown.from },
-            accounts(sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`)
-          )
-          return found?.processor_account
-        })
-      })
+    find: Effect.fn("ClinicAccounts.find")(function* (clinic: string) {
+      const id = yield* CurrentOrganization.id
+      const [found] = yield* sql.run(
+        { key: `organization ${id}`, within: Duration.seconds(2), unavailable: RecordStoreDown.from },
+        accounts(sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`)
+      )
+      return found?.processor_account
     })
-  )
+  }))
+}) {
+  static readonly layer = Layer.effect(ClinicAccounts, ClinicAccounts.make)
 
   /** The fake. */
   static readonly layerMemory = (clinics: ReadonlyArray<ClinicAccount> = []) =>

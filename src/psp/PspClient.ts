@@ -52,7 +52,7 @@ export class PspFailed extends Data.TaggedError("PspFailed")<{
 
 export type PspError = CursorUnknown | AccountDisconnected | PspNotConfigured | RateLimited | PspFailed
 
-export interface StripeOptions {
+interface StripeOptions {
   readonly secretKey: Redacted.Redacted
   /** The address of a double of Stripe. */
   readonly apiUrl: Option.Option<URL>

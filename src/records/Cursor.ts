@@ -16,7 +16,7 @@ export interface Cursor {
   readonly walks: ReadonlyArray<Walk.Walk>
 }
 
-export interface Owner {
+interface Owner {
   readonly organization: string
   /** The resource; `*` for the feed of all. */
   readonly resource: string

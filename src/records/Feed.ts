@@ -42,7 +42,7 @@ export interface Changes {
 /** The failures of a read. The statement that reads may look up the key as well. */
 export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
 
-export interface Found {
+interface Found {
   readonly snapshot: Cursor.FeedSnapshot
   /** One more than the limit if there are more. */
   readonly rows: ReadonlyArray<ChangeRow>

@@ -17,7 +17,7 @@ export const toText = ({ buffer, byteLength, byteOffset }: Json): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString()
 
 /** Concatenates values, with a comma between two of them. */
-export const concat = (before: string, values: ReadonlyArray<Json>, after: string): Json => {
+const concat = (before: string, values: ReadonlyArray<Json>, after: string): Json => {
   let size = Buffer.byteLength(before) + Buffer.byteLength(after) + Math.max(0, values.length - 1)
   for (const value of values) size += value.length
   const bytes = Buffer.allocUnsafe(size)

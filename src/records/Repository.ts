@@ -30,27 +30,20 @@ export interface Repository<R extends Resource = Resource> {
   readonly changes: Feed.Feed
 }
 
-export class Repositories extends Context.Service<
-  Repositories,
-  {
-    /** Makes the repository of a resource: call it when a layer is built, not for each request. */
-    readonly of: <R extends Resource>(resource: R) => Repository<R>
-    /** The changes of all resources. */
-    readonly changes: Feed.Feed
-  }
->()("practice-data/records/Repository") {
+export class Repositories extends Context.Service<Repositories>()("practice-data/records/Repository", {
+  make: Effect.gen(function* () {
+    const sql = yield* RecordDatabase
+    const clock = yield* ChangeClock
+    return {
+      /** Makes the repository of a resource: call it when a layer is built, not for each request. */
+      of: <R extends Resource>(resource: R) => make(sql, resource, clock),
+      /** The changes of all resources. */
+      changes: makeChanges(sql, Pages.ofAll(searchable), clock)
+    }
+  })
+}) {
   /** Reads the resources' tables in the record database. */
-  static readonly layer = Layer.effect(
-    Repositories,
-    Effect.gen(function* () {
-      const sql = yield* RecordDatabase
-      const clock = yield* ChangeClock
-      return Repositories.of({
-        of: (resource) => make(sql, resource, clock),
-        changes: makeChanges(sql, Pages.ofAll(searchable), clock)
-      })
-    })
-  )
+  static readonly layer = Layer.effect(Repositories, Repositories.make)
 
   /**
    * The fake: records of any number of organizations, held in memory.
@@ -169,10 +162,7 @@ export const still: Feed.Store["clock"] = {
 const makeMemoryChanges = (kind: Pages.Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): Feed.Feed => {
   const changes = Array.sort(
     kind.resources.flatMap(({ name, table: branch }) =>
-      (rows.get(name) ?? []).map(({ id, json, organization }) => {
-        const record = Pages.fromText(json)
-        return { position, id, branch, name, organization, record, removal: null }
-      })
+      (rows.get(name) ?? []).map((row) => ({ ...row, position, branch, name, removal: null }))
     ),
     byPlace
   )
@@ -220,15 +210,9 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
       Effect.flatMap(owned, (all) => {
         const conditions = conditionsOf(resource, criteria)
         const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
-        return Pages.searchPage(
-          matching.slice(offset, offset + limit).map(({ json }) => ({ record: Pages.fromText(json) }))
-        )
+        return Pages.searchPage(matching.slice(offset, offset + limit))
       }),
-    get: (id) =>
-      Effect.flatMap(owned, (all) => {
-        const row = all.find((candidate) => candidate.id === id)
-        return foundOrNot(row && Pages.fromText(row.json))
-      }),
+    get: (id) => Effect.flatMap(owned, (all) => foundOrNot(all.find((row) => row.id === id)?.record)),
     changes: makeMemoryChanges(Pages.ofResource(resource), new Map([[resource.name, rows]]))
   }
 }

@@ -4,6 +4,7 @@ import { Array, Effect, Predicate, Schema } from "effect"
 import * as JsonSchemas from "../api/openapi/JsonSchemas.ts"
 import * as Field from "../api/records/Field.ts"
 import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
+import { fromText, type Json } from "./Pages.ts"
 
 /** Every value of a record, hidden ones included, by its column. Values that the record leaves out are absent. */
 export type Columns = Readonly<Record<string, unknown>>
@@ -13,7 +14,7 @@ export interface Row {
   readonly organization: string
   readonly id: string
   readonly columns: Columns
-  readonly json: string
+  readonly record: Json
 }
 
 /** An object in a record has a column for each of its values: `payment_split.to_Clinic` is `payment_split_to_clinic`. */
@@ -36,9 +37,9 @@ export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource:
   const rows: Array<Row> = []
   for (const stored of records) {
     const record = yield* encodeRecord(stored)
-    const { organization_id } = stored
-    const columns = columnsOf({ organization_id, ...(yield* encodeHidden(stored)), ...record })
-    rows.push({ organization: organization_id, id: String(columns["id"]), columns, json: yield* encodeJson(record) })
+    const { organization_id: organization } = stored
+    const columns = columnsOf({ organization_id: organization, ...(yield* encodeHidden(stored)), ...record })
+    rows.push({ organization, id: String(columns["id"]), columns, record: fromText(yield* encodeJson(record)) })
   }
   return rows
 }, Effect.orDie)

@@ -23,7 +23,7 @@ const Place = Schema.Struct({
 export type Place = typeof Place.Type
 
 /** The place before all changes of a position. */
-export const before = (position: number): Place => ({ position, id: "", branch: "" })
+const before = (position: number): Place => ({ position, id: "", branch: "" })
 
 export const start = before(-1)
 
@@ -70,7 +70,7 @@ export const opened = (feeds: Walk["feeds"]): Walk => ({
 })
 
 /** All transactions below it have ended. */
-export const horizonOf = ({ next, running }: Snapshot): number => running[0] ?? next
+const horizonOf = ({ next, running }: Snapshot): number => running[0] ?? next
 
 const isSeen = ({ next, running }: Snapshot, position: number) => position < next && !running.includes(position)
 

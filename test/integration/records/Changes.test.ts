@@ -10,6 +10,7 @@ import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
+import { toText } from "../../../src/records/Pages.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
@@ -58,7 +59,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
     ([, resource]) =>
       Effect.gen(function* () {
         const { own, readers } = yield* readersOf(resource)
-        const expected = yield* Effect.forEach(own, ({ json }) => decodeRecord(json))
+        const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
         for (const [reader, repository, as] of readers) {
           const seen: Array<unknown> = []
           let page = yield* as(organization)(read(repository, undefined, 3))

@@ -47,7 +47,8 @@ const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, cr
 
 /** A record is found by its own organization alone. */
 const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
-  const own = new Map(stores.rows.filter((row) => row.organization === owner).map(({ id, json }) => [id, json]))
+  const owned = stores.rows.filter((row) => row.organization === owner)
+  const own = new Map(owned.map(({ id, record }) => [id, Pages.toText(record)]))
   const ids = [...new Set(stores.rows.map(({ id }) => id)), "nowhere", ""]
   for (const [reader, repository, as] of readers(stores).slice(0, 3)) {
     for (const id of ids) {

@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import * as DemoData from "../../../src/demo/DemoData.ts"
-import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
@@ -11,7 +10,7 @@ import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria, Repository } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { type Dataset, dataset, storesOf } from "./stores.ts"
+import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
 
 const demo = DemoData.recordsOf(DemoData.organizations[0])
 const charge: Stored<typeof charges> = demo.charges[0]
@@ -167,7 +166,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
             assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
           }
         }
-      }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
+      }).pipe(asKnown("org_oakridge"))
     )
   }
 
@@ -180,6 +179,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const page = { limit: 100, offset: 100 }
       const found = yield* Records.make(sql, products, Records.still, 1).search({}, page)
       assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
-    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
+    }).pipe(asKnown("org_oakridge"))
   )
 })

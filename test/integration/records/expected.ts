@@ -2,6 +2,7 @@
 import { resources } from "../../support/contract/Contract.ts"
 import type { Filter } from "../../support/contract/Resource.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
+import { toText } from "../../../src/records/Pages.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 
 const contract = new Map(resources.map((resource) => [resource.name, resource]))
@@ -72,7 +73,7 @@ export const found = (
 }
 
 /** The text of a page of these rows. */
-export const pageOf = (rows: ReadonlyArray<Row>) => `{"body":[${rows.map((row) => row.json).join(",")}]}`
+export const pageOf = (rows: ReadonlyArray<Row>) => `{"body":[${rows.map(({ record }) => toText(record)).join(",")}]}`
 
 /** Other texts of the same number: with zeros around it, and moved by a power of ten. */
 const rewritten = (text: string) => [

@@ -2,14 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
-import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import * as Errors from "../../../src/api/Errors.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { layerPsp } from "../../support/inProcess.ts"
-import { type Answer, clinic, organization, readsOver } from "./fakes.ts"
+import { type Answer, clinic, organization, readBy, readsOver } from "./fakes.ts"
 
 const page: Psp.Page = { data: [{ id: "ch_1" }], hasMore: false }
 const found: Answer = Effect.succeed(page)
@@ -144,10 +143,7 @@ describe("the deadline of 8 seconds", () => {
       find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis")
     })
     const silent = Layer.succeed(Psp.PspClient, { list: () => Effect.never })
-    return Effect.flatMap(PspReads, ({ read }) =>
-      endsAt(8000, Effect.flip(read("charges", clinic, { limit: 1 })))
-    ).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+    return endsAt(8000, Effect.flip(readBy(organization))).pipe(
       Effect.provide(Layer.provide(PspReads.layer, [slow, silent]))
     )
   })
@@ -173,12 +169,7 @@ describe("an account", () => {
   it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "a".repeat(256), ""])(
     "that no header can carry is none: %j",
     (account) =>
-      Effect.gen(function* () {
-        const { read } = yield* PspReads
-        const error = yield* Effect.flip(read("charges", clinic, { limit: 1 }))
-        isError(error, new Errors.ClinicNotConnected())
-      }).pipe(
-        Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+      Effect.map(Effect.flip(readBy(organization)), (error) => isError(error, new Errors.ClinicNotConnected())).pipe(
         Effect.provide(
           layerPsp(Layer.succeed(Psp.PspClient, { list: () => found }), [{ organization, clinic, account }])
         )

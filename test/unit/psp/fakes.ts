@@ -48,14 +48,17 @@ export const recorded = (accounts: Accounts) => {
 export const organization = "org_oak"
 export const clinic = "clinic_oak"
 
+/** A read of the clinic by an organization. */
+export const readBy = (of: string) =>
+  Effect.flatMap(PspReads, ({ read }) => read("charges", clinic, { limit: 3 })).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(of))
+  )
+
 /** Reads of a clinic over a processor with these answers, one after the other, the last again and again; and its calls. */
 export const readsOver = Effect.fnUntraced(function* (...answers: ReadonlyArray<Answer>) {
   const { calls, layer } = recording((count) => answers[Math.min(count, answers.length) - 1] ?? Effect.never)
   const clinics = [organization, "org_elm"].map((of) => ({ organization: of, clinic, account: "acct_oak" }))
   const reads = yield* Effect.provide(PspReads, layerPsp(layer, clinics))
-  const readOf = (of: string) =>
-    reads
-      .read("charges", clinic, { limit: 3 })
-      .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(of)))
+  const readOf = (of: string) => Effect.provideService(readBy(of), PspReads, reads)
   return { calls, read: readOf(organization), readOf }
 })

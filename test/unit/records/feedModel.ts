@@ -4,10 +4,10 @@ import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Feed from "../../../src/records/Feed.ts"
 import { still } from "../../../src/records/Repository.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { type ChangeRow, fromText, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/Pages.ts"
 import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
 
-const kind = Pages.ofAll([invoices, invoiceLines])
+const kind = ofAll([invoices, invoiceLines])
 /** The resources of the model. */
 export const names = kind.resources.map(({ name }) => name)
 /** The resource of each table. */
@@ -159,10 +159,10 @@ const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined):
   }
 }
 
-const changesOf = ({ removals, rows }: Server): ReadonlyArray<Pages.ChangeRow> => {
+const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
   const written = Object.entries(rows).map(([key, { position, version }]) => {
     const [branch = "", id] = key.split(" ")
-    return { record: Pages.fromText(JSON.stringify({ id, version })), removal: null, position, branch }
+    return { record: fromText(JSON.stringify({ id, version })), removal: null, position, branch }
   })
   const removed = Object.entries(removals).map(([key, position]) => {
     const [table = "", id = ""] = key.split(" ")
@@ -170,10 +170,10 @@ const changesOf = ({ removals, rows }: Server): ReadonlyArray<Pages.ChangeRow> =
       record: null,
       removal: `${key in rows ? "+" : "-"}${id}`,
       position,
-      branch: `${table}${Pages.removalMark}`
+      branch: `${table}${removalMark}`
     }
   })
-  return Array.sort([...written, ...removed], Order.mapInput(byPlace, Pages.placeOf))
+  return Array.sort([...written, ...removed], Order.mapInput(byPlace, placeOf))
 }
 
 /** Servers that change between the pages of a reader. */
@@ -192,10 +192,9 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     const rows = walks.flatMap((walk) =>
       rangesOf(walk).flatMap((range) =>
         changes.filter((row) => {
-          const { position, branch } = Pages.placeOf(row)
-          const isRead =
-            (nameOf.get(Pages.tableOf(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
-          return isRead && isAfter(Pages.placeOf(row), range) && position < Math.min(range.high, horizon)
+          const { position, branch } = placeOf(row)
+          const isRead = (nameOf.get(tableOf(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
+          return isRead && isAfter(placeOf(row), range) && position < Math.min(range.high, horizon)
         })
       )
     )

@@ -6,6 +6,7 @@ import { pets } from "../../../../src/api/records/Pets.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import { tables } from "../../../../src/cli/sync/Target.ts"
 import { Refused } from "../../../../src/cli/Usage.ts"
+import { toText } from "../../../../src/records/Pages.ts"
 import { rowsOf as renderedRows } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
 import { resources as contract } from "../../../support/contract/Contract.ts"
@@ -51,7 +52,7 @@ for (const { kind, make } of stands) {
           ({ records }) =>
             Effect.gen(function* () {
               const { rowsOf, run } = yield* stand
-              const came = yield* decode((yield* renderedRows(resource, records)).map(({ json }) => json))
+              const came = yield* decode((yield* renderedRows(resource, records)).map(({ record }) => toText(record)))
               // Each record replaces one of its id with the values of the next.
               const before = came.map(({ id }, index) => ({ ...came[(index + 1) % came.length], id }))
               const changes = (from: typeof came) => from.map((record) => ({ resource: name, record }))
