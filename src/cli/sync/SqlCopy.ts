@@ -277,7 +277,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
   return {
-    state: orGone(Effect.map(present, () => progress.staged ?? progress)),
+    state: Effect.map(present, () => progress.staged ?? progress),
     apply: (page: Target.Page) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
