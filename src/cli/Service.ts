@@ -99,7 +99,7 @@ export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity
   examples: [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
   flags: { json: Output.json }
 })(function* ({ json }) {
-  const findings = yield* Effect.scoped(Doctor.examine())
+  const findings = yield* Doctor.examine()
   if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
   else yield* Output.print(linesOf(findings))
   const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length

@@ -1,4 +1,4 @@
-/** The help of commands, and their failures: exit code 1 where one refuses, and 2 where it is not understood. */
+/** Makes commands with their help. Exit code 1: a command refuses; 2: it is not understood; 75: a retry may help. */
 import { Cause, Effect, Exit, Layer, Runtime, Schema } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { note } from "../process/Printed.ts"

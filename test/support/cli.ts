@@ -28,7 +28,6 @@ export const runWith = (environment: Process.Environment, command: ReadonlyArray
   Effect.gen(function* () {
     const [stdout, stderr] = [sink(), sink()]
     const exit = yield* run(command).pipe(
-      Effect.scoped,
       Effect.provide(NodeServices.layer),
       Effect.provideService(Console.Console, new NodeConsole(stdout.stream, stderr.stream)),
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),

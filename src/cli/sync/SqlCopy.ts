@@ -152,32 +152,6 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       [isRemoved.name]: dialect.typeOf(isRemoved.type)
     })
 
-  /**
-   * Checks the table of a resource, and makes the one of its staged changes. Returns true if they have what the copy's
-   * state says.
-   *
-   * @param isLoaded true if the table was made
-   */
-  const readyTable = Effect.fnUntraced(function* (table: Target.Table, isLoaded: boolean) {
-    const { columns, name, resource } = table
-    const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
-    const isMade = (yield* columnsOf(name)).length > 0
-    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`)
-    const had = isMade ? yield* ensureTable(table) : undefined
-    const hadStaged = yield* ensureStaged(table)
-    if (!isMade) unmade.add(resource)
-    const isGone = isLoaded && !isMade
-    if (isGone || !isOurs) {
-      yield* run(
-        `insert into ${resources} (resource) values ($1)
-         on conflict (resource) do update set in_step_at = null`,
-        [resource]
-      )
-      yield* run(`delete from ${quote(stagedTable(table))}`)
-    }
-    return !isGone && columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
-  })
-
   /** Records the progress, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
@@ -188,11 +162,29 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     })
   })
 
+  /** Checks the tables of the resources, and makes those of their staged changes. Keeps of the progress what they have. */
   const opened = Effect.gen(function* () {
     const found = yield* takeMark
+    const ours = new Set((yield* run(`select resource from ${resources}`)).map(({ resource }) => resource))
     const changed = new Set<string>()
     for (const table of options.tables) {
-      if (!(yield* readyTable(table, found.resources.includes(table.resource)))) changed.add(table.resource)
+      const { columns, name, resource } = table
+      const isMade = (yield* columnsOf(name)).length > 0
+      if (isMade && !ours.has(resource)) return yield* Target.notOurs(`table ${name} in ${databaseName}`)
+      if (!isMade) unmade.add(resource)
+      const had = isMade ? yield* ensureTable(table) : undefined
+      const hadStaged = yield* ensureStaged(table)
+      const isGone = !isMade && found.resources.includes(resource)
+      if (isGone || !ours.has(resource)) {
+        yield* run(
+          `insert into ${resources} (resource) values ($1)
+           on conflict (resource) do update set in_step_at = null`,
+          [resource]
+        )
+        yield* run(`delete from ${quote(stagedTable(table))}`)
+      }
+      const isWhole = columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
+      if (isGone || !isWhole) changed.add(resource)
     }
     const without = (state: Target.State) => ({
       ...state,
@@ -277,7 +269,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
   return {
-    state: orGone(Effect.map(present, () => progress.staged ?? progress)),
+    state: Effect.map(present, () => progress.staged ?? progress),
     apply: (page: Target.Page) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)

@@ -1,4 +1,4 @@
-/** A copy in a SQLite file, and what every copy in files shares. A link to nothing would make a file in another place. */
+/** A copy in a SQLite file, and the parts that a copy in a folder shares with it. */
 import { existsSync, lstatSync, statSync } from "node:fs"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"

@@ -95,11 +95,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     return last
   })
 
-  const round = Effect.fnUntraced(function* (copy: Copy) {
-    const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
-    yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
-  })
-
   let hasBegun = false
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
@@ -107,7 +102,8 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     if (!hasBegun) yield* report({ event: "opened", ...origin, target: target.name })
     hasBegun = true
     while (true) {
-      yield* round(copy)
+      const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
+      yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
       if (watch === undefined) return
       yield* Effect.sleep(watch)
     }
