@@ -183,7 +183,7 @@ interface DetailError {
 }
 
 /** The class of an error whose body is `{ detail }`. */
-export interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
+interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
   new (error: Omit<DetailError, "httpApiStatus">): E
   readonly fields: StatusField & { readonly detail: Schema.Constraint }
 }
