@@ -7,8 +7,7 @@ import * as Errors from "./Errors.ts"
 import { faults } from "./Faults.ts"
 import { bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { pspGroups } from "./Psp.ts"
-import { allChanges } from "./records/Changes.ts"
-import { resources } from "./records/index.ts"
+import { allChanges, resources } from "./records/index.ts"
 import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 
 const description = `

@@ -135,20 +135,20 @@ const textsOf = (store: string) => ({
   Refused: `The ${store} refuses the service`
 })
 
-const fields = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable, texts.Busy, texts.Refused)
+const down = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable, texts.Busy, texts.Refused)
 
 const [credentials, records, tasks] = [textsOf("credential store"), textsOf("record store"), textsOf("task store")]
 
 /** 503: the store of API keys has no answer. Never reported as 401. */
-export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, fields(credentials)) {
+export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, down(credentials)) {
   static readonly from = ({ _tag }: StoreFailure) => new CredentialStoreDown({ detail: credentials[_tag] })
 }
 
-export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, fields(records)) {
+export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, down(records)) {
   static readonly from = ({ _tag }: StoreFailure) => new RecordStoreDown({ detail: records[_tag] })
 }
 
-export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, fields(tasks)) {
+export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, down(tasks)) {
   static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: tasks[_tag] })
 }
 
@@ -183,7 +183,7 @@ interface DetailError {
 }
 
 /** The class of an error whose body is `{ detail }`. */
-export interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
+interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
   new (error: Omit<DetailError, "httpApiStatus">): E
   readonly fields: StatusField & { readonly detail: Schema.Constraint }
 }

@@ -218,7 +218,7 @@ const statuses: Readonly<Record<string, Status>> = {
 }
 
 /** `POST /invoice-deletions`: schedules a deletion, once for each Idempotency-Key of an organization. */
-export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
+class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
   .annotateMerge(
     OpenApi.annotations({ description: "Notifications that invoices, or lines of invoices, were deleted." })
   )
@@ -268,7 +268,7 @@ export type Health = typeof Health.Type
 
 export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
 
-export class HealthApi extends HttpApiGroup.make("health")
+class HealthApi extends HttpApiGroup.make("health")
   .annotateMerge(OpenApi.annotations({ description: "The health and the readiness of the service." }))
   .add(
     HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(

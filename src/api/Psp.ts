@@ -1,12 +1,11 @@
-/**
- * Live reads of the payment processor account that is connected to a clinic. All six have the same request and response.
- */
+/** Live reads of a clinic's connected payment processor account. All six have the same request and response. */
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
 import { annotations, typeName } from "./openapi/Document.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
+import { down } from "./records/Resource.ts"
 import { faults, refuse } from "./Faults.ts"
 
 /** The largest page of the processor. */
@@ -102,12 +101,10 @@ const errors = Errors.responses(
   Errors.ClinicUnknown,
   Errors.ClinicNotConnected,
   Errors.CursorNotFound,
-  Errors.RecordStoreDown,
-  Errors.CredentialStoreDown,
+  ...down,
   Errors.ProcessorDown,
   Errors.ProcessorNotConfigured,
-  Errors.ProcessorBusy,
-  Errors.ServiceBusy
+  Errors.ProcessorBusy
 )
 
 const group = <const Kind extends string>(kind: Kind, prefix: string, object: string) =>

@@ -1,7 +1,4 @@
-/**
- * The package's entry for tests: all services of the APIs in memory, each service with its fake (`layerMemory`), records, and the demo
- * data.
- */
+/** The entry for tests: the services of the APIs in memory, each with its fake (`layerMemory`), records, the demo data. */
 export { intakeServicesMemory, servicesMemory } from "../app/App.ts"
 export * as DemoData from "../demo/DemoData.ts"
 export * as DemoProcessor from "../demo/DemoProcessor.ts"

@@ -5,9 +5,9 @@ import { OutOfRange } from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
-export const defaultLimit = 100
+const defaultLimit = 100
 export const maximumLimit = 1000
-export const maximumOffset = 2147483647
+const maximumOffset = 2147483647
 
 /**
  * An integer. The range documents it; the handler checks it. One that is too large for a double reads as infinite: out of

@@ -1,14 +1,19 @@
 /**
- * The resources of the API, in the contract's order. The endpoints, the repositories, the handlers, the demo data and
- * the tests of a resource follow from its line here.
+ * The resources of the API, in the contract's order, and the feed of all their changes. The endpoints, the repositories,
+ * the handlers, the demo data and the tests of a resource follow from its line here.
  */
-import { Array } from "effect"
+import { Array, Schema, Struct } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ReadsByKey } from "../Authorization.ts"
+import { annotations, typeName } from "../openapi/Document.ts"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "./Charges.ts"
 import { consumptionLogs, invoiceLines, invoices } from "./Invoices.ts"
+import * as Filter from "./Filter.ts"
 import { clinics, organization, products } from "./Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "./Payments.ts"
 import { petBenefits, pets, subscriptions } from "./Pets.ts"
-import type { Stored } from "./Resource.ts"
+import { changesFields, lagField, lagHeader, nextFields, nextHeader } from "./Requests.ts"
+import { changesErrors, type Resource, type Stored } from "./Resource.ts"
 
 /** The resources that can be searched. */
 export const searchable = Array.make(
@@ -34,3 +39,95 @@ export const resources = Array.prepend(searchable, organization)
 
 /** Stored records, by the name of their resource. */
 export type Records = { readonly [R in (typeof resources)[number] as R["name"]]: ReadonlyArray<Stored<R>> }
+
+const names = Array.map(searchable, ({ name }) => name)
+const Name = Schema.Literals(names)
+
+const RequestedNames = Schema.Array(
+  Schema.String.check(
+    Schema.makeFilter(Schema.is(Name), {
+      fault: { type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` },
+      toJsonSchema: () => ({ enum: names })
+    })
+  )
+).check(
+  Schema.isNonEmpty({ fault: { type: "too_short", msg: "List should have at least 1 item after validation, not 0" } })
+)
+
+type WrittenOf<R> =
+  R extends Resource<infer N, infer Fields>
+    ? Schema.Struct<{ readonly resource: Schema.Literal<N>; readonly record: Schema.Struct<Fields> }>
+    : never
+
+interface Written extends Struct.Lambda {
+  <R extends Resource>(resource: R): WrittenOf<R>
+  readonly "~lambda.out": WrittenOf<this["~lambda.in"]>
+}
+
+/** A new or changed record of a resource. */
+const writtenOf = Struct.lambda<Written>(({ name, record }) =>
+  Schema.Struct({ resource: Schema.Literal(name), record }).annotate({ identifier: `${typeName(name)}Written` })
+)
+
+const Removed = Schema.Struct({
+  resource: Name,
+  removed: Schema.String.annotate({ description: "The id of a deleted record. Ignore it if you never had the record." })
+}).annotate({ identifier: "RecordRemoved" })
+
+const Reset = Schema.Struct({
+  resource: Name,
+  reset: Schema.Literal(true).annotate({
+    description:
+      "The table was emptied, or you have not asked for the resource before: its records follow. When `has_more` is false, delete those that did not."
+  })
+}).annotate({ identifier: "ResourceReset" })
+
+const body = Schema.Struct({
+  body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
+    description: "The changes, in the order in which to apply them."
+  }),
+  ...nextFields,
+  is_consistent: Schema.Boolean.annotate({
+    description:
+      "True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge."
+  }),
+  schema: Schema.String.annotate({
+    description: "A version of the records' fields. It changes when a field or a resource is added.",
+    examples: ["a1b2c3d4"]
+  })
+}).annotate({ identifier: "AllChanges", description: "The next changes of several resources, in their order." })
+
+const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
+  HttpApiSchema.encodeToWithHeaders(
+    { body, headers: { [lagHeader]: lagField, [nextHeader]: Schema.optional(Schema.String) } },
+    {
+      decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
+      encode: ({ lag, ...page }) => ({ body: page, headers: { [lagHeader]: lag } })
+    }
+  )
+)
+
+/** The group of the feed: `POST /changes`. */
+export const allChanges = HttpApiGroup.make("changes")
+  .annotateMerge(OpenApi.annotations({ description: "The changes of all resources, in one order." }))
+  .add(
+    HttpApiEndpoint.post("changes", "/changes", {
+      payload: Schema.Struct({
+        ...changesFields,
+        resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
+      }).annotate({ identifier: "AllChangesRequest" }),
+      success,
+      error: changesErrors
+    })
+      .annotate(ReadsByKey, true)
+      .annotateMerge(
+        annotations({
+          operation: ["changes", "all"],
+          summary: "Changes of all resources",
+          description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
+
+Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others go on, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
+          request: { resources: ["invoices", "invoice-lines"], limit: 10 }
+        })
+      )
+  )
