@@ -12,12 +12,12 @@ interface Bound {
 const mebibyte = 1024 * 1024
 
 /** The bounds of an organization with a row in `organizations`, and of one without. */
-export const bounds = {
+export type Bounds = Readonly<Record<"known" | "unknown", Bound>>
+
+export const bounds: Bounds = {
   known: { tasks: 100_000, bytes: 256 * mebibyte },
   unknown: { tasks: 10_000, bytes: 64 * mebibyte }
-} as const satisfies Record<string, Bound>
-
-export type Bounds = Readonly<Record<keyof typeof bounds, Bound>>
+}
 
 /** The backlog of an organization, counted up to its bound. */
 const Pending = Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean })
