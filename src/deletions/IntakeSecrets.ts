@@ -70,15 +70,13 @@ export const create = Effect.fn("IntakeSecrets.create")(function* (organization:
   return { id, secret: Redacted.make(secret) }
 })
 
-const times = ["created_at", "revoked_at"].map(isoTime).join(", ")
-
 /** The secrets of an organization, or of all, oldest first. */
 export const list = Effect.fn("IntakeSecrets.list")(function* (organization: string | undefined) {
   const sql = yield* TaskDatabase
   const isOwned = organization === undefined ? sql`true` : sql`organization_id = ${organization}`
   return yield* rowsOf(IntakeSecret)(sql`
-    select organization_id, id, ${sql.literal(times)} from intake_secrets where ${isOwned}
-    order by intake_secrets.created_at, id`)
+    select organization_id, id, ${sql.literal(`${isoTime("created_at")}, ${isoTime("revoked_at")}`)}
+    from intake_secrets where ${isOwned} order by intake_secrets.created_at, id`)
 })
 
 const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
