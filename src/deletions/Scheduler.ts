@@ -20,7 +20,6 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Fairness from "./Fairness.ts"
 import * as Task from "./Task.ts"
 import { earliestDue } from "./Tasks.ts"
 
@@ -96,7 +95,7 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const make = Effect.fnUntraced(function* (
   delay: Duration.Duration,
-  bounds: Fairness.Bounds = Fairness.bounds
+  bounds: Claims.Bounds = Claims.bounds
 ): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
   const isDistributed = () => sql.distribution.isDistributed() !== false
@@ -118,7 +117,7 @@ export const make = Effect.fnUntraced(function* (
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
-  const hasRoom = Fairness.makeRoom(bounds, Fairness.counting(sql, bounds, isDistributed))
+  const hasRoom = Claims.makeRoom(bounds, Claims.counting(sql, bounds, isDistributed))
   const claim = Claims.make(sql, asWorker)
 
   return {

@@ -179,12 +179,12 @@ export const boundsText = ({ before, reason, since }: DeadFilter) =>
     ...(before === undefined ? [] : [`before ${before}`])
   ].join(", ")
 
-const DeadTask = Schema.Struct({ organization: Schema.String, id: Schema.String })
+const deadTasks = rowsOf(Schema.Struct({ organization: Schema.String, id: Schema.String }))
 
 /** The dead tasks of a filter, the first to die first. */
 const dead = Effect.fnUntraced(function* ({ before, organization, reason, since }: DeadFilter, limit: number) {
   const sql = yield* TaskDatabase
-  return yield* rowsOf(DeadTask)(sql`
+  return yield* deadTasks(sql`
     select t.organization_id as organization, t.id from deletion_tasks t
     where t.state = 'dead' and ${ownedBy(sql, organization)}
       and t.finished_at >= ${since ?? "-infinity"}::timestamptz and t.finished_at < ${before ?? "infinity"}::timestamptz

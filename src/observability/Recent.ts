@@ -78,9 +78,12 @@ const windowOf = (parts: ReadonlyArray<{ readonly [Group in keyof Window]: Itera
 
 const count = (sums: Map<string, Sum>, name: string | undefined, status: number, bucket: number) => {
   if (name === undefined) return
-  const counted = sums.has(name) || sums.size < mostOrganizations.running ? name : others
-  const sum = sums.get(counted) ?? zero()
-  sums.set(counted, sum)
+  let sum = sums.get(name)
+  if (sum === undefined) {
+    const counted = sums.size < mostOrganizations.running ? name : others
+    sum = sums.get(counted) ?? zero()
+    sums.set(counted, sum)
+  }
   sum.requests += 1
   if (status >= 500) sum.serverErrors += 1
   else if (status >= 400) sum.clientErrors += 1

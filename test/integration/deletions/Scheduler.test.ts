@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import type * as Fairness from "../../../src/deletions/Fairness.ts"
+import type * as Claims from "../../../src/deletions/Claims.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts, type Receipt } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
@@ -83,8 +83,8 @@ suite("a scheduler", {
   ])
 })
 
-const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
-const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
+const bounds: Claims.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
+const fewBytes: Claims.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
 
 const statusOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
@@ -94,11 +94,11 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Fairness.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
+const bounded = (given: Claims.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
 
 const stores = [
   ["over Postgres", bounded],
-  ["one organization at a time", (given: Fairness.Bounds) => Layer.provide(bounded(given), distributed)]
+  ["one organization at a time", (given: Claims.Bounds) => Layer.provide(bounded(given), distributed)]
 ] as const
 
 layer(

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as Fairness from "../../../src/deletions/Fairness.ts"
+import * as Claims from "../../../src/deletions/Claims.ts"
 
 /** Room in backlogs, a delivery to an organization, and how often its backlog was counted. */
 const backlog = (tasks: number, bytes: number, isKnown = true) => {
@@ -11,7 +11,7 @@ const backlog = (tasks: number, bytes: number, isKnown = true) => {
     state.counts += 1
     return { tasks: state.tasks, bytes: state.bytes, isKnown }
   })
-  const hasRoom = Fairness.makeRoom(Fairness.bounds, () => count)
+  const hasRoom = Claims.makeRoom(Claims.bounds, () => count)
   return { state, deliver: (organization: string, size = 1) => hasRoom(organization, size) }
 }
 
