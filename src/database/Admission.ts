@@ -83,11 +83,10 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Limits
         take(waiter.key)
         return "taken"
       }
-      const queue = waiting.get(waiter.key)
-      if (waitingCount >= maximumWaiting || (queue?.size ?? 0) >= waitingPerKey) return "refused"
+      const queue = waiting.get(waiter.key) ?? new Set()
+      if (waitingCount >= maximumWaiting || queue.size >= waitingPerKey) return "refused"
       waitingCount++
-      if (queue === undefined) waiting.set(waiter.key, new Set([waiter]))
-      else queue.add(waiter)
+      waiting.set(waiter.key, queue.add(waiter))
       return "queued"
     },
     withdraw,

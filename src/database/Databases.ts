@@ -3,6 +3,7 @@ import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
+import type { Pool } from "../observability/Metrics.ts"
 import { note } from "../process/Printed.ts"
 import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
@@ -56,40 +57,36 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
 
 /** The pools of connections of a process. */
 export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout?: Duration.Input) => {
-  const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
+  const poolOf = (pool: Pool, name: string, given: Partial<Database.Options>): Database.Options => ({
+    url,
+    name,
+    pool,
+    applicationName: `practice-data-${pool}`,
+    maxConnections: settings.poolSize,
+    connectTimeout,
+    statementTimeout: "5 seconds",
+    ...given
+  })
   // Enough to keep the process busy. The others are for statements that take longer.
   const sharedConnections = Math.floor(settings.poolSize / 3)
   return {
-    records: {
-      ...pool,
+    records: poolOf("records", "record store", {
       url: Option.getOrElse(settings.readDatabaseUrl, () => url),
-      name: "record store",
       sharedConnections,
-      pool: "records",
-      applicationName: "practice-data-records",
       settings: { ...Database.inOrder, ...Database.lockTimeout }
-    },
-    credentials: {
-      ...pool,
+    }),
+    credentials: poolOf("credentials", "credential store", {
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
-      name: "credential store",
       sharedConnections,
-      pool: "credentials",
-      applicationName: "practice-data-credentials",
       settings: Database.lockTimeout
-    },
-    tasks: {
-      ...pool,
-      url,
-      name: "task store",
-      pool: "tasks",
-      applicationName: "practice-data-tasks",
+    }),
+    tasks: poolOf("tasks", "task store", {
       // A delivery may name ten thousand invoices.
       statementTimeout: "1 minute",
       // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
       settings: { client_connection_check_interval: "500" }
-    }
-  } as const satisfies Readonly<Record<string, Database.Options>>
+    })
+  }
 }
 
 /** The databases of the configuration, or the embedded one. */

@@ -128,16 +128,6 @@ const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table:
 })
 
 /**
- * Copies the functions that the bodies of others call to each server: Citus itself copies only the functions that a table
- * refers to. A trigger calls `TABLE_record` once a field was added.
- */
-const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =>
-  sql`
-    select create_distributed_function(oid::regprocedure) from pg_proc
-    where pronamespace = current_schema()::regnamespace
-      and ${sql.in("proname", ["change_base", "change_position", "api_tiny", ...records.map((table) => `${table}_record`)])}`
-
-/**
  * The grants that roles lack. Citus sends an INSERT to a shard with all columns that have a default, so a role that may
  * insert some columns of a table needs these among them.
  */
@@ -203,7 +193,14 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   }
   const isLeft = (table: string) => !found.some(({ name }) => name === table)
   const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
-  if (left.length > 0) yield* copyFunctions(sql, records)
+  if (left.length > 0) {
+    // Citus itself copies only the functions that a table refers to, and not those that their bodies call. A trigger calls
+    // `TABLE_record` once a field was added.
+    const called = ["change_base", "change_position", "api_tiny", ...records.map((table) => `${table}_record`)]
+    yield* sql`
+      select create_distributed_function(oid::regprocedure) from pg_proc
+      where pronamespace = current_schema()::regnamespace and ${sql.in("proname", called)}`
+  }
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of left) {
     const keptWith = table === anchor ? "none" : anchor

@@ -34,11 +34,12 @@ const verificationOf = (
   return sslMode === "verify-ca" ? "host" : "none"
 }
 
-/** Reads the certificates of a URL. */
+/** Reads the certificates of a URL; undefined if none of its connections is encrypted. */
 export const tlsOf = (url: ConnectionUrl.ConnectionUrl) =>
   Effect.try({
     try: () => {
-      const { sslCert, sslKey, sslPassword, sslRootCert } = url
+      const { hosts, sslCert, sslKey, sslMode, sslPassword, sslRootCert } = url
+      if (sslMode === "disable" || hosts.every(ConnectionUrl.isSocket)) return undefined
       const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
       const cert = textOf(sslCert, "postgresql.crt")
       const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
@@ -60,7 +61,7 @@ type ServerTls = Effect.Success<ReturnType<typeof tlsOf>>
 
 export interface Endpoint extends ConnectionUrl.Host {
   /** Undefined: the connection is not encrypted. */
-  readonly tls: ServerTls | undefined
+  readonly tls: ServerTls
   /** False for a pooler that refuses settings of sessions. */
   readonly asksSettings: boolean
 }
@@ -194,7 +195,7 @@ const refusesSettings = (error: SqlError) => messageOf(error).startsWith("unsupp
 export const waysTo = (
   { sslMode }: ConnectionUrl.ConnectionUrl,
   { host, port }: ConnectionUrl.Host,
-  tls: ServerTls | undefined
+  tls: ServerTls
 ): readonly [Endpoint, ...ReadonlyArray<Endpoint>] => {
   const plain: Endpoint = { host, port, tls: undefined, asksSettings: true }
   if (ConnectionUrl.isSocket(plain) || tls === undefined) return [plain]
@@ -203,11 +204,7 @@ export const waysTo = (
 }
 
 /** Finds the way to a server, and reads its state. Without one, returns the error of the way that tells most. */
-export const reach = Effect.fnUntraced(function* (
-  configs: Configs,
-  host: ConnectionUrl.Host,
-  tls: ServerTls | undefined
-) {
+export const reach = Effect.fnUntraced(function* (configs: Configs, host: ConnectionUrl.Host, tls: ServerTls) {
   const connected = (endpoint: Endpoint) =>
     PgConnection.make(configs.of(endpoint)).pipe(
       Effect.flatMap(look),

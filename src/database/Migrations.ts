@@ -122,19 +122,14 @@ export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), (
  * A warning with its remedy if every login may create objects in the schema of the tables; otherwise undefined. Names are
  * qualified, since such objects could be called here too.
  */
-export const openSchema = (sql: PgClient.PgClient) =>
-  Effect.map(
-    textsOf(sql`
-      select pg_catalog.quote_ident(schema) as text from pg_catalog.text(pg_catalog.current_schema()) schema
-      where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`),
-    ([schema]) =>
-      schema === undefined
-        ? undefined
-        : {
-            message: `Every login may create objects in the schema ${schema}, such as functions that others call in error.`,
-            statement: `revoke create on schema ${schema} from public`
-          }
-  )
+export const openSchema = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [schema] = yield* textsOf(sql`
+    select pg_catalog.quote_ident(schema) as text from pg_catalog.text(pg_catalog.current_schema()) schema
+    where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`)
+  if (schema === undefined) return undefined
+  const message = `Every login may create objects in the schema ${schema}, such as functions that others call in error.`
+  return { message, statement: `revoke create on schema ${schema} from public` }
+})
 
 /** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}

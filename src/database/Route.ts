@@ -72,11 +72,8 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     for (const pool of pools) Object.assign(pool, configs.of(to, open))
   }
 
-  const readTls =
-    url.sslMode === "disable" || hosts.every(ConnectionUrl.isSocket) ? Effect.undefined : Endpoint.tlsOf(url)
-
   /** Reaches for each server. An unreachable one delays none of the others. */
-  const reachAll = Effect.flatMap(readTls, (tls) => {
+  const reachAll = Effect.flatMap(Endpoint.tlsOf(url), (tls) => {
     if (!isTried) turnTo(Endpoint.waysTo(url, hosts[0], tls)[0])
     return Effect.forEach(hosts, (host) => Effect.forkScoped(Endpoint.reach(configs, host, tls)))
   })
@@ -112,7 +109,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   const longest = Duration.sum(configs.connectTimeout, hosts.length > 1 ? period : Duration.zero)
   /** Looks for the server, by connections of its own, and turns the route there. */
   const find = look.pipe(
-    Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.fail(connectFailure("No answer in time")) }),
+    Effect.timeoutOrElse({ duration: longest, orElse: () => connectFailure("No answer in time") }),
     Effect.map((found) => {
       turnTo(found)
       isFound = true

@@ -10,14 +10,15 @@ import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
+import type { Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { addField, addIndex } from "../../../src/database/migrations/addField.ts"
+import { script } from "../../../src/database/migrations/script.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import * as FakeCitus from "./fakeCitus.ts"
 import { microchip } from "./microchip.ts"
 import { explainBy, judgeAll } from "../../../scripts/scale/citus/judge.ts"
 import { recordAll } from "../../../scripts/scale/citus/operations.ts"
@@ -28,6 +29,48 @@ const records = resources.map(({ table }) => table)
 const byOrganization = Distribution.byOrganization(records)
 
 const sorted = (names: Iterable<string>) => Array.sort(names, Order.String)
+
+/** Makes what `distribute` calls of Citus: it writes down what is distributed, and moves no row. Refuses triggers as Citus does. */
+const installFakeCitus = (sql: Database) =>
+  script(`
+create table public.pg_dist_partition (
+  logicalrelid regclass primary key, partmethod "char" not null, partkey text, colocationid integer not null
+);
+
+create function public.column_to_column_name(name regclass, key text) returns text language sql return key;
+
+create table public.commands (place serial, command text);
+
+create function public.create_distributed_function(name regprocedure) returns void language sql
+begin atomic
+  insert into public.commands (command) values ('function ' || name::text);
+end;
+
+create function public.create_reference_table(name regclass) returns void language sql
+begin atomic
+  insert into public.pg_dist_partition values (name, 'n', null, 1);
+end;
+
+create function public.create_distributed_table(name regclass, key text, colocate_with text) returns void
+language plpgsql as $citus$
+begin
+  if current_setting('citus.enable_unsafe_triggers', true) is distinct from 'on'
+    and exists (select from pg_trigger where tgrelid = name and not tgisinternal) then
+    raise exception 'cannot distribute relation "%" because it has triggers', name;
+  end if;
+  if colocate_with <> 'none' and not exists (select from public.pg_dist_partition where logicalrelid = colocate_with::regclass) then
+    raise exception 'relation % is not distributed', colocate_with;
+  end if;
+  insert into public.pg_dist_partition values (name, 'h', key, 2);
+end $citus$;
+
+create function public.run_command_on_workers(command text)
+returns table (nodename text, nodeport integer, success boolean, result text) language sql
+begin atomic
+  insert into public.commands (command) values (command);
+  select 'worker', 5432, true, 'ALTER DATABASE';
+end;
+`).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 
 layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("knows each table that a migrated database has", () =>
@@ -65,7 +108,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("distributes all tables of organizations, copies the others, and does nothing a second time", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* FakeCitus.install(sql)
+      yield* installFakeCitus(sql)
       assert.isFalse(yield* Distribution.ask(sql))
       const first = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual(first, {

@@ -3,14 +3,40 @@
  *
  * @module-tag long
  */
+import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, chownSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 import { messageOf } from "../../../src/database/SqlFailure.ts"
-import * as Certificates from "./certificates.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import { clientOf } from "../../support/TestDatabase.ts"
+
+/** True where there is an `openssl`. */
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
+
+/** Runs a command line without blanks in its words, and other words. */
+const openssl = (folder: string, line: string, ...others: ReadonlyArray<string>) =>
+  execFileSync("openssl", [...line.split(" "), ...others], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
+
+const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+
+/** Makes an authority: `NAME.crt` and `NAME.key`. */
+const makeAuthority = (folder: string, name: string) =>
+  openssl(folder, `req -x509 ${newKey} -days 2 -subj /CN=${name} -keyout ${name}.key -out ${name}.crt`)
+
+/** Makes a certificate that an authority of the folder has signed: `NAME.crt` and `NAME.key`. */
+const makeSigned = (folder: string, by: string, name: string, host?: string) => {
+  openssl(folder, `req ${newKey} -subj /CN=${name} -keyout ${name}.key -out ${name}.csr`)
+  writeFileSync(join(folder, `${name}.ext`), host === undefined ? "" : `subjectAltName=DNS:${host}`)
+  const authorityFiles = `-CA ${by}.crt -CAkey ${by}.key -CAcreateserial -days 2`
+  openssl(folder, `x509 -req ${authorityFiles} -in ${name}.csr -extfile ${name}.ext -out ${name}.crt`)
+  return { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) }
+}
+
+/** Encrypts a key: `NAME.encrypted.key`. */
+const encryptKey = (folder: string, name: string, password: string) =>
+  openssl(folder, `ec -in ${name}.key -aes256 -out ${name}.encrypted.key`, "-passout", `pass:${password}`)
 
 const hba = `
 local all all scram-sha-256
@@ -37,11 +63,11 @@ class TlsPostgres extends Context.Service<TlsPostgres, Server>()(
       yield* Effect.scoped(LocalPostgres.make({ folder: data }))
       const owner = statSync(data)
       const put = (name: string, text: string) => writeFileSync(join(folder, name), text)
-      Certificates.authority(folder, "authority")
-      Certificates.authority(folder, "stranger")
-      const server = Certificates.signed(folder, "authority", "server", "localhost")
-      Certificates.signed(folder, "authority", "certified")
-      Certificates.encrypted(folder, "certified", "of the key")
+      makeAuthority(folder, "authority")
+      makeAuthority(folder, "stranger")
+      const server = makeSigned(folder, "authority", "server", "localhost")
+      makeSigned(folder, "authority", "certified")
+      encryptKey(folder, "certified", "of the key")
       put("hba.conf", hba)
       put("passwords", "# of the test\n*:*:*:postgres:postgres\n")
       chmodSync(join(folder, "passwords"), 0o600)
@@ -161,7 +187,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
 }
 
 layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS a connection", (it) => {
-  const can = Certificates.canMake ? it.effect : it.effect.skip
+  const can = hasOpenssl ? it.effect : it.effect.skip
 
   for (const [name, rows] of Object.entries(cases)) {
     can(name, () =>

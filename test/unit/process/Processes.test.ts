@@ -56,10 +56,11 @@ it("A child that ends again and again is replaced after a pause that doubles, up
   assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
 })
 
+const refusal = (processes: number, mebibytes: number) =>
+  Effect.map(Effect.flip(assertFits(processes, mebibytes * 1024 ** 2)), explain)
+
 it.effect("Processes that do not fit are refused with what is there, what one needs and what to set", () =>
   Effect.gen(function* () {
-    const refusal = (processes: number, mebibytes: number) =>
-      Effect.map(Effect.flip(assertFits(processes, mebibytes * 1024 ** 2)), explain)
     assert.strictEqual(
       yield* refusal(2, 256),
       "The configuration is wrong. PROCESSES: 2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
