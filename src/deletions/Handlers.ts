@@ -9,7 +9,14 @@ import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
 import { RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
-import { DeliveryHeaders, DeliveryReceipt, IntakeApi, Sender, SignedDelivery } from "../api/IntakeApi.ts"
+import {
+  DeliveryHeaders,
+  DeliveryReceipt,
+  IntakeApi,
+  IntakeUnavailable,
+  Sender,
+  SignedDelivery
+} from "../api/IntakeApi.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { pageOf } from "../api/records/Requests.ts"
 import { ReceivedBody } from "../http/JsonBodyServer.ts"
@@ -137,25 +144,23 @@ type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount
 
 const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
 
-const statuses = { scheduled: 202, duplicate: 200, error: 503 } as const
+const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
 
-const respond = (
+/** The receipt of a delivery in the words of the contract. */
+const answerOf = (
   { idempotencyKey, taskId }: Sent,
-  status: keyof typeof statuses,
-  receipt: Pick<DeliveryReceipt, keyof Receipt>,
-  headers = {}
-) => {
-  const body = { ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey }
-  return Effect.orDie(encode(body, { status: statuses[status], headers }))
-}
+  status: DeliveryReceipt["status"],
+  receipt: Pick<DeliveryReceipt, keyof Receipt>
+): DeliveryReceipt => ({ ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey })
 
 /** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog of its organization is. */
-const retryAfter = { unavailable: "1", full: "5" } as const
+const retryAfter = { unavailable: 1, full: 5 } as const
 
-const refuse = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
-  Effect.flatMap(receiptOf(sent, delay), (receipt) =>
-    respond(sent, "error", { ...receipt, received_at: null }, { "retry-after": retryAfter[reason] })
-  )
+const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
+  Effect.map(receiptOf(sent, delay), (receipt) => {
+    const answer = answerOf(sent, "error", { ...receipt, received_at: null })
+    return new IntakeUnavailable({ receipt: answer, retryAfter: retryAfter[reason] })
+  })
 
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
 
@@ -170,7 +175,9 @@ export const busy = (delay: Duration.Duration) =>
     const idempotencyKey = headers["idempotency-key"]
     const taskId = Delivery.taskIdOf(headers["x-organization-id"], idempotencyKey)
     yield* note({ idempotencyKey, taskId, outcome: "unavailable", refusal: "load" })
-    return yield* refuse({ idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay, "unavailable")
+    const sent = { idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }
+    const { receipt, retryAfter: seconds } = yield* notStored(sent, delay, "unavailable")
+    return yield* respond(receipt, { status: 503, headers: { "retry-after": String(seconds) } })
   })
 
 const unavailable = { status: "unavailable" } as const
@@ -198,12 +205,15 @@ export const intake = (delay: Duration.Duration) =>
             const outcome = verification === "passed" ? yield* scheduling : unavailable
             yield* note({ outcome: outcome.status })
             if (outcome.status === "key_reused") return yield* keyReused
-            if ("receipt" in outcome) return yield* respond(delivery, outcome.status, outcome.receipt)
+            if ("receipt" in outcome) {
+              const answer = answerOf(delivery, outcome.status, outcome.receipt)
+              return yield* respond(answer, { status: outcome.status === "scheduled" ? 202 : 200 })
+            }
             if (outcome.status === "full") {
               yield* note({ refusal: "limit" })
               yield* warnFull(loggable(delivery.organization))
             }
-            return yield* refuse(delivery, delay, outcome.status)
+            return yield* Effect.flip(notStored(delivery, delay, outcome.status))
           },
           Effect.catchTag("LargeBodiesBusy", () => busy(delay))
         )
