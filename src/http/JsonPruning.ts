@@ -14,7 +14,7 @@ interface Shape {
 }
 
 /** The shape of a request body, and the maximum number of items of its lists together. */
-export interface Wanted {
+interface Wanted {
   readonly shape: Shape
   readonly maximumItems: number
 }

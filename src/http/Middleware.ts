@@ -141,7 +141,7 @@ const crossOriginOf = (origins: ReadonlyArray<string>) =>
 export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
 
 /** The look-up of API keys before their requests are handled. */
-export interface Keys {
+interface Keys {
   /** Rejects requests whose key needs no look-up in a read. */
   readonly gate: (handled: Handled) => Handled<Request>
   /** Looks up the key of a request, and tells if it is valid. */

@@ -33,7 +33,7 @@ const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
 const tooManyRequests = new TooManyRequests()
 
 /** Counts a request of an organization. Without a limit, nothing. */
-export const RequestLimit = Context.Reference<
+const RequestLimit = Context.Reference<
   ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
 >("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })
 
