@@ -202,14 +202,13 @@ const background = (settings: Settings) => {
 const single = (settings: Settings, references: Context.Context<never>) => {
   const { corsOrigins, roles } = settings
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
-  const recent = Recent.Recent.layer
-  const observer = Layer.provide(observers(settings), recent)
+  const observer = Layer.provide(observers(settings), Recent.Recent.layer)
   const served = Layer.provideMerge(serving(settings), database)
   const figures = Processes.isChild
     ? Figures.layerOfChild(roles)
     : Layer.provide(operators(settings), Figures.layer(roles))
   const watched = Layer.mergeAll(figures, probes(roles), ProcessRuntime.layer(roles)).pipe(
-    Layer.provide([served, recent])
+    Layer.provide([served, Recent.Recent.layer])
   )
   const shared = Processes.isChild ? Processes.childListener : {}
   // The operators' listener opens before the service listens, and closes after it.

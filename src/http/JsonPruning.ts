@@ -14,7 +14,7 @@ interface Shape {
 }
 
 /** The shape of a request body, and the maximum number of items of its lists together. */
-export interface Wanted {
+interface Wanted {
   readonly shape: Shape
   readonly maximumItems: number
 }
@@ -181,15 +181,13 @@ export const prune = (text: string, { maximumItems, shape }: Wanted): Result.Res
     }
   })
 
-const anything: Wanted = { shape: {}, maximumItems: Infinity }
-
 /** The value of a text that is small or was pruned. */
 export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
   isMissing(text)
     ? Result.fail(missing)
     : Result.orElse(
         Result.try((): unknown => JSON.parse(text)),
-        () => prune(text, anything)
+        () => prune(text, { shape: {}, maximumItems: Infinity })
       )
 
 /** The outcome of a job: the value, or the faults of the body. */

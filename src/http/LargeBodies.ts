@@ -3,7 +3,7 @@
  * job, takes one at a time, and returns small values only.
  */
 import { Worker } from "node:worker_threads"
-import { Data, Effect, Option, Semaphore } from "effect"
+import { Data, Effect, Semaphore } from "effect"
 import { moduleBeside } from "../process/Package.ts"
 
 /** Too many large bodies are waiting for the thread, or it ran out of memory. */
@@ -64,7 +64,4 @@ export const run = <M extends JobModule>(
 ): Effect.Effect<ReturnType<M["job"]>, LargeBodiesBusy> =>
   turn
     .withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input })))
-    .pipe(
-      places.withPermitsIfAvailable(1),
-      Effect.flatMap(Option.match({ onNone: () => Effect.fail(busy), onSome: Effect.succeed }))
-    )
+    .pipe(places.withPermitsIfAvailable(1), Effect.flatMap(Effect.fromOption(() => busy)))

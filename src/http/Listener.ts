@@ -6,7 +6,7 @@ import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 
-export interface Options extends Limits {
+interface Options extends Limits {
   readonly host: string
   readonly port: number
   /** True if several processes share the port. */

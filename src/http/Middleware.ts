@@ -44,14 +44,13 @@ const notFound = errorResponse(404, "Not Found")
 const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
 
-const isRouteNotFound = (error: unknown) =>
-  HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
-
 /** Responds 404 where this process has no such route, and 500 to a bug, which is logged and not shown. */
 export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
   Effect.catchCause(httpEffect, (cause) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-    if (isRouteNotFound(Cause.squash(cause))) return Effect.succeed(notFound)
+    const error = Cause.squash(cause)
+    if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound")
+      return Effect.succeed(notFound)
     return Effect.as(Effect.logError("A request failed", cause), errorResponse(500, "Internal Server Error"))
   })
 )
@@ -141,7 +140,7 @@ const crossOriginOf = (origins: ReadonlyArray<string>) =>
 export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
 
 /** The look-up of API keys before their requests are handled. */
-export interface Keys {
+interface Keys {
   /** Rejects requests whose key needs no look-up in a read. */
   readonly gate: (handled: Handled) => Handled<Request>
   /** Looks up the key of a request, and tells if it is valid. */

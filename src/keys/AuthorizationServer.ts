@@ -31,9 +31,10 @@ const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
 const tooManyRequests = new TooManyRequests()
 
 /** Counts a request of an organization. Without a limit, nothing. */
-export const RequestLimit = Context.Reference<
-  ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
->("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })
+const RequestLimit = Context.Reference<((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined>(
+  "practice-data/keys/AuthorizationServer/RequestLimit",
+  { defaultValue: () => undefined }
+)
 
 /** The limit of the requests that an organization may send each second, and at once. Each process holds it by itself. */
 export const layerLimit = (perSecond: number) =>

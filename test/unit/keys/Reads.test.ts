@@ -1,20 +1,26 @@
 /**
- * Reads and look-ups on a database that never answers: their timeouts, and one large page at a time for an organization.
- * A distributed database looks keys up before it reads.
+ * Reads for an organization: the texts of their statements are kept, and a statement of a kept text is the one that would
+ * be made anew. On a database that never answers: the timeouts of reads and look-ups, and one large page at a time for an
+ * organization. A distributed database looks keys up before it reads.
  */
 import { Duplex } from "node:stream"
-import { assert, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Exit, Layer, Redacted } from "effect"
+import { Arbitrary, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
+import * as Statement from "effect/sql/Statement"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
+import { searchable } from "../../../src/api/records/index.ts"
+import type { Resource } from "../../../src/api/records/Resource.ts"
 import { guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { make } from "../../../src/keys/OrganizationReads.ts"
+import { type Make, make, makeTemplates, ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
+import type { Criteria } from "../../../src/records/Repository.ts"
+import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 
 const silent = () =>
   new Duplex({
@@ -99,3 +105,64 @@ it.effect(
       for (const fiber of running) assert.deepStrictEqual(fiber.pollUnsafe(), busyRecords)
     })
 )
+
+const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
+
+const Given = Schema.Struct({
+  chosen: Schema.Array(Schema.Boolean).check(Schema.isMaxLength(12)),
+  texts: Schema.Array(Schema.Literals(["a", "a", "12", "2026-01-01T00:00:00Z", "\u0000", "\u00001", "$1", "'"])),
+  limit: Schema.Literals([1, 100]),
+  offset: Schema.Literals([0, 7, 2000]),
+  owner: Schema.Literals(["org_a", "a"]),
+  isKeyed: Schema.Boolean
+})
+
+/** Filters that are chosen, with these values. */
+const criteriaOf = ({ filters }: Resource, { chosen, texts }: typeof Given.Type): Criteria =>
+  Object.fromEntries(
+    Object.entries(filters).flatMap(([name, { kind }], index) =>
+      chosen[index] === true ? [[name, kind === "includeMarked" ? true : (texts[index % texts.length] ?? "")]] : []
+    )
+  )
+
+describe("statements that read records", () => {
+  for (const resource of searchable)
+    it.prop(
+      `${resource.name}: whatever was asked before, a search is the statement that is made for it alone`,
+      { requests: Arbitrary.schema(Schema.Array(Given).check(Schema.isMaxLength(12))) },
+      ({ requests }) => {
+        const templates = makeTemplates()
+        for (const request of requests) {
+          const page = { limit: request.limit, offset: request.offset }
+          const { conditions, ...shaped } = askedOf(resource, criteriaOf(resource, request), page)
+          const anew: Make = ([owner = "", ...values]) => {
+            const fragment = request.isKeyed ? sql.literal(ownerOfKey) : sql`${owner}`
+            const query = searchQuery(sql, fragment, resource, { conditions, values }, page)
+            const statement = request.isKeyed ? withKey(sql, owner, query) : query.statement
+            return { query: statement.compile(), isPlannedOnce: query.isPlannedOnce }
+          }
+          const values = [request.owner, ...shaped.values]
+          assert.deepStrictEqual(templates(`${request.isKeyed} ${shaped.shape}`, values, anew), anew(values))
+        }
+      },
+      { arbitrary: { runs: 30 } }
+    )
+
+  it("have one text for a shape, until there are too many shapes to keep", () => {
+    const templates = makeTemplates()
+    let made = 0
+    const ask = (shape: string) =>
+      templates(shape, ["org_a", "v"], (values) => {
+        made += 1
+        return { query: ["select $1, $2", values], isPlannedOnce: true }
+      })
+    for (let n = 0; n < 100; n++) assert.deepStrictEqual(ask("same").query, ["select $1, $2", ["org_a", "v"]])
+    assert.strictEqual(made, 1)
+    for (let n = 0; n < 499; n++) ask(`other ${n}`)
+    ask("same")
+    assert.strictEqual(made, 500)
+    ask("one more")
+    ask("same")
+    assert.strictEqual(made, 502)
+  })
+})
