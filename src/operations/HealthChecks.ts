@@ -48,7 +48,7 @@ const stateOfDatabase = (sql: Database, primary?: Database) => {
       return status === "fail" ? message.replace(/\.$/, "") : undefined
     }
   })
-  const replication = primary && Effect.map(DatabaseChecks.standing(primary, sql, request), DatabaseChecks.problemOf)
+  const replication = primary && DatabaseChecks.replicaProblem(primary, sql, request)
   const problems = [answer, replication ?? Effect.undefined].map((check) =>
     Effect.orElseSucceed(Effect.timeout(check, longest), () => undefined)
   )

@@ -19,11 +19,16 @@ const row = <A>(schema: Schema.Decoder<A>) => {
     Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
 }
 
-export interface Session {
-  readonly variable: string
-  readonly pool: Pool
+/** A database of the configuration. */
+export interface Examined {
   readonly sql: Database
+  readonly settings: Settings
+  /** The variable that names it. */
+  readonly variable: string
+  readonly pools: ReadonlyArray<Pool>
 }
+
+type Session = Pick<Examined, "sql" | "variable"> & { readonly pool: Pool }
 
 const verified = {
   none: "the server is not verified",
@@ -75,15 +80,6 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   ]
 })
 
-/** A database of the configuration. */
-export interface Examined {
-  readonly sql: Database
-  readonly settings: Settings
-  /** The variable that names it. */
-  readonly variable: string
-  readonly pools: ReadonlyArray<Pool>
-}
-
 /** Seconds. */
 const maximumLag = 60
 
@@ -101,8 +97,6 @@ const Replicating = Schema.Struct({
  * read from another database, such as one that is filled by logical replication: only a database that is or was a replica
  * of this primary is checked.
  */
-type Standing = "unrelated" | "parted" | number
-
 export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Replicating)(
@@ -124,25 +118,23 @@ export const standing = Effect.fnUntraced(function* <E>(primary: Database, repli
 })
 
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */
-export const problemOf = (found: Standing): string | undefined => {
-  if (found === "parted") return "Does not follow its primary any more"
-  return typeof found === "number" && found > maximumLag
-    ? `Is ${Math.round(found)} seconds behind its primary`
-    : undefined
-}
+export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
+  Effect.map(standing(primary, replica, within), (found) => {
+    if (found === "parted") return "Does not follow its primary any more"
+    const isBehind = typeof found === "number" && found > maximumLag
+    return isBehind ? `Is ${Math.round(found)} seconds behind its primary` : undefined
+  })
 
 const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
 export const replication = (primary: Database, sql: Database) =>
-  Effect.match(standing(primary, sql, request), {
+  Effect.match(replicaProblem(primary, sql, request), {
     onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
-    onSuccess: (found) => {
-      const problem = problemOf(found)
-      return problem === undefined
+    onSuccess: (problem) =>
+      problem === undefined
         ? [ok("It follows DATABASE_URL, or was never its replica.")]
         : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
-    }
   })
 
 /** Milliseconds. */
