@@ -8,8 +8,6 @@ import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 
-const isTerminal = isatty(0) || isatty(1)
-
 const duration = (
   name: string,
   range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
@@ -31,7 +29,7 @@ export const variables = {
   host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
   port: integer("PORT", [0, 65535], 3000),
   drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
-    Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
+    Config.withDefault(isatty(0) || isatty(1) ? Duration.zero : Duration.seconds(2))
   ),
   maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 2000),
   headersTimeout: timeout("HEADERS_TIMEOUT", "10s"),

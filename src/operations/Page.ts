@@ -23,7 +23,7 @@ export type Place = keyof typeof navigation
 /** The content of a page at a time. */
 export type View = (now: number) => Content
 
-export interface Shown {
+interface Shown {
   /** The current entry of the navigation. */
   readonly place: Place
   readonly title?: string

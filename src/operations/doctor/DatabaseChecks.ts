@@ -80,8 +80,8 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   ]
 })
 
-/** Seconds. */
-const maximumLag = 60
+/** The longest that a replica, a deletion or a change may be late, in seconds. */
+export const longestDelay = 60
 
 const Replicating = Schema.Struct({
   system: Schema.String,
@@ -121,7 +121,7 @@ export const standing = Effect.fnUntraced(function* <E>(primary: Database, repli
 export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
   Effect.map(standing(primary, replica, within), (found) => {
     if (found === "parted") return "Does not follow its primary any more"
-    const isBehind = typeof found === "number" && found > maximumLag
+    const isBehind = typeof found === "number" && found > longestDelay
     return isBehind ? `Is ${Math.round(found)} seconds behind its primary` : undefined
   })
 
@@ -202,14 +202,11 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
   )
 })
 
-/** Seconds. */
-const latest = 60
-
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
   const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000
   return facts(
-    late > latest &&
+    late > longestDelay &&
       warn(
         `A deletion has been due for ${Math.round(late)} seconds.`,
         "Run a process with the role worker, and look at its log."
@@ -219,14 +216,9 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
         `${dead > mostCounted ? `More than ${mostCounted}` : dead} deletions are dead: every attempt failed.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
-    late <= latest && dead === 0 && ok("No deletion is late or dead.")
+    late <= longestDelay && dead === 0 && ok("No deletion is late or dead.")
   )
 })
-
-/** The longest that changes may be held back, in seconds. */
-export const longestHeld = 60
-
-const Feed = Schema.Struct({ name: Schema.String })
 
 /** `age`: in seconds. */
 const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
@@ -236,7 +228,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
   }
-  const unsettled = yield* rowsOf(Feed)(
+  const unsettled = yield* rowsOf(Schema.Struct({ name: Schema.String }))(
     sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
   )
   const [held] = yield* rowsOf(Holder)(sql`
@@ -246,7 +238,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
       union all
       select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
-    ) held where age >= ${longestHeld} order by age desc limit 1`)
+    ) held where age >= ${longestDelay} order by age desc limit 1`)
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")
