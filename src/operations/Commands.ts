@@ -23,12 +23,10 @@ export const commandLine: Effect.Effect<Actor> = Effect.try(() => userInfo().use
 const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
 
 /** The id of an organization, as the intake takes it in a header, or the name of a key. */
-export const Line = (what: string) =>
-  Schema.String.check(
-    Schema.isPattern(line, {
-      message: `Expected ${what}: 1 to 128 characters on one line, without white space around them`
-    })
-  )
+export const Line = (what: string) => {
+  const message = `Expected ${what}: 1 to 128 characters on one line, without white space around them`
+  return Schema.String.check(Schema.isPattern(line, { message }))
+}
 
 /** An entry. `at`: ISO 8601 in UTC. `source`: the address of a browser, or `command line`. */
 export const Entry = Schema.Struct({

@@ -10,8 +10,6 @@ const roles = ["data-api", "intake", "worker"] as const
 // As browsers send it.
 const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 
-const isTerminal = isatty(0) || isatty(1)
-
 const duration = (
   name: string,
   range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
@@ -33,7 +31,7 @@ export const variables = {
   host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
   port: integer("PORT", [0, 65535], 3000),
   drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
-    Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
+    Config.withDefault(isatty(0) || isatty(1) ? Duration.zero : Duration.seconds(2))
   ),
   maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 2000),
   headersTimeout: timeout("HEADERS_TIMEOUT", "10s"),

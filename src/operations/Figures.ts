@@ -124,10 +124,8 @@ export class Figures extends Context.Service<
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
         yield* countProcesses(1, () => 0)
-        return yield* Figures.make(
-          Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })),
-          metrics
-        )
+        const all = Effect.map(snapshot, (own) => ({ processes: [own], silent: [] }))
+        return yield* Figures.make(all, metrics)
       })
     )
 

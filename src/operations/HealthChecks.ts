@@ -2,7 +2,7 @@
  * The health of the service: its endpoints, and the checks of its dependencies; and probes of the databases, which read
  * figures for the metrics: the backlog of tasks, the lag of a replica.
  */
-import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Record, Schedule, String } from "effect"
+import { Clock, Context, Duration, Effect, identity, Layer, Option, Predicate, Record, Schedule, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
@@ -48,7 +48,7 @@ const stateOfDatabase = (sql: Database, primary?: Database) => {
       return status === "fail" ? message.replace(/\.$/, "") : undefined
     }
   })
-  const replication = primary && Effect.map(DatabaseChecks.standing(primary, sql, request), DatabaseChecks.problemOf)
+  const replication = primary && DatabaseChecks.replicaProblem(primary, sql, request)
   const problems = [answer, replication ?? Effect.undefined].map((check) =>
     Effect.orElseSucceed(Effect.timeout(check, longest), () => undefined)
   )
@@ -57,7 +57,7 @@ const stateOfDatabase = (sql: Database, primary?: Database) => {
 
 const stateOfChanges = (seconds: number, isDistributed: boolean): State => {
   if (isDistributed) return { ...pass, output: "Not served: the database is distributed over several servers" }
-  if (seconds <= DatabaseChecks.longestHeld) return pass
+  if (seconds <= DatabaseChecks.longestDelay) return pass
   return stateOf(
     `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
   )
@@ -148,11 +148,7 @@ export const handlers = HttpApiBuilder.group(
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000
 
-const probe: Store.Request<Store.Failure> = {
-  key: "the metrics",
-  within: Duration.seconds(2),
-  unavailable: (failure) => failure
-}
+const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
 
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {

@@ -73,11 +73,9 @@ export const tile = (name: string, value: Content, about: Content, state: State 
 
 export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
 
-type Attributes = Parameters<typeof h>[1]
-
 const labelled = (name: string, label: string, input: Html) => h("div")(h("label", { for: name })(label), input)
 
-export const field = (name: string, label: string, attributes: Attributes): Html =>
+export const field = (name: string, label: string, attributes: Parameters<typeof h>[1]): Html =>
   labelled(name, label, h("input", { id: name, name, ...attributes })())
 
 /** The label of a filter, and its values if there are few. */

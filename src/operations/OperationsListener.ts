@@ -30,8 +30,7 @@ const healthReport = ({ dependencies, processes, silent }: Seen) => {
       const checks = dependencies
         .filter((one) => one.process === process)
         .map(({ name, output, since, status }) => [name, { status, since: iso(since), output }])
-      const started = iso(startedAt)
-      return { process, pid, version: own, roles, started, ready, checks: Object.fromEntries(checks) }
+      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks: Object.fromEntries(checks) }
     }),
     silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
   }
@@ -80,14 +79,6 @@ export const routes = (host: string) =>
     Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))))
   )
 
-/** The address of the listener, and the token that it requires. */
-export interface Options {
-  readonly host: string
-  /** 0 takes a free one. */
-  readonly port: number
-  readonly token: Option.Option<Redacted.Redacted>
-}
-
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 
 /** Enough for a few operators and monitors. */
@@ -105,7 +96,13 @@ export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url
 export const cannotListen = ({ cause }: { readonly cause: unknown }) =>
   new CannotListen({ message: explainListen("The operators' listener", cause, "OPERATIONS_") })
 
-export const layer = (options: Options) => {
+/** Listens on an address, with the token that it requires. */
+export const layer = (options: {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  readonly token: Option.Option<Redacted.Redacted>
+}) => {
   const listening = Layer.effect(
     OperatorsPage,
     Effect.map(HttpServer.HttpServer, ({ address }) => ({ url: `${HttpServer.formatAddress(address)}/ops` }))

@@ -23,7 +23,7 @@ export type Place = keyof typeof navigation
 /** The content of a page at a time. */
 export type View = (now: number) => Content
 
-export interface Shown {
+interface Shown {
   /** The current entry of the navigation. */
   readonly place: Place
   readonly title?: string
@@ -86,12 +86,10 @@ export const usable = (given: string | undefined) => {
   return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
 }
 
-export const query = Effect.map(
-  HttpServerRequest.ParsedSearchParams,
-  (parameters): Query =>
-    (name) =>
-      usable(Array.ensure(parameters[name] ?? [])[0])
-)
+export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameters) => {
+  const parameter: Query = (name) => usable(Array.ensure(parameters[name] ?? [])[0])
+  return parameter
+})
 
 /** The route of a page. */
 export const page = <R>(
@@ -106,10 +104,7 @@ export const page = <R>(
   return ["GET", path, handler] as const
 }
 
-interface Identified {
-  readonly organization_id: string
-  readonly id: string
-}
+type Identified = Readonly<Record<"organization_id" | "id", string>>
 
 /** The parameters that name a row. */
 export const nameOf = ({ id, organization_id: organization }: Identified) => ({ organization, id })

@@ -6,7 +6,6 @@ export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
 figcaption h2 { font-size: .95rem; margin: 0 }
 small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
-.empty { color: var(--muted) }
 .id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
 time { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
@@ -56,7 +55,7 @@ td .text { display: inline-block }
 dl, dd { margin: 0 }
 .pair { display: grid; grid-template-columns: minmax(8rem, 14rem) 1fr; gap: 0 1rem; padding: .4rem 0 }
 .pair + .pair { border-top: 1px solid var(--line) }
-.pair dt { color: var(--muted) }
+.empty, .pair dt { color: var(--muted) }
 .pair dd { overflow-wrap: anywhere }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem }

@@ -11,9 +11,7 @@ export interface Fact {
 }
 
 /** A fact with its area, such as a database. */
-export interface Finding extends Fact {
-  readonly area: string
-}
+export type Finding = Fact & { readonly area: string }
 
 export const ok = (message: string): Fact => ({ status: "ok", message })
 export const warn = (message: string, advice: string): Fact => ({ status: "warn", message, advice })

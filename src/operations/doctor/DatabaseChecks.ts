@@ -18,11 +18,16 @@ const row = <A>(schema: Schema.Decoder<A>) => {
     Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
 }
 
-export interface Session {
-  readonly variable: string
-  readonly pool: Pool
+/** A database of the configuration. */
+export interface Examined {
   readonly sql: Database
+  readonly settings: Settings
+  /** The variable that names it. */
+  readonly variable: string
+  readonly pools: ReadonlyArray<Pool>
 }
+
+type Session = Pick<Examined, "sql" | "variable"> & { readonly pool: Pool }
 
 const verified = {
   none: "the server is not verified",
@@ -98,17 +103,8 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   ]
 })
 
-/** A database of the configuration. */
-export interface Examined {
-  readonly sql: Database
-  readonly settings: Settings
-  /** The variable that names it. */
-  readonly variable: string
-  readonly pools: ReadonlyArray<Pool>
-}
-
-/** Seconds. */
-const maximumLag = 60
+/** The longest that a replica, a deletion or a change may be late, in seconds. */
+export const longestDelay = 60
 
 const Replicating = Schema.Struct({
   system: Schema.String,
@@ -124,8 +120,6 @@ const Replicating = Schema.Struct({
  * read from another database, such as one that is filled by logical replication: only a database that is or was a replica
  * of this primary is checked.
  */
-type Standing = "unrelated" | "parted" | number
-
 export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Replicating)(
@@ -147,25 +141,23 @@ export const standing = Effect.fnUntraced(function* <E>(primary: Database, repli
 })
 
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */
-export const problemOf = (found: Standing): string | undefined => {
-  if (found === "parted") return "Does not follow its primary any more"
-  return typeof found === "number" && found > maximumLag
-    ? `Is ${Math.round(found)} seconds behind its primary`
-    : undefined
-}
+export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
+  Effect.map(standing(primary, replica, within), (found) => {
+    if (found === "parted") return "Does not follow its primary any more"
+    const isBehind = typeof found === "number" && found > longestDelay
+    return isBehind ? `Is ${Math.round(found)} seconds behind its primary` : undefined
+  })
 
 const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
 export const replication = (primary: Database, sql: Database) =>
-  Effect.match(standing(primary, sql, request), {
+  Effect.match(replicaProblem(primary, sql, request), {
     onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
-    onSuccess: (found) => {
-      const problem = problemOf(found)
-      return problem === undefined
+    onSuccess: (problem) =>
+      problem === undefined
         ? [ok("It follows DATABASE_URL, or was never its replica.")]
         : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
-    }
   })
 
 /** Milliseconds. */
@@ -233,14 +225,11 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
   )
 })
 
-/** Seconds. */
-const latest = 60
-
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
   const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000
   return facts(
-    late > latest &&
+    late > longestDelay &&
       warn(
         `A deletion has been due for ${Math.round(late)} seconds.`,
         "Run a process with the role worker, and look at its log."
@@ -250,14 +239,9 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
         `${dead > mostCounted ? `More than ${mostCounted}` : dead} deletions are dead: every attempt failed.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
-    late <= latest && dead === 0 && ok("No deletion is late or dead.")
+    late <= longestDelay && dead === 0 && ok("No deletion is late or dead.")
   )
 })
-
-/** The longest that changes may be held back, in seconds. */
-export const longestHeld = 60
-
-const Feed = Schema.Struct({ name: Schema.String })
 
 /** `age`: in seconds. */
 const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
@@ -267,7 +251,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
   }
-  const unsettled = yield* rowsOf(Feed)(
+  const unsettled = yield* rowsOf(Schema.Struct({ name: Schema.String }))(
     sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
   )
   const [held] = yield* rowsOf(Holder)(sql`
@@ -277,7 +261,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
       union all
       select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
-    ) held where age >= ${longestHeld} order by age desc limit 1`)
+    ) held where age >= ${longestDelay} order by age desc limit 1`)
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")

@@ -13,11 +13,9 @@ import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as ServiceChecks from "./ServiceChecks.ts"
 
-const connectTimeout = Duration.seconds(4)
-
 /** The databases of the configuration, each once, with the pools that connect to it. */
 const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
-  const { credentials, records, tasks } = poolsOf(settings, url, connectTimeout)
+  const { credentials, records, tasks } = poolsOf(settings, url, Duration.seconds(4))
   const isMain = (pool: Pool) => Redacted.value(pool.url) === Redacted.value(url)
   const others = [
     { variable: "READ_DATABASE_URL", pools: [records] },

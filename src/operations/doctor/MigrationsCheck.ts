@@ -34,15 +34,13 @@ const migratedIn = Effect.fnUntraced(function* (schema: string) {
   } satisfies Catalog.Catalog
 })
 
-const Recorded = Schema.Struct({ id: Schema.Int, name: Schema.String })
-
 const lastKnown = Math.max(...Object.keys(all).map((file) => Number.parseInt(file, 10)))
 
 /** The fact about missing or unknown migrations. Without any, the objects can be compared. */
 const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const run = `Run: ${invocation("migrate")}`
   const { files, isEmpty } = yield* missing(sql)
-  const newer = rowsOf(Recorded)(
+  const newer = rowsOf(Schema.Struct({ id: Schema.Int, name: Schema.String }))(
     sql`select migration_id as id, name from migrations where migration_id > ${lastKnown} order by 1`
   )
   const unknown = isEmpty ? [] : (yield* newer).map(({ id, name }) => `${String(id).padStart(5, "0")}_${name}`)

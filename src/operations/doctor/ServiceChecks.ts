@@ -99,8 +99,6 @@ const factOf = (error: PspError): Fact =>
         "Try again later. If it stays, have the clinic connect its account again."
       )
 
-const Account = Schema.Struct({ account: Schema.String })
-
 /** @param sql the database that has the accounts, if it can be reached */
 export const processor = Effect.fnUntraced(function* (settings: Settings, sql: Database | undefined) {
   const { databaseUrl, stripeApiUrl, stripeSecretKey } = settings
@@ -111,7 +109,7 @@ export const processor = Effect.fnUntraced(function* (settings: Settings, sql: D
   const kind = Redacted.value(secretKey).startsWith("sk_test_") ? "a test key" : "a key"
   const configured = ok(`It is configured with ${kind}.`)
   if (sql === undefined) return [configured]
-  const [clinic] = yield* rowsOf(Account)(
+  const [clinic] = yield* rowsOf(Schema.Struct({ account: Schema.String }))(
     sql`select processor_account as account from clinics where processor_account is not null limit 1`
   )
   if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]

@@ -14,7 +14,6 @@ interface Made {
   readonly view?: View
 }
 
-/** A change to confirm. */
 interface Change {
   /** The parameters that name it, beside the fields. */
   readonly parameters?: Readonly<Record<string, string | undefined>>
@@ -30,15 +29,13 @@ const nameless = problem(422, "Enter your name for the audit log. Nothing was ch
 /** The problem in a form: to a 401, a browser asks for HTTP Basic. */
 const wrong = problem(403, "Wrong token. Nothing was changed.")
 
-const Form = Schema.Record(Schema.String, Schema.String)
-
 /** The parameters of the form and the URL, and the credentials of the form; without any, those of HTTP Basic. */
 const submitted = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
   const inUrl = yield* query
-  const form = yield* HttpServerRequest.schemaBodyUrlParams(Form).pipe(
+  const form = yield* HttpServerRequest.schemaBodyUrlParams(Schema.Record(Schema.String, Schema.String)).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16)),
-    Effect.orElseSucceed((): typeof Form.Type => ({}))
+    Effect.orElseSucceed((): Readonly<Record<string, string>> => ({}))
   )
   const { name = "", token } = form
   const given = token === undefined ? yield* credentials : { name, token: Redacted.make(token) }

@@ -92,10 +92,10 @@ export const page = pageOf(
   path,
   Effect.fnUntraced(function* (parameter) {
     const task = yield* requested(parameter)
-    const replayed = h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", nameOf(task))))
+    const offer = h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", nameOf(task))))
     return {
       title: `Deletion ${task.idempotency_key}`,
-      view: (now) => [task.state === "dead" && replayed, facts(task, now)]
+      view: (now) => [task.state === "dead" && offer, facts(task, now)]
     }
   }),
   "/ops/task"

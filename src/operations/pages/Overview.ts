@@ -13,10 +13,7 @@ import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
 /** The counts of a slot. `start`: milliseconds since 1970. `x`: its place in the chart. */
-interface Point extends Recent.Counts {
-  readonly start: number
-  readonly x: number
-}
+type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
 
 interface Series {
   readonly name: string
