@@ -68,19 +68,17 @@ const openOf = Effect.fnUntraced(function* (environment: Process.Environment) {
 })
 
 describe("A start without its database", long, () => {
-  it.live(
-    "says its address first, what is open to whom, and that it runs as root; it answers 503, without a secret",
-    () =>
-      Effect.gen(function* () {
-        const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
-        assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
-        assert.match(open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
-        if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
-        assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
-        assert.notInclude(output(), secret)
-        const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
-        assert.strictEqual(ofOneRole.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
-      })
+  it.live("says its address first, what is open, and that it runs as root; it answers 503, without a secret", () =>
+    Effect.gen(function* () {
+      const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
+      assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
+      assert.match(open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
+      if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
+      assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
+      assert.notInclude(output(), secret)
+      const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
+      assert.strictEqual(ofOneRole.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
+    })
   )
 
   it.live("listens on loopback alone on the embedded database", () =>
@@ -88,9 +86,9 @@ describe("A start without its database", long, () => {
       const { output } = yield* Program.startUsed({ HOST: "", LOG_FORMAT: "logfmt" })
       yield* eventually("a line about what is open", () => output().includes("Open to"))
       assert.match(output(), /Listening on http:\/\/127\.0\.0\.1:\d+/)
-      assert.include(
+      assert.match(
         output(),
-        "Open to this machine alone: reads with the public demo API keys; deletions, unsigned unless the organization has a signing secret; health"
+        /Open to this machine alone: reads with the public demo API keys; deletions, unsigned .+; health/
       )
     })
   )
@@ -98,9 +96,6 @@ describe("A start without its database", long, () => {
 
 /** A database of one test: locks are not shared. */
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
-
-// A first start of an embedded database takes five seconds on an idle machine.
-const slowly = 150_000
 
 const headers = Client.headersOf("oakridge")
 
@@ -139,22 +134,18 @@ describe.concurrent("A stop signal", () => {
     }).pipe(Effect.provide(ownDatabase))
   )
 
-  it.live(
-    "ends an idle program at once, and a request that never ends after 10 s",
-    () =>
+  // A first start of an embedded database takes five seconds on an idle machine.
+  describe("ends", { ...long, timeout: 150_000 }, () => {
+    it.live("a program within 10 s though a request never ends", () =>
       Effect.gen(function* () {
-        yield* endsInOrder(yield* onPostgres, 2, "SIGINT")
         const stalled = yield* onPostgres
         yield* Effect.flatMap(Raw.open(stalled.url), ({ send }) => send(Raw.unfinished))
         yield* stalled.client.ask("/organization/get")
         yield* endsInOrder(stalled, 10)
-      }).pipe(Effect.provide(ownDatabase)),
-    long
-  )
+      }).pipe(Effect.provide(ownDatabase))
+    )
 
-  it.live(
-    "ends the first start of an embedded database with code 0, and it starts again",
-    () =>
+    it.live("the first start of an embedded database with code 0, and it starts again", () =>
       Effect.gen(function* () {
         const DATA_DIR = yield* Process.temporaryFolder
         const first = yield* Process.start({ DATA_DIR })
@@ -163,9 +154,9 @@ describe.concurrent("A stop signal", () => {
         const second = yield* Program.start({ DATA_DIR })
         assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
         yield* endsInOrder(second, 10, "SIGINT")
-      }),
-    { ...long, timeout: slowly }
-  )
+      })
+    )
+  })
 })
 
 const calls: ReadonlyArray<Client.Call> = [
@@ -198,10 +189,12 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* kill("SIGTERM")
       yield* isDraining
       const after = yield* Effect.forEach(calls, client.call)
-      assert.deepStrictEqual(
-        after.map((answer) => [answer.status, connectionOf(answer)]),
-        before.map(({ status }) => [status, "close"])
-      )
+      for (const [index, answer] of after.entries())
+        assert.deepStrictEqual(
+          [answer.status, connectionOf(answer)],
+          [before[index]?.status, "close"],
+          calls[index]?.path
+        )
       const newcomer = yield* Client.make(url)
       const { status, text } = yield* newcomer.call({ path: "/api/v1/health/ready", method: "GET" })
       assert.deepStrictEqual([status, text], [503, `{"ready":false}`])
@@ -234,18 +227,16 @@ describe.concurrent("While it drains, a program", long, () => {
     }).pipe(Effect.provide(ownDatabase))
   )
 
-  it.live(
-    "takes signals of one moment for one, as npm repeats what a terminal has sent, and ends at a second one",
-    () =>
-      Effect.gen(function* () {
-        const once = yield* draining("1 second")
-        yield* once.kill("SIGINT")
-        yield* endsInOrder(once, 5)
-        const twice = yield* draining("10 minutes")
-        yield* twice.kill("SIGTERM")
-        yield* Effect.sleep("1 second")
-        assert.deepStrictEqual((yield* Program.stop(twice)).end, { code: 143, signal: null })
-      })
+  it.live("takes signals of one moment for one, as npm repeats a terminal's, and ends at a second one", () =>
+    Effect.gen(function* () {
+      const once = yield* draining("1 second")
+      yield* once.kill("SIGINT")
+      yield* endsInOrder(once, 5)
+      const twice = yield* draining("10 minutes")
+      yield* twice.kill("SIGTERM")
+      yield* Effect.sleep("1 second")
+      assert.deepStrictEqual((yield* Program.stop(twice)).end, { code: 143, signal: null })
+    })
   )
 
   it.live("loses no request of clients that keep their connections, when it is started again on its port", () =>
