@@ -1,7 +1,6 @@
 /** Every write is a change in the feed, whoever writes and however; and the marks by which a cursor goes on in another run of a server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Clinics.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -12,6 +11,7 @@ import * as Records from "../../../src/records/Repository.ts"
 import { pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { asKnown } from "../records/stores.ts"
 
 let organizations = 0
 
@@ -29,9 +29,7 @@ const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
     const removed: Array<string> = []
     let hasMore = true
     while (hasMore) {
-      const { json } = yield* repository
-        .changes({ cursor, limit })
-        .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)))
+      const { json } = yield* asKnown(organization)(repository.changes({ cursor, limit }))
       const page: Effect.Success<ReturnType<typeof pageOf>> = yield* pageOf(json)
       cursor = page.cursor
       changed.push(...page.body.map(({ id, name }) => (typeof name === "string" ? `${id} ${name}` : id)))
@@ -56,10 +54,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const isStamped = time !== "created_at"
-        for (const id of ["a", "b"]) {
+        for (const id of ["a", "b"])
           yield* sql`
             insert into ${sql(table)} ${sql.insert({ organization_id: id, id, created_at: "2020-01-01", [time]: "2020-01-01" })}`
-        }
         const [column] = yield* sql<{ name: string }>`
           select attname as name from pg_attribute
           where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''

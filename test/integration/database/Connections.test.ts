@@ -17,6 +17,8 @@ const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason 
 const short = <A extends object>(sql: Database, text: string, value: unknown) =>
   sql.runShort(request, [text, [value]], () => sql.unsafe<A>(text, [value]))
 
+const slow = (sql: Database) => short(sql, "select pg_sleep(0.05), $1::int as value", 9)
+
 const backend = "select pg_backend_pid() as pid, $1::int as value"
 
 interface Answer {
@@ -32,8 +34,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
     Effect.gen(function* () {
       const sql = yield* open
       const [first] = yield* answers(sql, 1)
-      const slow = short(sql, "select pg_sleep(0.05), $1::int as value", 9)
-      const leaving = yield* Effect.forkChild(slow, { startImmediately: true })
+      const leaving = yield* Effect.forkChild(slow(sql), { startImmediately: true })
       const staying = yield* Effect.forkChild(answers(sql, 100), { startImmediately: true })
       yield* Fiber.interrupt(leaving)
       const found = (yield* Fiber.join(staying)).flat()
@@ -49,9 +50,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       const { sql: admin } = yield* TestDatabase
       const sql = yield* open
       const [first] = yield* answers(sql, 1)
-      const waiting = yield* Effect.forkChild(short(sql, "select pg_sleep(0.05), $1::int as value", 1), {
-        startImmediately: true
-      })
+      const waiting = yield* Effect.forkChild(slow(sql), { startImmediately: true })
       yield* admin`select pg_terminate_backend(${first?.[0]?.pid ?? 0}::int)`
       assert.strictEqual((yield* Fiber.join(waiting)).length, 1)
       const wrong = yield* Effect.flip(short(sql, "select 1 / $1::int", 0))
@@ -113,12 +112,8 @@ const pooled = (url: URL) => {
         client.write("N")
         return void client.once("data", receive)
       }
-      const names = message
-        .subarray(8)
-        .toString()
-        .split("\0")
-        .filter((_, index) => index % 2 === 0)
-      const refused = names.find((name) => !known.includes(name))
+      const words = message.subarray(8).toString().split("\0")
+      const refused = words.find((name, index) => index % 2 === 0 && !known.includes(name))
       if (refused !== undefined) {
         const fields = Buffer.from(`SFATAL\0C08P01\0Munsupported startup parameter: ${refused}\0\0`)
         const head = Buffer.from("E\0\0\0\0")

@@ -30,11 +30,7 @@ const refusals = [
     `insert into kept values ('${secret}', 1)`,
     "UniqueViolation 23505, constraint kept_pkey, table kept"
   ],
-  [
-    "a column that must have a value",
-    `insert into kept values ('${secret}_')`,
-    "ConstraintError 23502, table kept, column size"
-  ],
+  ["a missing value", `insert into kept values ('${secret}_')`, "ConstraintError 23502, table kept, column size"],
   [
     "a privilege that is lacking, and its object",
     "do $$ begin set local role pg_monitor; perform from pets; end $$",

@@ -17,19 +17,16 @@ import { inTime } from "../../support/inTime.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 
-/** Opens the database and closes it again. */
-const opened = (folder: string) =>
-  Embedded.connect(folder).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]))
-
 test.live("The data folder is its owner's alone, and the cluster in it also where it was open", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "above", ".data")
-    yield* opened(folder)
+    const open = Effect.scoped(Embedded.connect(folder))
+    yield* open
     assert.strictEqual(modeOf(folder), 0o700)
     yield* Effect.sync(() => chmodSync(join(folder, "postgres"), 0o755))
-    yield* opened(folder)
+    yield* open
     assert.strictEqual(modeOf(folder, "postgres"), 0o700)
-  })
+  }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
 )
 
 test.live("A process that ends lets the guests finish that it has let in", () =>
@@ -146,9 +143,10 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
     })
   )
 
-  it.effect("speaks as a client of Postgres does, or is cut off", () =>
+  it.effect("is of the same user, and speaks as a client of Postgres does, or is cut off", () =>
     Effect.gen(function* () {
-      const { sql } = yield* Owner
+      const { folder, sql } = yield* Owner
+      assert.strictEqual(modeOf(folder, "lock.sock"), 0o600)
       const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
       const endless = Buffer.concat([startup, message("Q", "").fill(1, 1)])
       for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) yield* briefGuest(said)
@@ -163,10 +161,6 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       assert.isTrue((yield* Embedded.connect(folder, { asGuest: true })).isGuest)
       assert.include((yield* Effect.flip(Embedded.connect(folder))).message, "is in use by another process")
     })
-  )
-
-  it.effect("is of the same user", () =>
-    Effect.map(Owner, ({ folder }) => assert.strictEqual(statSync(join(folder, "lock.sock")).mode & 0o777, 0o600))
   )
 
   it.effect("leaves the event loop of its owner free while a statement runs: for requests, and for a stop signal", () =>

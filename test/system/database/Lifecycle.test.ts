@@ -38,12 +38,6 @@ const demo = Effect.gen(function* () {
   return answers
 }).pipe(Effect.scoped, Effect.cached, Effect.runSync)
 
-/** Moments of a first start: a statement, and the number of writes to files after it. */
-const moments = [
-  ["half of the cluster was written", ":500"],
-  ["the tables were being filled", "insert into charges:20"]
-] as const
-
 const dieAt = join(import.meta.dirname, "dieAt.ts")
 
 // First starts of an embedded database take ten seconds on an idle machine.
@@ -57,7 +51,10 @@ describe.concurrent("The program on its embedded database", { timeout: 150_000 }
     })
   )
 
-  it.live.each(moments)("starts after a kill -9 when, in its very first start, %s", ([, at]) =>
+  it.live.each([
+    ["half of the cluster was written", ":500"],
+    ["the tables were being filled", "insert into charges:20"]
+  ] as const)("starts after a kill -9 when, in its very first start, %s", ([, at]) =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
       const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
