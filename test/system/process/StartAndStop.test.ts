@@ -80,6 +80,29 @@ describe.concurrent("A start", long, () => {
   )
 })
 
+const isFree = (port: number) => Effect.isSuccess(assertIsFree({ host: "127.0.0.1", port }))
+
+// Not concurrent: otherwise the starts above and the stops below would run at the same time.
+describe("npm start", long, () => {
+  it.live.each([
+    ["SIGTERM to npm", "SIGTERM", false],
+    ["SIGINT to the process group, as Ctrl-C sends it,", "SIGINT", true]
+  ] as const)("%s ends the service and npm with code 0, and leaves the port free", ([, signal, isGroup]) =>
+    Effect.gen(function* () {
+      // A shell gives npm a process group.
+      const npm = yield* Process.startCommand(
+        { file: "setsid", args: ["npm", "start"], cwd: Process.root },
+        { PATH: yield* Config.String("PATH"), DATABASE_URL: unreachable }
+      )
+      const port = Number(new URL(yield* npm.address).port)
+      assert.isFalse(yield* isFree(port))
+      process.kill(isGroup ? -npm.pid : npm.pid, signal)
+      assert.deepStrictEqual(yield* npm.ended, Program.inOrder)
+      assert.isTrue(yield* isFree(port))
+    })
+  )
+})
+
 /** A database of one test: locks are not shared. */
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
@@ -251,28 +274,6 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* draining("1 second", { PORT: new URL(first.url).port })
       yield* isAnswering()
       assert.deepStrictEqual(lost, [])
-    })
-  )
-})
-
-const isFree = (port: number) => Effect.isSuccess(assertIsFree({ host: "127.0.0.1", port }))
-
-describe("npm start", long, () => {
-  it.live.each([
-    ["SIGTERM to npm", "SIGTERM", false],
-    ["SIGINT to the process group, as Ctrl-C sends it,", "SIGINT", true]
-  ] as const)("%s ends the service and npm with code 0, and leaves the port free", ([, signal, isGroup]) =>
-    Effect.gen(function* () {
-      // A shell gives npm a process group.
-      const npm = yield* Process.startCommand(
-        { file: "setsid", args: ["npm", "start"], cwd: Process.root },
-        { PATH: yield* Config.String("PATH"), DATABASE_URL: unreachable }
-      )
-      const port = Number(new URL(yield* npm.address).port)
-      assert.isFalse(yield* isFree(port))
-      process.kill(isGroup ? -npm.pid : npm.pid, signal)
-      assert.deepStrictEqual(yield* npm.ended, Program.inOrder)
-      assert.isTrue(yield* isFree(port))
     })
   )
 })
