@@ -13,8 +13,6 @@ import { microchip } from "./microchip.ts"
 
 const withMicrochip = { ...all, "90001_microchip": addField(microchip) }
 
-const breed = { table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" }
-
 /** A database with pets of two organizations, as they are before a field is added. */
 const withPets = Effect.gen(function* () {
   const sql = yield* clientOf(yield* migratedDatabase, { maxConnections: 4 })
@@ -25,57 +23,49 @@ const withPets = Effect.gen(function* () {
 })
 
 const recordsOf = (sql: Database) =>
-  Effect.map(sql<{ record: string }>`select record from pets where id like 'pet\\_%' order by id`, (rows) =>
-    rows.map(({ record }) => record)
-  )
-
-const shown = (record: string, fields: string) => `${record.slice(0, -1)},${fields}}`
+  Effect.map(sql`select record from pets where id like 'pet\\_%' order by id`.values, (rows) => rows.flat().map(String))
 
 const lacking = (sql: Database) =>
-  Effect.map(sql<{ id: string }>`select id from pets where record not like '%,"microchipNumber":null}'`, (rows) =>
-    rows.map(({ id }) => id)
-  )
+  Effect.map(sql`select id from pets where record not like '%,"microchipNumber":null}'`.values, (rows) => rows.flat())
 
 layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTestServices: true })((it) => {
-  it.effect(
-    "old rows get the field, those written meanwhile have its value, readers go on, and searches use its index",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        const before = yield* recordsOf(sql)
-        // A build that failed leaves an index of that name which is not valid.
-        yield* Effect.flip(sql`create unique index concurrently pets_microchip_number on pets (organization_id)`)
-        const seen = new Set<string>()
-        const read = Effect.map(
-          sql<{ record: string }>`select t.record from pets t where organization_id = 'org_1' and id = 'pet_1'`,
-          (rows) => rows.map(({ record }) => seen.add(record))
-        )
-        let count = 0
-        const write = Effect.suspend(
-          () => sql`insert into pets (organization_id, id) values ('org_1', ${`new_${count++}`})`
-        )
-        const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
-        assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
-        yield* Fiber.interrupt(beside)
-        assert.isAbove(count, 1)
-        assert.deepStrictEqual(yield* lacking(sql), [])
-        const after = before.map((record) => shown(record, '"microchipNumber":null'))
-        assert.deepStrictEqual(yield* recordsOf(sql), after)
-        yield* read
-        assert.deepStrictEqual([...seen], [before[0], after[0]])
-        yield* sql`update pets set microchip_number = '"985"' where id = 'pet_1'`
-        assert.isTrue((yield* recordsOf(sql))[0]?.endsWith(',"microchipNumber":"\\"985\\""}'))
+  it.effect("several processes at once render old and new rows while readers go on, and searches use the index", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const before = yield* recordsOf(sql)
+      // A build that failed leaves an index of that name which is not valid.
+      yield* Effect.flip(sql`create unique index concurrently pets_microchip_number on pets (organization_id)`)
+      const seen = new Set<string>()
+      const stored = sql<{
+        record: string
+      }>`select t.record from pets t where organization_id = 'org_1' and id = 'pet_1'`
+      const read = Effect.map(stored, (rows) => rows.map(({ record }) => seen.add(record)))
+      let count = 0
+      const write = Effect.suspend(
+        () => sql`insert into pets (organization_id, id) values ('org_1', ${`new_${count++}`})`
+      )
+      const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
+      const three = Array.from({ length: 3 }, () => migrate(sql, withMicrochip))
+      assert.deepStrictEqual((yield* Effect.all(three, { concurrency: 3 })).flat(), ["90001_microchip"])
+      yield* Fiber.interrupt(beside)
+      assert.isAbove(count, 1)
+      assert.deepStrictEqual(yield* lacking(sql), [])
+      const after = before.map((record) => `${record.slice(0, -1)},"microchipNumber":null}`)
+      assert.deepStrictEqual(yield* recordsOf(sql), after)
+      yield* read
+      assert.deepStrictEqual([...seen], [before[0], after[0]])
+      yield* sql`update pets set microchip_number = '"985"' where id = 'pet_1'`
+      assert.isTrue((yield* recordsOf(sql))[0]?.endsWith(',"microchipNumber":"\\"985\\""}'))
 
-        yield* sql`update pets set microchip_number = id`
-        yield* sql`analyze pets`
-        const plan = yield* sql<{ "QUERY PLAN": string }>`
+      yield* sql`update pets set microchip_number = id`
+      yield* sql`analyze pets`
+      const plan = yield* sql<{ "QUERY PLAN": string }>`
         explain select t.record from pets t where t.organization_id = 'org_1' and t.microchip_number = 'pet_7'
         order by t.updated_at, t.id limit 100`
-        assert.match(
-          plan.map((line) => line["QUERY PLAN"]).join("\n"),
-          /Index Scan using pets_microchip_number on pets/
-        )
-      })
+      const nodes = plan.map((line) => line["QUERY PLAN"]).join("\n")
+      assert.include(nodes, "Index Scan using pets_microchip_number on pets")
+      assert.lengthOf(yield* sql`select from pg_proc where proname = 'pets_record'`, 1)
+    })
   )
 
   it.effect("a run that was cut short is run again, changes no row then, and is recorded when it has succeeded", () =>
@@ -92,23 +82,6 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     })
   )
 
-  it.effect("several processes add a field at once", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const before = yield* recordsOf(sql)
-      const three = Array.from({ length: 3 }, () => migrate(sql, withMicrochip))
-      const applied = yield* Effect.all(three, { concurrency: "unbounded" })
-      assert.deepStrictEqual(applied.flat(), ["90001_microchip"])
-      assert.deepStrictEqual(
-        yield* recordsOf(sql),
-        before.map((record) => shown(record, '"microchipNumber":null'))
-      )
-      const [index] = yield* sql`select indisvalid from pg_index where indexrelid = 'pets_microchip_number'::regclass`
-      assert.deepStrictEqual(index, { indisvalid: true })
-      assert.lengthOf(yield* sql`select from pg_proc where proname = 'pets_record'`, 1)
-    })
-  )
-
   it.effect(
     "a transaction that uses the table is waited for, and nobody queues behind the wait",
     () =>
@@ -116,14 +89,12 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         const sql = yield* withPets
         const holder = yield* openTransaction(sql, sql`update pets set name = 'Held' where id = 'pet_1'`)
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
-        const waits: Array<number> = []
         for (let tried = 0; tried < 30; tried++) {
           const [took] = yield* Effect.timed(sql`select record from pets where id = 'pet_2'`)
-          waits.push(Duration.toMillis(took))
+          assert.isBelow(Duration.toMillis(took), 1000)
           yield* Effect.sleep("50 millis")
         }
         assert.isUndefined(adding.pollUnsafe())
-        assert.isBelow(Math.max(...waits), 1000)
         yield* holder.commit
         yield* Fiber.join(adding)
         assert.deepStrictEqual(yield* lacking(sql), [])
@@ -145,10 +116,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
         const waiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
         yield* eventually("a row waits", waiting, (rows) => rows.length > 0)
-        const holder = yield* openTransaction(
-          sql,
-          sql`select from pets where organization_id = 'org_1' and id = 'pet_1' for update`
-        )
+        const holder = yield* openTransaction(sql, sql`select from pets where id = 'pet_1' for update`)
         yield* pausing.commit
         yield* eventually("one row is left", lacking(sql), (ids) => ids.length === 1)
         assert.deepStrictEqual(yield* lacking(sql), ["pet_1"])
@@ -163,19 +131,16 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
   it.effect("an index replaces another one, also when it runs again", () =>
     Effect.gen(function* () {
       const sql = yield* withPets
-      const { online } = addIndex({ ...breed, replaces: ["pets_species"] })
-      const names = Effect.map(
-        sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets'`,
-        (rows) => rows.map(({ name }) => name).toSorted()
-      )
+      const index = { table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" }
+      const { online } = addIndex({ ...index, replaces: ["pets_species"] })
+      const indexes = sql`select indexname from pg_indexes where tablename = 'pets'`.values
+      const names = Effect.map(indexes, (rows) => rows.flat().map(String).toSorted())
       const before = yield* names
       assert.include(before, "pets_species")
+      const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
       for (let times = 0; times < 2; times++) {
         yield* Effect.provideService(online, SqlClient.SqlClient, sql)
-        assert.deepStrictEqual(
-          yield* names,
-          [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
-        )
+        assert.deepStrictEqual(yield* names, after)
       }
     })
   )
@@ -190,9 +155,8 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
       const error = yield* Effect.flip(migrate(sql, { ...all, "90001_microchip": addField(field) }))
       assert.match(String(error.cause), /would rewrite the table pets|No pets_record renders \w+ from an argument/)
       yield* sql`insert into pets (organization_id, id) values ('org_1', 'new')`
-      const columns =
-        yield* sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
-      assert.deepStrictEqual(columns, [{ attname: "record" }])
+      const columns = sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
+      assert.deepStrictEqual(yield* columns, [{ attname: "record" }])
     })
   )
 })

@@ -3,21 +3,161 @@
  * and a simple one is planned once. A page of changes reads about the changes that it tells, however deep the cursor is.
  */
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Formatter } from "effect"
+import { DateTime, Effect, Formatter, Number } from "effect"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { consumptionLogs, invoices } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder } from "../../../src/database/Database.ts"
-import { ofAll, ofResource } from "../../../src/records/Pages.ts"
+import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
+import { changesQuery, rangesText } from "../../../src/records/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
+import type { Criteria, Page } from "../../../src/records/Repository.ts"
+import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import * as Walk from "../../../src/records/Walk.ts"
-import { insertKey } from "../../support/keys.ts"
+import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
 import { asHolderOfKey, asKnown } from "../records/stores.ts"
-import { changesCostOf, costOf, fill, organization } from "./cost.ts"
+
+/** The organization whose rows `fill` writes. */
+const organization = "org_large"
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+const literal = (value: unknown) =>
+  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+
+let explained = 0
+
+/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
+const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
+  const { sql } = yield* TestDatabase
+  const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  const name = `explained_${++explained}`
+  const rows = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`select ${set.join(", ")}`)
+      yield* sql.unsafe(`prepare ${name} as ${text}`)
+      return yield* sql.unsafe<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+        `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
+      ).unprepared
+    })
+  )
+  const [row] = rows
+  return row === undefined ? yield* Effect.die("no plan") : row["QUERY PLAN"][0].Plan
+})
+
+const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  Number.sumAll(
+    nodes.map((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"])
+  )
+
+const blocksOf = (nodes: ReadonlyArray<Plan>) =>
+  Number.sumAll(nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]))
+
+/** The hash of an organization's key. */
+const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(owner))
+
+/**
+ * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
+ * whether the organization is known or looked up by its key.
+ */
+const costOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  criteria: Criteria,
+  owner = organization,
+  page: Page = { limit: 100, offset: 0 }
+) {
+  const { sql } = yield* TestDatabase
+  const keyHash = yield* keyOf(owner)
+  const asked = askedOf(resource, criteria, page)
+  const known = searchQuery(sql, sql`${owner}`, resource, asked, page)
+  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, asked, page))
+  const plans = yield* Effect.all([
+    explain(...known.statement.compile(), known.isPlannedOnce),
+    explain(...keyed.compile(), known.isPlannedOnce)
+  ])
+  const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
+  return {
+    rows: Math.max(...scans.map(rowsOf)),
+    blocks: Math.max(...scans.map(blocksOf)),
+    scans: scans.flat().map((node) => node["Node Type"])
+  }
+})
+
+/**
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, for any walk and for this one, where
+ * the organization is known and where it is looked up by its key.
+ */
+const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, limit: number, owner = organization) {
+  const { sql } = yield* TestDatabase
+  const keyHash = yield* keyOf(owner)
+  const ranges = rangesText(kind, [walk])
+  const known = changesQuery(sql, sql`${owner}`, kind, limit, ranges)
+  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), kind, limit, ranges))
+  const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
+    Effect.all([explain(text, values, true), explain(text, values, false)])
+  )
+  return plans.flat().map((plan) => {
+    const scans = nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
+    return {
+      rows: rowsOf(scans),
+      told: rowsOf(nodesOf(plan).slice(0, 1)),
+      scans: scans.map((node) => `${node["Node Type"]} ${node["Relation Name"]}`)
+    }
+  })
+})
+
+const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"
+
+/**
+ * Makes a table hold rows numbered by n, one second apart in the order of writing. Ten rows share each text and each
+ * number that a filter looks at; of every hundred, one is deleted.
+ *
+ * @param given the SQL of some columns, by name
+ */
+const fill = Effect.fnUntraced(function* (
+  resource: Resource,
+  rows: number,
+  given: Readonly<Record<string, string>> = {}
+) {
+  const { sql } = yield* TestDatabase
+  const filtered = Object.fromEntries(
+    Object.keys(filters[resource.name] ?? {}).flatMap((filter) => {
+      const { sign, columns } = meaningOf(resource.name, filter)
+      const group = `n % ${rows / 10}`
+      const value = sign === "-" ? "n % 100 = 0" : sign === "#" ? group : `'${filter}_' || ${group}`
+      return columns.map((column) => [column, value] as const)
+    })
+  )
+  const values = {
+    ...filtered,
+    organization_id: `'${organization}'`,
+    created_at: clock,
+    [resource.orderedBy]: clock,
+    id: "'id_' || n",
+    ...given
+  }
+  const insert = `insert into ${resource.table} (${Object.keys(values).join(", ")})
+    select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
+  yield* sql.unsafe(`truncate ${resource.table}`)
+  yield* sql.unsafe(insert)
+  yield* sql.unsafe(`vacuum analyze ${resource.table}`)
+})
 
 /** The first page reads about the rows that it shows, and never looks for them through the table. */
 const checkCost = Effect.fnUntraced(function* (
@@ -86,12 +226,12 @@ const resources: ReadonlyArray<Resource> = all
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
 /** How many records a table holds. */
-const rowsOf = ({ name }: Resource) => (name === "charges" ? 6000 : 2000)
+const sizeOf = ({ name }: Resource) => (name === "charges" ? 6000 : 2000)
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   const tables = resources.map(({ table }) => table)
 
-  it.effect("every index leads with the organization, but for the lookup of a key by its hash", () =>
+  it.effect("every index orders text by its bytes, and leads with the organization, but for that of key hashes", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const others = yield* sql`
@@ -99,12 +239,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
         where i.indrelid = any (${[...tables, "api_keys"]}::regclass[]) and a.attname <> 'organization_id'`
       assert.deepStrictEqual(others, [{ name: "api_keys_key_hash_key" }])
-    })
-  )
-
-  it.effect("every index orders text by its bytes", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
       const collations = yield* sql`
         select distinct c.collname as name
         from pg_index i, unnest(i.indcollation::oid[]) as used(oid) join pg_collation c on c.oid = used.oid
@@ -117,7 +251,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     "%s: a search reads little more than it finds, by any filter and by none",
     ([, resource]) =>
       Effect.gen(function* () {
-        const rows = rowsOf(resource)
+        const rows = sizeOf(resource)
         yield* fill(resource, rows)
         yield* checkCost(resource, {}, page)
         yield* checkCost(resource, {}, nothing, "org_without_records")
@@ -133,7 +267,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   it.effect("a deep page skips in the index, and reads the rows that it shows", () =>
     Effect.gen(function* () {
       // In a small table, it is found as fast in other ways.
-      const rows = rowsOf(charges)
+      const rows = sizeOf(charges)
       yield* fill(charges, rows)
       const cost = yield* costOf(charges, {}, undefined, { limit: 100, offset: rows * 0.75 })
       assert.isAtMost(cost.rows, rows * 0.75 + 300)
@@ -166,26 +300,25 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  for (const resource of only("charges", "invoices")) {
-    it.effect(`${resource.name}: the first page of a clinic is short where nearly all of its clients are its own`, () =>
+  it.effect.each(only("charges", "invoices"))(
+    "$name: the first page is short of a clinic whose clients are its own",
+    (resource) =>
       Effect.gen(function* () {
         yield* fill(resource, 2000, { home_clinic: "'clinic_' || n % 2", servicing_clinic: "'clinic_' || n % 2" })
         yield* checkCost(resource, { clinic: "clinic_1" }, page)
       })
-    )
-  }
+  )
 
-  for (const resource of only("pet-benefits", "consumption-logs", "invoices", "invoice-lines")) {
-    it.effect(`${resource.name}: the first page is short where nearly all records are deleted`, () =>
+  it.effect.each(only("pet-benefits", "consumption-logs", "invoices", "invoice-lines"))(
+    "$name: the first page is short where nearly all records are deleted",
+    (resource) =>
       Effect.gen(function* () {
         const [marker = ""] = meaningOf(resource.name, "include_deleted").columns
         yield* fill(resource, 2000, { [marker]: "n % 1000 <> 0" })
-        for (const criteria of [{}, { updated_at_since: "2026-01-01" }, { created_at_since: "2026-01-01" }]) {
+        for (const criteria of [{}, { updated_at_since: "2026-01-01" }, { created_at_since: "2026-01-01" }])
           yield* checkCost(resource, criteria, few)
-        }
       })
-    )
-  }
+  )
 })
 
 const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
@@ -194,24 +327,23 @@ const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
   ["a filter that matches much", { home_clinic: "home_clinic_7" }]
 ]
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simple", (it) => {
-  it.effect.each(simple)("is planned for no values in particular: %s", ([, criteria]) =>
+layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
+  it.effect("a simple search is planned for no values in particular", () =>
     Effect.gen(function* () {
       yield* fill(consumptionLogs, 5000)
       yield* insertKey(organization, organization)
-      const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
-      const repository = Records.make(sql, consumptionLogs, Records.still)
-      const search = repository.search(criteria, { limit: 100, offset: 0 })
-      for (const as of [asKnown, asHolderOfKey]) {
-        for (let times = 0; times < 12; times++) yield* as(organization)(search)
+      for (const [name, criteria] of simple) {
+        const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
+        const search = Records.make(sql, consumptionLogs, Records.still).search(criteria, { limit: 100, offset: 0 })
+        for (const as of [asKnown, asHolderOfKey]) {
+          for (let times = 0; times < 12; times++) yield* as(organization)(search)
+        }
+        const plans = yield* sql`
+          select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
+          where statement like '%from consumption_logs%'`.unprepared
+        const each = { made: 5, reused: 7 }
+        assert.deepStrictEqual(plans, [each, each], name)
       }
-      const plans = yield* sql<{ made: number; reused: number }>`
-        select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
-        where statement like '%from consumption_logs%'`.unprepared
-      assert.deepStrictEqual(plans, [
-        { made: 5, reused: 7 },
-        { made: 5, reused: 7 }
-      ])
     })
   )
 })
@@ -256,28 +388,25 @@ const checkChanges = Effect.fnUntraced(function* (resource: Resource) {
   assert.isAbove(told, changed)
 })
 
-layer(TestDatabase.layerDatabases, { excludeTestServices: true })(
-  "a page of changes reads little more than it tells",
-  (it) => {
-    it.effect("of records that were written at once, and of some that were written since", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* fill(charges, changed)
-        yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 2000) n`
-        for (let n = 0; n < 5; n++) yield* sql`update charges set pet = ${String(n)} where id like ${`id_${n + 1}7%`}`
-        yield* checkChanges(charges)
-      })
-    )
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of changes reads what it tells", (it) => {
+  it.effect("of records that were written at once, and of some that were written since", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* fill(charges, changed)
+      yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 2000) n`
+      for (let n = 0; n < 5; n++) yield* sql`update charges set pet = ${String(n)} where id like ${`id_${n + 1}7%`}`
+      yield* checkChanges(charges)
+    })
+  )
 
-    it.effect("where most of them are removals, some of records that exist again", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* fill(invoices, changed)
-        yield* sql`delete from invoices where id not like '%5'`
-        yield* sql`insert into invoices (organization_id, id) select organization_id, id from removals where id like '%3'`
-        yield* sql`analyze removals`
-        yield* checkChanges(invoices)
-      })
-    )
-  }
-)
+  it.effect("where most of them are removals, some of records that exist again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* fill(invoices, changed)
+      yield* sql`delete from invoices where id not like '%5'`
+      yield* sql`insert into invoices (organization_id, id) select organization_id, id from removals where id like '%3'`
+      yield* sql`analyze removals`
+      yield* checkChanges(invoices)
+    })
+  )
+})

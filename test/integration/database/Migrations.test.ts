@@ -15,27 +15,25 @@ const messageOf = (sql: Effect.Success<typeof empty>) =>
 const unmigrated = "The database is not migrated. Run: npm run cli -- migrate"
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })("migrations", (it) => {
-  it.effect(
-    "are missing above the last recorded one, apply once, and are not required of a role that cannot see them",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* empty
-        assert.deepStrictEqual(yield* missing(sql), { isEmpty: true, files })
-        assert.strictEqual(yield* messageOf(sql), unmigrated)
-        assert.deepStrictEqual(yield* migrate(sql), files)
-        assert.isTrue(yield* Migrations.isMigrated(sql))
-        const recorded = yield* sql`select * from migrations order by migration_id`
-        assert.deepStrictEqual(yield* migrate(sql), [])
-        assert.deepStrictEqual(yield* sql`select * from migrations order by migration_id`, recorded)
+  it.effect("are missing above the last recorded one, apply once, and are not required of a role that sees none", () =>
+    Effect.gen(function* () {
+      const sql = yield* empty
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: true, files })
+      assert.strictEqual(yield* messageOf(sql), unmigrated)
+      assert.deepStrictEqual(yield* migrate(sql), files)
+      assert.isTrue(yield* Migrations.isMigrated(sql))
+      const recorded = yield* sql`select * from migrations order by migration_id`
+      assert.deepStrictEqual(yield* migrate(sql), [])
+      assert.deepStrictEqual(yield* sql`select * from migrations order by migration_id`, recorded)
 
-        yield* sql`delete from migrations where migration_id > 1`
-        assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, files: files.slice(1) })
-        const older = `The database lacks the migrations ${files.slice(1).join(", ")}. Run: npm run cli -- migrate`
-        assert.strictEqual(yield* messageOf(sql), older)
-        yield* sql`revoke select on migrations from practice_data_worker`
-        yield* sql`set role practice_data_worker`
-        assert.strictEqual(yield* messageOf(sql), "")
-      })
+      yield* sql`delete from migrations where migration_id > 1`
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, files: files.slice(1) })
+      const older = `The database lacks the migrations ${files.slice(1).join(", ")}. Run: npm run cli -- migrate`
+      assert.strictEqual(yield* messageOf(sql), older)
+      yield* sql`revoke select on migrations from practice_data_worker`
+      yield* sql`set role practice_data_worker`
+      assert.strictEqual(yield* messageOf(sql), "")
+    })
   )
 
   it.effect("are waited for, with one warning", () =>
@@ -58,10 +56,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("migrations", 
       const urls = [yield* emptyDatabase, yield* emptyDatabase]
       const clients = yield* Effect.forEach([...urls, ...urls], (url) => clientOf(url))
       const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
-      assert.deepStrictEqual(
-        applied.flat().toSorted(),
-        files.flatMap((file) => [file, file])
-      )
+      assert.deepStrictEqual(applied.flat().toSorted(), [...files, ...files].toSorted())
     })
   )
 

@@ -114,25 +114,20 @@ const sessions = [
 const [first, last] = [-62_135_683_200_000, 253_402_387_199_999]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  for (const [table, columns, field, json] of [...values, ...composed]) {
-    const given = Object.entries(columns).map(([column, value]) => `${column} = ${value}`)
-    it.effect(`${table} shows ${given.join(", ")} as ${json}`, () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        assertShows(yield* shown(sql, table, columns), field, json)
-      })
-    )
-  }
+  it.effect.each([...values, ...composed])("%s shows %j as %s: %s", ([table, columns, field, json]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      assertShows(yield* shown(sql, table, columns), field, json)
+    })
+  )
 
-  for (const [table, column, value, names] of refused) {
-    it.effect(`${table} refuses ${column} = ${value}`, () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const error = yield* Effect.flip(shown(sql, table, { [column]: value }))
-        assert.match(String(error.reason.cause), names)
-      })
-    )
-  }
+  it.effect.each(refused)("%s refuses %s = %s", ([table, column, value, names]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const error = yield* Effect.flip(shown(sql, table, { [column]: value }))
+      assert.match(String(error.reason.cause), names)
+    })
+  )
 
   it.effect.each(resources.map(({ table }) => table))("%s refuses an empty id: inserted, updated or copied", (table) =>
     Effect.gen(function* () {

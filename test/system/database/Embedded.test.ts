@@ -17,19 +17,16 @@ import { inTime } from "../../support/inTime.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 
-/** Opens the database and closes it again. */
-const opened = (folder: string) =>
-  Embedded.connect(folder).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]))
-
 test.live("The data folder is its owner's alone, and the cluster in it also where it was open", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "above", ".data")
-    yield* opened(folder)
+    const open = Effect.scoped(Embedded.connect(folder))
+    yield* open
     assert.strictEqual(modeOf(folder), 0o700)
     yield* Effect.sync(() => chmodSync(join(folder, "postgres"), 0o755))
-    yield* opened(folder)
+    yield* open
     assert.strictEqual(modeOf(folder, "postgres"), 0o700)
-  }).pipe(Effect.scoped)
+  }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
 )
 
 test.live("A process that ends lets the guests finish that it has let in", () =>
@@ -85,22 +82,20 @@ const message = (type: string, body: string) => {
 
 const startup = Buffer.from("\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0", "latin1")
 
-/** A process that says this, and is killed when it hears something. */
-const killedGuest = (...said: ReadonlyArray<Buffer>) =>
-  Effect.gen(function* () {
-    const { folder } = yield* Owner
-    yield* Effect.callback<void>((resume) => {
+/** A process that sends its first bytes, and ends with its connection; or that then sends a message, and is killed. */
+const briefGuest = (first: Buffer, then?: Buffer) =>
+  Effect.flatMap(Owner, ({ folder }) =>
+    Effect.callback<void>((resume) => {
       const socket = Net.connect(join(folder, "lock.sock"))
-      let isIn = false
-      socket.on("data", () => {
-        if (isIn) return socket.destroy()
-        isIn = true
-        return socket.write(Buffer.concat(said))
+      socket.once("data", () => {
+        if (then === undefined) return
+        socket.once("data", () => socket.destroy())
+        socket.write(then)
       })
       socket.once("close", () => resume(Effect.void))
-      socket.write(startup)
-    })
-  })
+      socket.write(first)
+    }).pipe(Effect.timeout("10 seconds"))
+  )
 
 layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest of the embedded database", (it) => {
   it.effect("has it for a transaction, while its owner waits", () =>
@@ -118,18 +113,18 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       )
       yield* Fiber.join(waiting)
       assert.deepStrictEqual(yield* notesOf("together"), ["guest", "owner"])
-    }).pipe(Effect.scoped)
+    })
   )
 
   it.effect("leaves nothing of a transaction, nor of a session, in which it is killed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Owner
-      yield* killedGuest(message("Q", "begin; insert into notes values ('killed', 'begun')\0"))
+      yield* briefGuest(startup, message("Q", "begin; insert into notes values ('killed', 'begun')\0"))
       assert.deepStrictEqual(yield* notesOf("killed"), [])
-      yield* killedGuest(message("Q", "set statement_timeout = 1\0"))
+      yield* briefGuest(startup, message("Q", "set statement_timeout = 1\0"))
       assert.deepStrictEqual(yield* sql`show statement_timeout`, [{ statement_timeout: "0" }])
       // A sequence of messages without its end, which would swallow what comes next.
-      yield* killedGuest(message("P", "\0selecct\0\0\0"))
+      yield* briefGuest(startup, message("P", "\0selecct\0\0\0"))
       assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
     })
   )
@@ -145,21 +140,16 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       const [held] = yield* Effect.raceFirst(waiting, writing)
       assert.isBelow(Duration.toSeconds(held), inTime(5))
       assert.deepStrictEqual(yield* notesOf("slow"), [])
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.effect("speaks as a client of Postgres does, or is cut off", () =>
+  it.effect("is of the same user, and speaks as a client of Postgres does, or is cut off", () =>
     Effect.gen(function* () {
       const { folder, sql } = yield* Owner
+      assert.strictEqual(modeOf(folder, "lock.sock"), 0o600)
       const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
       const endless = Buffer.concat([startup, message("Q", "").fill(1, 1)])
-      for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) {
-        yield* Effect.callback<void>((resume) => {
-          const socket = Net.connect(join(folder, "lock.sock"))
-          socket.resume().once("close", () => resume(Effect.void))
-          socket.write(said)
-        }).pipe(Effect.timeout("10 seconds"))
-      }
+      for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) yield* briefGuest(said)
       assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
     })
   )
@@ -170,11 +160,7 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       rmSync(join(folder, "lock"))
       assert.isTrue((yield* Embedded.connect(folder, { asGuest: true })).isGuest)
       assert.include((yield* Effect.flip(Embedded.connect(folder))).message, "is in use by another process")
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("is of the same user", () =>
-    Effect.map(Owner, ({ folder }) => assert.strictEqual(statSync(join(folder, "lock.sock")).mode & 0o777, 0o600))
+    })
   )
 
   it.effect("leaves the event loop of its owner free while a statement runs: for requests, and for a stop signal", () =>
@@ -185,6 +171,6 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       assert.isBelow(Duration.toSeconds(took), 3)
       assert.isUndefined(statement.pollUnsafe())
       yield* Fiber.join(statement)
-    }).pipe(Effect.scoped)
+    })
   )
 })

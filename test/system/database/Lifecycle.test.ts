@@ -5,13 +5,12 @@
  */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import * as Client from "../../support/Client.ts"
 import { everything, searchable } from "../../support/contract/Contract.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
-import { options } from "../../support/Service.ts"
 
 /** Every byte that a program returns to searches for everything, for both organizations. */
 const answersOf = ({ client }: Program.Program) =>
@@ -32,50 +31,37 @@ const answersFrom = (environment: Process.Environment, folder: string) =>
   Effect.scoped(Effect.flatMap(Program.start(environment, { folder }), answersOf))
 
 /** The responses of a program that keeps nothing, to compare with. */
-class Demo extends Context.Service<Demo, ReadonlyArray<ReadonlyArray<string>>>()(
-  "practice-data/test/system/database/Lifecycle/Demo"
-) {
-  static readonly layer = Layer.effect(
-    Demo,
-    Effect.gen(function* () {
-      const empty = yield* Process.temporaryFolder
-      const demo = yield* answersFrom({ DATA_DIR: "memory" }, empty)
-      assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
-      return demo
-    })
-  )
-}
-
-/** Moments of a first start: a statement, and the number of writes to files after it. */
-const moments = [
-  ["half of the cluster was written", ":500"],
-  ["the tables were being filled", "insert into charges:20"]
-] as const
+const demo = Effect.gen(function* () {
+  const empty = yield* Process.temporaryFolder
+  const answers = yield* answersFrom({ DATA_DIR: "memory" }, empty)
+  assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
+  return answers
+}).pipe(Effect.scoped, Effect.cached, Effect.runSync)
 
 const dieAt = join(import.meta.dirname, "dieAt.ts")
 
-layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
-  it.effect("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>
+// First starts of an embedded database take ten seconds on an idle machine.
+describe.concurrent("The program on its embedded database", { timeout: 150_000 }, () => {
+  it.live("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>
     Effect.gen(function* () {
       const folder = yield* Program.usedFolder
       assert.deepStrictEqual(readdirSync(folder), [".data"])
       // Without migrations, an empty database would have no tables to read.
-      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, folder), yield* Demo)
+      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, folder), yield* demo)
     })
   )
 
-  it.effect.each(moments)(
-    "starts after a kill -9 when, in its very first start, %s",
-    ([, at]) =>
-      Effect.gen(function* () {
-        const folder = yield* Process.temporaryFolder
-        const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
-        const { ended, output } = yield* Process.start(environment, folder)
-        assert.strictEqual((yield* ended).signal, "SIGKILL")
-        assert.notInclude(output(), "Listening")
-        assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), yield* Demo)
-      }),
-    // Two first starts of an embedded database take ten seconds on an idle machine.
-    150_000
+  it.live.each([
+    ["half of the cluster was written", ":500"],
+    ["the tables were being filled", "insert into charges:20"]
+  ] as const)("starts after a kill -9 when, in its very first start, %s", ([, at]) =>
+    Effect.gen(function* () {
+      const folder = yield* Process.temporaryFolder
+      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+      const { ended, output } = yield* Process.start(environment, folder)
+      assert.strictEqual((yield* ended).signal, "SIGKILL")
+      assert.notInclude(output(), "Listening")
+      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), yield* demo)
+    })
   )
 })

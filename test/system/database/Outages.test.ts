@@ -48,11 +48,9 @@ const portOf = (sql: Database) =>
       Effect.catchIf(Predicate.isString, (reason) => Effect.succeed(reason))
     )
 
-const goesTo = (sql: Database, port: string) =>
-  eventually(`statements go to ${port}`, portOf(sql), (found) => found === port)
-
-const soon = Effect.fnUntraced(function* <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) {
-  const [took] = yield* Effect.timed(effect)
+/** Statements soon go to such a port. */
+const soon = Effect.fnUntraced(function* (what: string, sql: Database, isWanted: (port: string) => boolean) {
+  const [took] = yield* Effect.timed(eventually(what, portOf(sql), isWanted))
   assert.isBelow(Duration.toSeconds(took), 5, what)
 })
 
@@ -67,8 +65,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       const admin = yield* open(primary.url)
       yield* admin`alter system set default_transaction_read_only = on`
       yield* admin`select pg_reload_conf()`
-      const left = eventually("no server", portOf(writer), (found) => found !== port)
-      yield* soon("it is left", left)
+      yield* soon("it is left", writer, (found) => found !== port)
       const refused = yield* open(both(primary.url, replica.url, "read-write")).pipe(
         Effect.flatMap((sql) => sql`select 1`),
         Effect.scoped,
@@ -78,8 +75,8 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* admin`set default_transaction_read_only = off`
       yield* admin`alter system reset default_transaction_read_only`
       yield* admin`select pg_reload_conf()`
-      yield* soon("it is found again", goesTo(writer, port))
-    }).pipe(Effect.scoped)
+      yield* soon("it is found again", writer, (found) => found === port)
+    })
   )
 
   it.effect("the one that is promoted is found, and stays the primary when the old one comes back", () =>
@@ -96,16 +93,15 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* primary.stopImmediately
       const onReplica = yield* open(replica.url)
       yield* onReplica`select pg_promote()`
-      yield* soon("the new primary is found", goesTo(writer, second))
-      yield* soon("so it is without a wish", goesTo(any, second))
+      yield* soon("the new primary is found", writer, (port) => port === second)
+      yield* soon("so it is without a wish", any, (port) => port === second)
       // The connections of the reader are sound, and go to a server that is no standby any more.
-      const gone = eventually("there is none", portOf(reader), (port) => port !== second)
-      yield* soon("a promoted standby is left", gone)
+      yield* soon("a promoted standby is left", reader, (port) => port !== second)
 
       // The old primary comes back as a standby, in the place that was the primary's.
       writeFileSync(join(primary.folder, "standby.signal"), "")
       yield* primary.start
-      yield* soon("the standby is found", goesTo(reader, first))
+      yield* soon("the standby is found", reader, (port) => port === first)
       assert.strictEqual(yield* portOf(writer), second)
 
       // So does the new one, before a pool looks at it again: it is left as soon as its closed connections are noticed.
@@ -116,7 +112,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       const left = Array.dropWhile(ports, (port) => port === second)
       assert.isAbove(left.length, 25)
       assert.notInclude(left, second)
-    }).pipe(Effect.scoped)
+    })
   )
 })
 

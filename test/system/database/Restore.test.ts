@@ -6,7 +6,7 @@
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Random } from "effect"
+import { Array, Effect, Fiber, Random } from "effect"
 import { clinics } from "../../../src/api/records/Organizations.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
@@ -116,10 +116,8 @@ const opened = Effect.gen(function* () {
   yield* insert(sql, 1, 100)
   yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_1')`
   const service = yield* Follower.service(cluster)
-  const reader = Follower.make()
-  const other = Follower.make(clinics)
-  yield* Follower.settled(reader, service)
-  yield* Follower.settled(other, service)
+  const reader = yield* readAll(service)
+  const other = yield* readAll(service, clinics)
   const check = Effect.fnUntraced(function* (gone: number) {
     yield* goesOn(reader, service, sql, { gone, limit: 30 })
     yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_' || gen_random_uuid())`
@@ -165,7 +163,7 @@ it.live.each([
     yield* run("commit")
     yield* check(1)
     assert.strictEqual(reader.copy().size, 26)
-  }).pipe(Effect.scoped)
+  })
 )
 
 /** Writes and removes pets until it is interrupted. */
@@ -178,46 +176,35 @@ const write = ({ sql }: Cluster.Cluster) =>
     })
   )
 
-const subscribe = Effect.fnUntraced(function* (publication: string) {
-  const publisher = yield* Cluster.make()
-  const subscriber = yield* Cluster.make({ isNew: true })
-  const near = yield* Follower.service(publisher)
-  const far = yield* Follower.service(subscriber)
-  // Its positions would never be reached by the other one.
-  yield* Cluster.useIds(publisher, 20_000)
-  yield* Effect.timeoutOption(write(publisher), 500)
-  yield* publisher.sql.unsafe(`create publication records ${publication}`)
-  yield* subscriber.sql.unsafe(
-    `create subscription records connection '${Cluster.connectionTo(publisher)} dbname=postgres' publication records`
-  )
-  const isLevel = eventually(
-    "a subscriber that has all",
-    Effect.forEach(
-      [publisher, subscriber],
-      ({ sql }) => sql<{ all: string }>`select md5(string_agg(record, ',' order by id)) as all from pets`
-    ),
-    (found) => new Set(found.flat().map(({ all }) => all)).size === 1
-  )
-  return { publisher, subscriber, near, far, isLevel }
-})
-
 it.live("What is replicated into the tables is told: the first copy, the stream, deletions and TRUNCATE", () =>
   Effect.gen(function* () {
-    const { far, isLevel, publisher, subscriber } = yield* subscribe("for table pets, clinics")
+    const publisher = yield* Cluster.make()
+    const subscriber = yield* Cluster.make({ isNew: true })
+    const far = yield* Follower.service(subscriber)
+    // Its positions would never be reached by the other one.
+    yield* Cluster.useIds(publisher, 20_000)
+    yield* Effect.timeoutOption(write(publisher), 500)
+    yield* publisher.sql`create publication records for table pets, clinics`
+    yield* subscriber.sql.unsafe(
+      `create subscription records connection '${Cluster.connectionTo(publisher)} dbname=postgres' publication records`
+    )
+    const isLevel = eventually(
+      "a subscriber that has all",
+      Effect.forEach(
+        [publisher, subscriber],
+        ({ sql }) => sql<{ all: string }>`select md5(string_agg(record, ',' order by id)) as all from pets`
+      ),
+      (found) => new Set(found.flat().map(({ all }) => all)).size === 1
+    )
     const reader = Follower.make()
     const late = Follower.make()
     const writing = yield* Effect.forkChild(write(publisher))
-    for (let step = 0; step < 60; step++) {
-      yield* reader.step(far, 1 + (step % 6))
-      yield* Effect.sleep(25)
-    }
+    const readOn = Effect.forEach(Array.range(1, 40), (step) => Effect.delay(reader.step(far, 1 + (step % 6)), 25))
+    yield* readOn
     // Apply workers commit asynchronously unless they are told otherwise: a crash loses what nobody has seen.
     yield* subscriber.kill
     yield* subscriber.start
-    for (let step = 0; step < 20; step++) {
-      yield* reader.step(far, 1 + (step % 6))
-      yield* Effect.sleep(25)
-    }
+    yield* readOn
     yield* Fiber.interrupt(writing)
     yield* isLevel
     for (const follower of [reader, late]) {

@@ -12,31 +12,25 @@ import { messageOf } from "../../../src/database/SqlFailure.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import { clientOf } from "../../support/TestDatabase.ts"
 
-/** True where there is an `openssl`. */
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
+const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0
 
-/** Runs a command line without blanks in its words, and other words. */
-const openssl = (folder: string, line: string, ...others: ReadonlyArray<string>) =>
-  execFileSync("openssl", [...line.split(" "), ...others], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
-
-const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-
-/** Makes an authority: `NAME.crt` and `NAME.key`. */
-const makeAuthority = (folder: string, name: string) =>
-  openssl(folder, `req -x509 ${newKey} -days 2 -subj /CN=${name} -keyout ${name}.key -out ${name}.crt`)
-
-/** Makes a certificate that an authority of the folder has signed: `NAME.crt` and `NAME.key`. */
-const makeSigned = (folder: string, by: string, name: string, host?: string) => {
-  openssl(folder, `req ${newKey} -subj /CN=${name} -keyout ${name}.key -out ${name}.csr`)
-  writeFileSync(join(folder, `${name}.ext`), host === undefined ? "" : `subjectAltName=DNS:${host}`)
-  const authorityFiles = `-CA ${by}.crt -CAkey ${by}.key -CAcreateserial -days 2`
-  openssl(folder, `x509 -req ${authorityFiles} -in ${name}.csr -extfile ${name}.ext -out ${name}.crt`)
-  return { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) }
+/** Makes authorities, and certificates that they have signed. */
+const certificatesIn = (folder: string) => {
+  /** Runs a command line without blanks in its words, and other words. */
+  const openssl = (line: string, ...others: ReadonlyArray<string>) =>
+    execFileSync("openssl", [...line.split(" "), ...others], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
+  const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+  for (const name of ["authority", "stranger"]) {
+    openssl(`req -x509 ${newKey} -days 2 -subj /CN=${name} -keyout ${name}.key -out ${name}.crt`)
+  }
+  for (const name of ["server", "certified"]) {
+    openssl(`req ${newKey} -subj /CN=${name} -keyout ${name}.key -out ${name}.csr`)
+    writeFileSync(join(folder, "extensions"), name === "server" ? "subjectAltName=DNS:localhost" : "")
+    const by = "-CA authority.crt -CAkey authority.key -CAcreateserial -days 2"
+    openssl(`x509 -req ${by} -in ${name}.csr -extfile extensions -out ${name}.crt`)
+  }
+  openssl("ec -in certified.key -aes256 -out certified.encrypted.key", "-passout", "pass:of the key")
 }
-
-/** Encrypts a key: `NAME.encrypted.key`. */
-const encryptKey = (folder: string, name: string, password: string) =>
-  openssl(folder, `ec -in ${name}.key -aes256 -out ${name}.encrypted.key`, "-passout", `pass:${password}`)
 
 const hba = `
 local all all scram-sha-256
@@ -46,12 +40,7 @@ hostssl all encrypted all scram-sha-256
 host all postgres all scram-sha-256
 `
 
-interface Server {
-  readonly folder: string
-  readonly port: string
-}
-
-class TlsPostgres extends Context.Service<TlsPostgres, Server>()(
+class TlsPostgres extends Context.Service<TlsPostgres, { readonly folder: string; readonly port: string }>()(
   "practice-data/test/system/database/ServerTls/TlsPostgres"
 ) {
   static readonly layer = Layer.effect(
@@ -63,40 +52,33 @@ class TlsPostgres extends Context.Service<TlsPostgres, Server>()(
       yield* Effect.scoped(LocalPostgres.make({ folder: data }))
       const owner = statSync(data)
       const put = (name: string, text: string) => writeFileSync(join(folder, name), text)
-      makeAuthority(folder, "authority")
-      makeAuthority(folder, "stranger")
-      const server = makeSigned(folder, "authority", "server", "localhost")
-      makeSigned(folder, "authority", "certified")
-      encryptKey(folder, "certified", "of the key")
+      certificatesIn(folder)
       put("hba.conf", hba)
       put("passwords", "# of the test\n*:*:*:postgres:postgres\n")
       chmodSync(join(folder, "passwords"), 0o600)
       put("open", "*:*:*:postgres:postgres\n")
-      chmodSync(server.key, 0o600)
-      chownSync(server.key, owner.uid, owner.gid)
-      chownSync(folder, owner.uid, owner.gid)
+      const key = join(folder, "server.key")
+      chmodSync(key, 0o600)
+      for (const path of [key, folder]) chownSync(path, owner.uid, owner.gid)
       const { url } = yield* LocalPostgres.make({
         folder: data,
         settings: {
           ssl: "on",
-          ssl_cert_file: server.certificate,
-          ssl_key_file: server.key,
+          ssl_cert_file: join(folder, "server.crt"),
+          ssl_key_file: key,
           ssl_ca_file: join(folder, "authority.crt"),
           hba_file: join(folder, "hba.conf"),
           unix_socket_directories: folder
         }
       })
       const { port } = new URL(url)
-      for (const role of ["certified", "unencrypted", "encrypted"]) {
-        yield* asked(`${url}?sslmode=require`, `create role ${role} login password 'postgres'`)
-      }
+      const sql = yield* clientOf(`${url}?sslmode=require`)
+      for (const role of ["certified", "unencrypted", "encrypted"])
+        yield* sql.unsafe(`create role ${role} login password 'postgres'`)
       return { folder, port }
     })
   )
 }
-
-const asked = (url: string, statement: string) =>
-  Effect.scoped(Effect.flatMap(clientOf(url), (sql) => sql.unsafe(statement)))
 
 /** The session of a URL, or the reason why there is none; the URL without `postgres://`, with the port and folder put in. */
 const session = Effect.fnUntraced(function* (rest: string, environment: Readonly<Record<string, string>> = {}) {
@@ -127,7 +109,6 @@ const known = "sslrootcert=FOLDER/authority.crt"
 const unknown = "sslrootcert=FOLDER/stranger.crt"
 const certified = `certified@localhost:PORT/postgres?sslmode=verify-full&${known}`
 const own = "sslcert=FOLDER/certified.crt"
-const variables = { PGPASSWORD: "postgres", PGSSLMODE: "disable", PGUSER: "postgres" }
 
 type Case = readonly [rest: string, found: RegExp, environment?: Readonly<Record<string, string>>]
 
@@ -157,10 +138,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     [`${server}?sslmode=prefer&${unknown}`, plain]
   ],
   "is refused where a file is missing or damaged": [
-    [
-      `${server}?sslmode=verify-full&sslrootcert=FOLDER/none.crt`,
-      /certificates of the URL cannot be used: ENOENT.+none.crt/
-    ],
+    [`${server}?sslmode=verify-full&sslrootcert=FOLDER/none.crt`, /of the URL cannot be used: ENOENT.+none.crt/],
     [`${certified}&sslcert=FOLDER/hba.conf&sslkey=FOLDER/hba.conf`, /certificates of the URL cannot be used/],
     [`${certified}&${own}`, /no sslkey/]
   ],
@@ -181,13 +159,13 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     // libpq reads no file that others may read.
     ["postgres@localhost:PORT/postgres?passfile=FOLDER/open", /password/],
     ["postgres@localhost:PORT/postgres", encrypted, { PGPASSFILE: "FOLDER/passwords" }],
-    ["localhost:PORT/postgres", plain, variables],
+    ["localhost:PORT/postgres", plain, { PGPASSWORD: "postgres", PGSSLMODE: "disable", PGUSER: "postgres" }],
     [server, unverified, { PGSSLROOTCERT: "FOLDER/stranger.crt", PGSSLMODE: "verify-ca" }]
   ]
 }
 
 layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS a connection", (it) => {
-  const can = hasOpenssl ? it.effect : it.effect.skip
+  const can = canMakeCertificates ? it.effect : it.effect.skip
 
   for (const [name, rows] of Object.entries(cases)) {
     can(name, () =>
@@ -206,6 +184,6 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
       const active = sql`
         select from pg_stat_activity where state = 'active' and query like '%sleep(60)' and pid <> pg_backend_pid()`
       assert.lengthOf(yield* active, 0)
-    }).pipe(Effect.scoped)
+    })
   )
 })

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Config, Effect, Exit, Fiber, Layer, Schedule, Schema } from "effect"
+import { Array, Config, Effect, Exit, Fiber, Layer, Schedule } from "effect"
 import { assertIsFree } from "../../../src/process/Processes.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -43,8 +43,15 @@ const isReadable = ({ code, output }: Process.End & { readonly output: string },
   assert.notInclude(output, secret)
 }
 
-describe.concurrent("An invalid start", long, () => {
-  it.live.each(invalid)("ends with code 1 and one line that says %s: %o", ([says, environment]) =>
+/** The line of a start about its open endpoints. */
+const openOf = Effect.fnUntraced(function* (environment: Process.Environment) {
+  const program = yield* Program.start({ DATABASE_URL: unreachable, LOG_FORMAT: "logfmt", ...environment })
+  yield* eventually("a line about what is open", () => program.output().includes("Open to"))
+  return { ...program, open: /Open to [^"]+/.exec(program.output())?.[0] ?? "" }
+})
+
+describe.concurrent("A start", long, () => {
+  it.live.each(invalid)("that is invalid ends with code 1 and one line that says %s: %o", ([says, environment]) =>
     Effect.map(Process.startToEnd(environment), (end) => isReadable(end, says))
   )
 
@@ -58,49 +65,46 @@ describe.concurrent("An invalid start", long, () => {
       for (const word of [name, port]) assert.include(end.output, word)
     })
   )
-})
 
-/** The line of a start about its open endpoints. */
-const openOf = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const program = yield* Program.start({ DATABASE_URL: unreachable, LOG_FORMAT: "logfmt", ...environment })
-  yield* eventually("a line about what is open", () => program.output().includes("Open to"))
-  return { ...program, open: /Open to [^"]+/.exec(program.output())?.[0] ?? "" }
-})
-
-describe("A start without its database", long, () => {
-  it.live(
-    "says its address first, what is open to whom, and that it runs as root; it answers 503, without a secret",
-    () =>
-      Effect.gen(function* () {
-        const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
-        assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
-        assert.match(open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
-        if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
-        assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
-        assert.notInclude(output(), secret)
-        const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
-        assert.strictEqual(ofOneRole.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
-      })
-  )
-
-  it.live("listens on loopback alone on the embedded database", () =>
+  it.live("without its database says what is open, and that it runs as root; it answers 503, without a secret", () =>
     Effect.gen(function* () {
-      const { output } = yield* Program.startUsed({ HOST: "", LOG_FORMAT: "logfmt" })
-      yield* eventually("a line about what is open", () => output().includes("Open to"))
-      assert.match(output(), /Listening on http:\/\/127\.0\.0\.1:\d+/)
-      assert.include(
-        output(),
-        "Open to this machine alone: reads with the public demo API keys; deletions, unsigned unless the organization has a signing secret; health"
+      const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
+      assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
+      assert.match(open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
+      if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
+      assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
+      assert.notInclude(output(), secret)
+      const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
+      assert.strictEqual(ofOneRole.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
+    })
+  )
+})
+
+const isFree = (port: number) => Effect.isSuccess(assertIsFree({ host: "127.0.0.1", port }))
+
+// Not concurrent: otherwise the starts above and the stops below would run at the same time.
+describe("npm start", long, () => {
+  it.live.each([
+    ["SIGTERM to npm", "SIGTERM", false],
+    ["SIGINT to the process group, as Ctrl-C sends it,", "SIGINT", true]
+  ] as const)("%s ends the service and npm with code 0, and leaves the port free", ([, signal, isGroup]) =>
+    Effect.gen(function* () {
+      // A shell gives npm a process group.
+      const npm = yield* Process.startCommand(
+        { file: "setsid", args: ["npm", "start"], cwd: Process.root },
+        { PATH: yield* Config.String("PATH"), DATABASE_URL: unreachable }
       )
+      const port = Number(new URL(yield* npm.address).port)
+      assert.isFalse(yield* isFree(port))
+      process.kill(isGroup ? -npm.pid : npm.pid, signal)
+      assert.deepStrictEqual(yield* npm.ended, Program.inOrder)
+      assert.isTrue(yield* isFree(port))
     })
   )
 })
 
 /** A database of one test: locks are not shared. */
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
-
-// A first start of an embedded database takes five seconds on an idle machine.
-const slowly = 150_000
 
 const headers = Client.headersOf("oakridge")
 
@@ -131,41 +135,39 @@ describe.concurrent("A stop signal", () => {
       const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
       yield* eventually("new requests are refused", Effect.exit(Effect.scoped(newcomer)), Exit.isFailure)
       yield* lock.commit
-      for (const { status, text } of yield* Fiber.join(inFlight)) {
+      for (const { status, text } of yield* Fiber.join(inFlight))
         assert.deepStrictEqual([status, text], [200, before.text])
-      }
       assert.isBelow(yield* Program.secondsOf(program.ended), inTime(2))
       assert.deepStrictEqual(yield* program.ended, Program.inOrder, program.output())
     }).pipe(Effect.provide(ownDatabase))
   )
 
-  it.live(
-    "ends an idle program at once, and a request that never ends after 10 s",
-    () =>
+  // A first start of an embedded database takes five seconds on an idle machine.
+  describe("ends", { ...long, timeout: 150_000 }, () => {
+    it.live("a program within 10 s though a request never ends", () =>
       Effect.gen(function* () {
-        yield* endsInOrder(yield* onPostgres, 2, "SIGINT")
         const stalled = yield* onPostgres
         yield* Effect.flatMap(Raw.open(stalled.url), ({ send }) => send(Raw.unfinished))
         yield* stalled.client.ask("/organization/get")
         yield* endsInOrder(stalled, 10)
-      }).pipe(Effect.provide(ownDatabase)),
-    long
-  )
+      }).pipe(Effect.provide(ownDatabase))
+    )
 
-  it.live(
-    "ends the first start of an embedded database with code 0, and it starts again",
-    () =>
+    it.live("the first start of an embedded database with code 0; it starts again, and listens on loopback alone", () =>
       Effect.gen(function* () {
         const DATA_DIR = yield* Process.temporaryFolder
         const first = yield* Process.start({ DATA_DIR })
         yield* eventually("the cluster", () => existsSync(join(DATA_DIR, "postgres")))
         yield* endsInOrder(first, 1)
-        const second = yield* Program.start({ DATA_DIR })
+        const second = yield* Program.start({ DATA_DIR, HOST: "" })
         assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
+        assert.match(second.output(), /Listening on http:\/\/127\.0\.0\.1:\d+/)
+        const open = "Open to this machine alone: reads with the public demo API keys; deletions, unsigned"
+        yield* eventually("a line about what is open", () => second.output().includes(open))
         yield* endsInOrder(second, 10, "SIGINT")
-      }),
-    { ...long, timeout: slowly }
-  )
+      })
+    )
+  })
 })
 
 const calls: ReadonlyArray<Client.Call> = [
@@ -187,8 +189,6 @@ const draining = Effect.fnUntraced(function* (drain: string, environment: Proces
   return { ...program, isDraining }
 })
 
-const decodeCursor = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
-
 describe.concurrent("While it drains, a program", long, () => {
   it.live("answers everything, is not ready, and closes the connection of each answer", () =>
     Effect.gen(function* () {
@@ -198,10 +198,12 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* kill("SIGTERM")
       yield* isDraining
       const after = yield* Effect.forEach(calls, client.call)
-      assert.deepStrictEqual(
-        after.map((answer) => [answer.status, connectionOf(answer)]),
-        before.map(({ status }) => [status, "close"])
-      )
+      for (const [index, answer] of after.entries())
+        assert.deepStrictEqual(
+          [answer.status, connectionOf(answer)],
+          [before[index]?.status, "close"],
+          calls[index]?.path
+        )
       const newcomer = yield* Client.make(url)
       const { status, text } = yield* newcomer.call({ path: "/api/v1/health/ready", method: "GET" })
       assert.deepStrictEqual([status, text], [503, `{"ready":false}`])
@@ -224,7 +226,7 @@ describe.concurrent("While it drains, a program", long, () => {
         schedule: Schedule.spaced("100 millis"),
         times: 200
       })
-      const { cursor } = yield* decodeCursor(loaded.text)
+      const [, cursor] = /"cursor":"([^"]+)"/.exec(loaded.text) ?? []
       const waiting = yield* Effect.forkChild(ask("/pets/changes", { cursor, wait: 20 }), { startImmediately: true })
       yield* Effect.sleep("300 millis")
       assert.isUndefined(waiting.pollUnsafe())
@@ -234,18 +236,16 @@ describe.concurrent("While it drains, a program", long, () => {
     }).pipe(Effect.provide(ownDatabase))
   )
 
-  it.live(
-    "takes signals of one moment for one, as npm repeats what a terminal has sent, and ends at a second one",
-    () =>
-      Effect.gen(function* () {
-        const once = yield* draining("1 second")
-        yield* once.kill("SIGINT")
-        yield* endsInOrder(once, 5)
-        const twice = yield* draining("10 minutes")
-        yield* twice.kill("SIGTERM")
-        yield* Effect.sleep("1 second")
-        assert.deepStrictEqual((yield* Program.stop(twice)).end, { code: 143, signal: null })
-      })
+  it.live("takes signals of one moment for one, as npm repeats a terminal's, and ends at a second one", () =>
+    Effect.gen(function* () {
+      const once = yield* draining("1 second")
+      yield* once.kill("SIGINT")
+      yield* endsInOrder(once, 5)
+      const twice = yield* draining("10 minutes")
+      yield* twice.kill("SIGTERM")
+      yield* Effect.sleep("1 second")
+      assert.deepStrictEqual((yield* Program.stop(twice)).end, { code: 143, signal: null })
+    })
   )
 
   it.live("loses no request of clients that keep their connections, when it is started again on its port", () =>
@@ -274,28 +274,6 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* draining("1 second", { PORT: new URL(first.url).port })
       yield* isAnswering()
       assert.deepStrictEqual(lost, [])
-    })
-  )
-})
-
-const isFree = (port: number) => Effect.isSuccess(assertIsFree({ host: "127.0.0.1", port }))
-
-describe("npm start", long, () => {
-  it.live.each([
-    ["SIGTERM to npm", "SIGTERM", false],
-    ["SIGINT to the process group, as Ctrl-C sends it,", "SIGINT", true]
-  ] as const)("%s ends the service and npm with code 0, and leaves the port free", ([, signal, isGroup]) =>
-    Effect.gen(function* () {
-      // A shell gives npm a process group.
-      const npm = yield* Process.startCommand(
-        { file: "setsid", args: ["npm", "start"], cwd: Process.root },
-        { PATH: yield* Config.String("PATH"), DATABASE_URL: unreachable }
-      )
-      const port = Number(new URL(yield* npm.address).port)
-      assert.isFalse(yield* isFree(port))
-      process.kill(isGroup ? -npm.pid : npm.pid, signal)
-      assert.deepStrictEqual(yield* npm.ended, Program.inOrder)
-      assert.isTrue(yield* isFree(port))
     })
   )
 })

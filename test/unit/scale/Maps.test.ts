@@ -75,6 +75,6 @@ describe("the statements for a distributed database", () => {
         }
       }
       assert.sameMembers([...seen], [...byOrganization(resources.map(({ table }) => table))])
-    }).pipe(Effect.scoped)
+    })
   )
 })
