@@ -249,7 +249,7 @@ export const make = (
 }
 
 /** Limits for tasks, and for bytes of payload as they are stored. */
-interface Bound {
+export interface Bound {
   readonly tasks: number
   readonly bytes: number
 }

@@ -78,7 +78,7 @@ const [space, brace] = [0x20, 0x7b]
 export const responseReader = () => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async ({ body, headers: given, status }: Response) => {
+  return async ({ body, headers: given, status }: Response): Promise<Response> => {
     const chunks: Array<Uint8Array> = []
     let length = 0
     try {
