@@ -1,5 +1,5 @@
 /** The package's entries, as other packages see them. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Record, Struct } from "effect"
 import * as Contract from "../../../src/exports/index.ts"
 import * as ServerEntry from "../../../src/exports/server.ts"
@@ -8,40 +8,36 @@ import { rowsOf } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
 
-describe("practice-data", () => {
-  it("exports every resource, and the schema of its record", () => {
-    const exported = new Set<unknown>(Object.values(Contract))
-    for (const resource of resources) {
-      assert.isTrue(exported.has(resource), resource.name)
-      assert.isTrue(exported.has(resource.record), resource.name)
-    }
-  })
+it("practice-data exports every resource, and the schema of its record", () => {
+  const exported = new Set<unknown>(Object.values(Contract))
+  for (const resource of resources) {
+    assert.isTrue(exported.has(resource), resource.name)
+    assert.isTrue(exported.has(resource.record), resource.name)
+  }
 })
 
-describe("practice-data/testing", () => {
-  it.effect("builds a valid record of every resource", () =>
-    Effect.forEach(
-      resources,
-      Effect.fnUntraced(function* (resource: Contract.Resource) {
-        const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
-        assert.strictEqual(row?.organization, "org_oakridge")
-      }),
-      { discard: true }
-    )
+it.effect("practice-data/testing builds a valid record of every resource", () =>
+  Effect.forEach(
+    resources,
+    Effect.fnUntraced(function* (resource: Contract.Resource) {
+      const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
+      assert.strictEqual(row?.organization, "org_oakridge")
+    }),
+    { discard: true }
   )
+)
 
-  it("fills a record's fields with the examples of its schema", () => {
-    assert.deepStrictEqual(
-      Struct.pick(TestingEntry.build(paymentIntents), ["id", "payment_split", "paid", "scheduled_date", "species"]),
-      {
-        id: "payment_intent_oakridge_0001",
-        payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: 38.75 },
-        paid: false,
-        scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
-        species: "Canine"
-      }
-    )
-  })
+it("practice-data/testing fills a record's fields with the examples of its schema", () => {
+  assert.deepStrictEqual(
+    Struct.pick(TestingEntry.build(paymentIntents), ["id", "payment_split", "paid", "scheduled_date", "species"]),
+    {
+      id: "payment_intent_oakridge_0001",
+      payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: 38.75 },
+      paid: false,
+      scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
+      species: "Canine"
+    }
+  )
 })
 
 it("the modules of the entries export what other packages may import, and nothing else", () => {
