@@ -58,7 +58,7 @@ describe("Commands on the embedded database", () => {
         assert.match(nothing.stderr, /Nothing was deleted\.\n$/)
         const shown = yield* command("tasks", "show", "--organization", "org_oakridge", "--idempotency-key", "k1")
         assert.match(succeeded(shown), /^state +completed$/m)
-      }).pipe(Effect.scoped),
+      }),
     slowly
   )
 
@@ -84,7 +84,7 @@ describe("Commands on the embedded database", () => {
         made += (yield* Effect.all([alone, alone, alone], { concurrency: "unbounded" })).map(succeeded).length
         const listed = succeeded(yield* command("keys", "list", "--organization", "org_many", "--json"))
         assert.isAtLeast(listed.split("\n").length, made)
-      }).pipe(Effect.scoped),
+      }),
     slowly
   )
 })

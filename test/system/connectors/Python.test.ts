@@ -81,7 +81,7 @@ print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKW
         // The signature is the example of Standard Webhooks.
         const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
         assert.deepStrictEqual(others, ["scheduled", "duplicate", "404", signature])
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("the dlt source gives every record once, in a table for each resource", () =>
@@ -93,7 +93,7 @@ print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKW
           /^\((\d+), (\d+), (\d+)\)$/.exec(yield* run(folder, join(connectors, "dlt_source.py"))) ?? []
         assert.isAbove(Number(first), 100)
         assert.deepStrictEqual([tables, second], ["15", "0"])
-      }).pipe(Effect.scoped)
+      })
     )
   })
 })

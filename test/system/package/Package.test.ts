@@ -154,14 +154,17 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         })
     )
 
-    it.effect("serves a Postgres with several processes", () =>
+    it.effect.each([
+      ["1", "SIGTERM"],
+      ["2", "SIGINT"]
+    ] as const)("serves a Postgres with %s processes until %s, and ends with 0", ([PROCESSES, signal]) =>
       Effect.gen(function* () {
         const { url: DATABASE_URL } = yield* TestDatabase
-        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
+        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES })
         yield* answers(url)
-        yield* kill("SIGTERM")
+        yield* kill(signal)
         assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each([
@@ -208,7 +211,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
         assert.strictEqual(code, 1)
         assert.match(stderr, tooOld)
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each(programs)("runs the program of $place", ({ code, language }) =>
@@ -227,7 +230,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
         yield* server.kill("SIGTERM")
         assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each(commands)("runs the commands of $place", ({ code }) =>
@@ -245,7 +248,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
         const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
         assert.notInclude(stderr, "Warning")
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("compiles the documents' files of the clone where they say they are", () =>

@@ -7,7 +7,7 @@ import { type Change, type Page, type Table, tables, type Target } from "../../.
 import type { AnyRecord } from "../../../../src/client/index.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
 
-export const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
+const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
 
 const recordOf = (resource: string, id: string, values: AnyRecord): AnyRecord => {
   const empty = tableOf(resource).columns.map(({ name, type }) => [name, type === "numeric" ? 1.5 : null] as const)
@@ -47,9 +47,12 @@ export type Script = (
   resources: ReadonlyArray<string>
 ) => Response | Effect.Effect<Response, CursorExpired | Failed>
 
-export const origin = { organization: "org_a", url: "http://service" }
+const origin = { organization: "org_a", url: "http://service" }
 
-export const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
+/** The opening of a copy of charges. */
+export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
+
+const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   url: origin.url,
   organization: Effect.succeed(origin.organization),
   changes: (from, resources) =>
