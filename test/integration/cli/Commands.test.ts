@@ -133,10 +133,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     Effect.gen(function* () {
       const create = ["organizations", "create", "org_new", "--name"] as const
       assert.strictEqual(yield* succeeds(...create, "Happy Paws"), "Created org_new\n")
-      assert.strictEqual(
-        yield* refuses(...create, "Another"),
-        "There is an organization org_new already. Nothing is changed."
-      )
+      const again = yield* refuses(...create, "Another")
+      assert.strictEqual(again, "There is an organization org_new already. Nothing is changed.")
       const { sql } = yield* TestDatabase
       const rows = yield* sql`select name from organizations where id = 'org_new'`
       assert.deepStrictEqual<unknown>(rows, [{ name: "Happy Paws" }])
@@ -212,11 +210,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
       for (const command of ofDatabases) {
-        assert.strictEqual(
-          lineOf(yield* runWith(environment, command.split(" "))),
-          "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate",
-          command
-        )
+        const line = lineOf(yield* runWith(environment, command.split(" ")))
+        assert.strictEqual(line, "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate", command)
       }
       const migrated = yield* runWith(environment, ["migrate"])
       assert.deepStrictEqual({ ...migrated, stdout: "" }, { code: 0, stdout: "", stderr: "" })
@@ -224,8 +219,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual((yield* runWith(environment, ["migrate"])).stdout, "Nothing to apply\n")
       const withKeysElsewhere = { ...environment, CREDENTIALS_DATABASE_URL: yield* emptyDatabase }
       assert.strictEqual((yield* runWith(withKeysElsewhere, ["tasks", "list"])).code, 0)
-      const line = lineOf(yield* runWith(withKeysElsewhere, ["keys", "list"]))
-      assert.include(line, "The database of CREDENTIALS_DATABASE_URL is not migrated.")
+      const ofKeys = lineOf(yield* runWith(withKeysElsewhere, ["keys", "list"]))
+      assert.include(ofKeys, "The database of CREDENTIALS_DATABASE_URL is not migrated.")
     })
   )
 

@@ -42,18 +42,15 @@ const printed = (...command: ReadonlyArray<string>) =>
 const records = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(printed(...command, "--json"), (text) => Effect.forEach(text.trim().split("\n"), parse))
 
-const jsonById = (text: string): Readonly<Record<string, string>> => {
-  const found = JSON.parse(text)
-  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
-  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
-}
-
 /** The records as `/search` has them: the JSON of each, by its id. */
 const searched = Effect.fnUntraced(function* (name: string) {
   const { ask } = yield* Service
   const resource = resources.find((one) => one.name === name) ?? assert.fail(name)
   const path = resource.search === undefined ? "get" : "search"
-  return jsonById((yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))).text)
+  const { text } = yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))
+  const found = JSON.parse(text)
+  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
+  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
 })
 
 /** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */

@@ -35,25 +35,21 @@ def pipeline(*_, **__):
     return Pipeline()
 `
 
-const environment = (address: string, folder: string) => ({
-  PRACTICE_DATA_URL: address,
-  PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
-  PRACTICE_DATA_ORGANIZATION: "org_oakridge",
-  PYTHONPATH: `${connectors}:${folder}`,
-  PYTHONDONTWRITEBYTECODE: "1"
-})
-
 const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   const { address } = yield* Service
-  const { stdout } = yield* succeed(python, args, { cwd: folder, env: environment(address, folder) })
+  const env = {
+    PRACTICE_DATA_URL: address,
+    PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
+    PRACTICE_DATA_ORGANIZATION: "org_oakridge",
+    PYTHONPATH: `${connectors}:${folder}`,
+    PYTHONDONTWRITEBYTECODE: "1"
+  }
+  const { stdout } = yield* succeed(python, args, { cwd: folder, env })
   return stdout.trim()
 })
 
 describe.skipIf(!isInstalled)("With python3", () => {
-  layer(
-    Service.layerEmbedded,
-    options
-  )((it) => {
+  layer(Service.layerEmbedded, options)("and the files for it,", (it) => {
     it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder

@@ -145,9 +145,7 @@ test.live("MAX_CONNECTIONS bounds those that are open, and one that closes makes
     for (let times = 0; times < 3; times++) assert.strictEqual(yield* ask, "")
     yield* eventually("a line", () => output().includes(`MAX_CONNECTIONS=${most}`))
     open[0]?.socket.destroy()
-    yield* eventually(
-      "a free connection",
-      Effect.map(ask, (text) => text !== "")
-    )
+    const isAnswered = Effect.map(ask, (text) => text !== "")
+    yield* eventually("a free connection", isAnswered)
   }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
 )

@@ -6,7 +6,6 @@ import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { Unauthorized } from "../../../src/api/Errors.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
 import { InProcess, key } from "../../support/inProcess.ts"
@@ -189,19 +188,16 @@ test("neither a key nor a secret is shown by a client, a sender or an error, wha
   for (const each of ["QUITEPRIVATE", secret.slice(6, 20)]) assert.notInclude(values.map(shown).join("\n"), each)
 })
 
-const html =
-  (status: number, text = "<html>private</html>"): Step =>
-  () =>
-    new Response(text, { status, headers: { "content-type": "text/html" } })
+const html = (status: number): Step => {
+  const headers = { "content-type": "text/html" }
+  return () => new Response("<html>private</html>", { status, headers })
+}
 
 /** Responses, by what they are. */
 const others = {
   "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
   "a login page": html(401),
-  "a 422 of another server": json(
-    { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
-    { status: 422 }
-  ),
+  "a 422 of another server": json({ detail: [{ loc: ["body"], msg: "m", type: "missing" }] }, { status: 422 }),
   "a 422 without faults": refused(422, [1]),
   "a page of HTML": html(200),
   "other JSON": json({ items: ["private"] }),
@@ -228,15 +224,13 @@ const failuresOf = (step: Step) => {
 test.effect("the client for Effect knows an error whose headers a later release has changed", () =>
   Effect.gen(function* () {
     const { fetch } = steps(refused(401, "Another text", { "www-authenticate": 'Bearer realm="a"' }))
-    assert.instanceOf(
-      yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } }))),
-      Unauthorized
-    )
+    const error = yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } })))
+    assert.strictEqual(error._tag, "Unauthorized")
   })
 )
 
 test.each(Object.entries<Step>(others))(
-  "another server's response is an UnexpectedResponseError with the whole URL: %s",
+  "a response of another server is unexpected, with the whole URL: %s",
   async (_, step) => {
     for (const failure of await failuresOf(step)) {
       assert.instanceOf(failure, Client.UnexpectedResponseError)

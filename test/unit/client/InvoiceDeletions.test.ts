@@ -3,15 +3,7 @@ import { assert, it as test } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { Webhook } from "standardwebhooks"
 import { vi } from "vitest"
-import {
-  type Attempt,
-  ConnectionError,
-  InvalidRequestError,
-  InvoiceDeletions,
-  type InvoiceDeletionsOptions,
-  NotFoundError,
-  ServiceUnavailableError
-} from "../../../src/client/index.ts"
+import * as Client from "../../../src/client/index.ts"
 import { fakeService } from "../../../src/client/testing.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { baseUrl, broken, clientOf, collect, failureOf, json, over, refused, type Step, steps } from "./support.ts"
@@ -19,8 +11,8 @@ import { baseUrl, broken, clientOf, collect, failureOf, json, over, refused, typ
 const secret = `whsec_${Buffer.from("a secret of 24 bytes, or").toString("base64")}`
 const invoices = [{ invoice_id: "é\u2028😀", client_id: null }]
 
-const senderOf = (options: Partial<InvoiceDeletionsOptions>) =>
-  new InvoiceDeletions({ baseUrl, organization: "org_open", maxRetries: 0, ...options })
+const senderOf = (options: Partial<Client.InvoiceDeletionsOptions>) =>
+  new Client.InvoiceDeletions({ baseUrl, organization: "org_open", maxRetries: 0, ...options })
 
 const receipt = (status: string): Step =>
   json({ status, task_id: "1" }, { status: status === "error" ? 503 : 202, headers: { "retry-after": "0" } })
@@ -36,7 +28,7 @@ test.effect("the intake schedules a delivery once for its key, and refuses anoth
     const again = await sender.send({ invoices, invoice_lines: [{ invoice_line_id: "l" }] }, options)
     assert.deepStrictEqual(again, { ...first, status: "duplicate" })
     const error = await failureOf(sender.send({ invoices }, options))
-    assert.instanceOf(error, InvalidRequestError)
+    assert.instanceOf(error, Client.InvalidRequestError)
     assert.deepStrictEqual([error.faults[0]?.type, error.idempotencyKey], ["idempotency_key_reused", "delivery 1"])
   }).pipe(Effect.provide(intake))
 )
@@ -62,10 +54,10 @@ test("an error has the key to send the delivery again with", async () => {
   const busy = await failureOf(
     senderOf({ fetch: steps(receipt("error")).fetch }).send({ invoices }, { idempotencyKey: "k" })
   )
-  assert.instanceOf(busy, ServiceUnavailableError)
+  assert.instanceOf(busy, Client.ServiceUnavailableError)
   assert.deepInclude(busy, { idempotencyKey: "k", retryAfter: 0, detail: "The delivery was not stored" })
   const unreachable = await failureOf(senderOf({ fetch: steps(broken).fetch }).send({ invoices }))
-  assert.instanceOf(unreachable, ConnectionError)
+  assert.instanceOf(unreachable, Client.ConnectionError)
   assert.match(unreachable.idempotencyKey ?? "", /^[\da-f-]{36}$/)
 })
 
@@ -78,7 +70,7 @@ test("an invalid key, organization or secret is refused before anything is sent"
   for (const organization of ["", "o".repeat(129), "org ", "é"])
     assert.throws(() => senderOf({ organization }), /organization must have 1 to 128/)
   // @ts-expect-error -- without an organization, as JavaScript may leave it out
-  assert.throws(() => new InvoiceDeletions({ baseUrl }), /organization must have 1 to 128/)
+  assert.throws(() => new Client.InvoiceDeletions({ baseUrl }), /organization must have 1 to 128/)
   for (const wrong of ["", "whsec_", "whsec_a", "no base64 §"])
     assert.throws(() => senderOf({ secret: wrong }), /secret must be whsec_/)
   assert.lengthOf(sent, 0)
@@ -107,7 +99,7 @@ test("a result has its response, and a failure of it is reported once", async ()
 
 test("each try of a request is reported", async () => {
   const { fetch, failNext } = fakeService(records)
-  const attempts: Array<Attempt> = []
+  const attempts: Array<Client.Attempt> = []
   const client = clientOf(fetch, { maxRetries: 1, onAttempt: (attempt) => attempts.push(attempt) })
   failNext(503)
   await client.charges.search()
@@ -126,7 +118,7 @@ test("the service for tests searches, reads, gives changes and stores a delivery
   assert.deepStrictEqual(idsOf(await client.charges.search({ updated_at_since: "2026-01-02T00:00:00Z" })), ["c2"])
   assert.deepStrictEqual(idsOf(await client.charges.search({ limit: 1, offset: 1 })), ["c2"])
   assert.deepStrictEqual(idsOf(await collect(client.charges.all({}, { pageSize: 2 }))), ["c1", "c2"])
-  assert.instanceOf(await failureOf(client.charges.get("c3")), NotFoundError)
+  assert.instanceOf(await failureOf(client.charges.get("c3")), Client.NotFoundError)
   const [page] = await collect(client.charges.changes())
   assert.deepStrictEqual(idsOf(page?.body ?? []), ["c1", "c2"])
   const [first] = await collect(client.changes())

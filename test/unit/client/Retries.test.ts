@@ -1,18 +1,22 @@
 /** Retries and their delays, timeouts, aborts, and walks of changes. */
 import { afterEach, beforeEach, describe, vi } from "vitest"
 import { assert, it } from "@effect/vitest"
+import * as Client from "../../../src/client/index.ts"
 import {
-  AuthenticationError,
-  ConnectionError,
-  type Fetch,
-  PracticeData,
-  PracticeDataError,
-  type RequestOptions,
-  TimeoutError
-} from "../../../src/client/index.ts"
-import { baseUrl, broken, clientOf, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
+  baseUrl,
+  bodiesOf,
+  broken,
+  clientOf,
+  collect,
+  emptyPage,
+  failureOf,
+  json,
+  refused,
+  type Step,
+  steps
+} from "./support.ts"
 
-const patient = (fetch: Fetch) => clientOf(fetch, { timeout: 1000, maxRetries: 3 })
+const patient = (fetch: Client.Fetch) => clientOf(fetch, { timeout: 1000, maxRetries: 3 })
 
 const silent: Step = () => new Promise<Response>(() => {})
 
@@ -34,9 +38,7 @@ const endless = () => {
     new Response(
       new ReadableStream<Uint8Array>({
         start: (controller) => controller.enqueue(new TextEncoder().encode('{"body": [')),
-        cancel: () => {
-          state.isCancelled = true
-        }
+        cancel: () => void (state.isCancelled = true)
       })
     )
   return { state, step }
@@ -59,7 +61,7 @@ const noted = () => {
 const busy = (status: number) => refused(status, "Busy", { "retry-after": "7" })
 
 /** Runs a search to its end, and says when each try was made. */
-const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}, clientFor = patient) => {
+const timed = async (all: Parameters<typeof steps>, options: Client.RequestOptions = {}, clientFor = patient) => {
   const { at, noting } = noted()
   const [first, ...others] = all
   const { fetch } = steps(noting(first), ...others.map((step) => noting(step)))
@@ -108,7 +110,7 @@ describe("a retry", () => {
     }
     const late = await timed([silent], { maxRetries: 2, timeout: 200 })
     assert.deepStrictEqual(late.at, [0, 200, 400])
-    assert.instanceOf(late.result, TimeoutError)
+    assert.instanceOf(late.result, Client.TimeoutError)
   })
 
   it.each([400, 401, 404, 410, 413, 422, 500])("is not made after a %i", async (status) => {
@@ -118,8 +120,12 @@ describe("a retry", () => {
   })
 
   it("is made 4 times by default, each after a timeout of 30 seconds", async () => {
-    const { at, result } = await timed([silent], {}, (fetch) => new PracticeData({ baseUrl, apiKey: "key", fetch }))
-    assert.instanceOf(result, TimeoutError)
+    const { at, result } = await timed(
+      [silent],
+      {},
+      (fetch) => new Client.PracticeData({ baseUrl, apiKey: "key", fetch })
+    )
+    assert.instanceOf(result, Client.TimeoutError)
     assert.deepStrictEqual(at, [0, 30_000, 60_000, 90_000, 120_000])
   })
 
@@ -138,7 +144,7 @@ describe("a retry", () => {
   ])("that fails gives the error of the last attempt, with the reason of its cause", async (cause, reason) => {
     const refusing: Step = () => Promise.reject(new TypeError("fetch failed", { cause }))
     const { result } = await timed([refusing], { maxRetries: 0 })
-    assert.instanceOf(result, ConnectionError)
+    assert.instanceOf(result, Client.ConnectionError)
     assert.strictEqual(result.message, `Cannot get a response from ${baseUrl}: ${reason}`)
   })
 })
@@ -187,7 +193,7 @@ describe("an abort", () => {
     const remove = vi.spyOn(signal, "removeEventListener")
     const { fetch } = steps(refused(401))
     for (let request = 0; request < 5; request += 1) {
-      assert.instanceOf(await failureOf(patient(fetch).charges.search({}, { signal })), AuthenticationError)
+      assert.instanceOf(await failureOf(patient(fetch).charges.search({}, { signal })), Client.AuthenticationError)
     }
     assert.isAbove(add.mock.calls.length, 0)
     assert.strictEqual(remove.mock.calls.length, add.mock.calls.length)
@@ -202,14 +208,12 @@ describe("changes", () => {
       page("3", false, [], { "x-changes-lag": "12", "x-changes-complete": "true" })
     )
     const pages = await collect(patient(fetch).charges.changes("0", { limit: 5 }))
-    assert.deepStrictEqual(
-      pages.map(({ body, complete, cursor, lag }) => [body.map(({ id }) => id), cursor, lag, complete]),
-      [
-        [["a"], "1", 0, false],
-        [["b"], "2", 0, false],
-        [[], "3", 12, true]
-      ]
-    )
+    const found = pages.map(({ body, complete, cursor, lag }) => [body.map(({ id }) => id), cursor, lag, complete])
+    assert.deepStrictEqual(found, [
+      [["a"], "1", 0, false],
+      [["b"], "2", 0, false],
+      [[], "3", 12, true]
+    ])
     for (const [index, { body }] of sent.entries()) assert.strictEqual(body, `{"cursor":"${index}","limit":5,"wait":0}`)
   })
 
@@ -217,16 +221,9 @@ describe("changes", () => {
     const announced = (cursor: string) => page(cursor, true, [cursor], { "x-changes-next": cursor })
     const asked = Promise.withResolvers<undefined>()
     const slow: Step = async (request) => {
-      const response = await announced("1")(request)
-      const whole = await response.text()
-      const body = new ReadableStream<Uint8Array>({
-        pull: async (controller) => {
-          await asked.promise
-          controller.enqueue(new TextEncoder().encode(whole))
-          controller.close()
-        }
-      })
-      return new Response(body, { headers: response.headers })
+      const { body, headers } = await announced("1")(request)
+      const ending = new TransformStream({ flush: () => asked.promise })
+      return new Response(body?.pipeThrough(ending), { headers })
     }
     const second: Step = (request) => {
       asked.resolve(undefined)
@@ -238,14 +235,9 @@ describe("changes", () => {
       assert.lengthOf(sent, Number(cursor) + 1)
       if (cursor === "2") break
     }
-    assert.deepStrictEqual(
-      sent.map(({ body, signal }) => [body, signal?.aborted]),
-      [
-        ['{"cursor":"0","wait":0}', false],
-        ['{"cursor":"1","wait":0}', false],
-        ['{"cursor":"2","wait":0}', true]
-      ]
-    )
+    for (const [index, { body, signal }] of sent.entries()) {
+      assert.deepStrictEqual([body, signal?.aborted], [`{"cursor":"${index}","wait":0}`, index === 2])
+    }
   })
 
   it("go on from the page that came, where another one was announced before a retry", async () => {
@@ -254,21 +246,17 @@ describe("changes", () => {
     const { fetch, sent } = steps(cutOff, page("2", false, ["b"]), page("5", true, ["a"]), page("6", false, ["f"]))
     const collected = collect(patient(fetch).charges.changes("0"))
     await vi.runAllTimersAsync()
-    assert.deepStrictEqual(
-      (await collected).map(({ cursor }) => cursor),
-      ["5", "6"]
-    )
-    assert.deepStrictEqual(
-      sent.map(({ body }) => body),
-      ["0", "1", "0", "5"].map((cursor) => `{"cursor":"${cursor}","wait":0}`)
-    )
+    const cursors = (await collected).map(({ cursor }) => cursor)
+    assert.deepStrictEqual(cursors, ["5", "6"])
+    const expected = ["0", "1", "0", "5"].map((cursor) => `{"cursor":"${cursor}","wait":0}`)
+    assert.deepStrictEqual(bodiesOf(sent), expected)
   })
 
   it("are refused if the cursor does not move", async () => {
     for (const stuck of [page("1", true), page("1", false, ["a"])]) {
       const { fetch } = steps(page("1", true, ["a"]), stuck)
       const error = await failureOf(collect(patient(fetch).charges.changes("0", { follow: true })))
-      assert.instanceOf(error, PracticeDataError)
+      assert.instanceOf(error, Client.PracticeDataError)
       assert.match(error.message, /cursor that does not move/)
     }
   })

@@ -1,16 +1,5 @@
 /** The places that a copy in files accepts, and a full disk. */
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync
-} from "node:fs"
+import * as fs from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
@@ -41,13 +30,13 @@ it.effect.each(["sqlite", "ndjson", "parquet"])(
       assert.include((yield* Effect.flip(open(impossible))).message, `${impossible} cannot be used`)
       const folder = yield* temporaryFolder
       const [link, elsewhere] = [join(folder, "link"), join(folder, "elsewhere")]
-      symlinkSync(elsewhere, link)
+      fs.symlinkSync(elsewhere, link)
       const error = yield* Effect.flip(open(`${kind}:${link}`))
       assert.strictEqual(error._tag, "Refused")
       assert.include(error.message, `${link} is a symbolic link`)
-      assert.isFalse(existsSync(elsewhere))
-      if (kind === "sqlite") writeFileSync(elsewhere, "")
-      else mkdirSync(elsewhere)
+      assert.isFalse(fs.existsSync(elsewhere))
+      if (kind === "sqlite") fs.writeFileSync(elsewhere, "")
+      else fs.mkdirSync(elsewhere)
       yield* open(`${kind}:${link}`)
     })
 )
@@ -56,13 +45,13 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const copy = join(folder, "copy")
-    mkdirSync(copy)
+    fs.mkdirSync(copy)
     for (const name of ["_practice_data_sync.json.next", "charges.ndjson.next"]) {
-      symlinkSync(join(folder, "elsewhere"), join(copy, name))
+      fs.symlinkSync(join(folder, "elsewhere"), join(copy, name))
     }
-    writeFileSync(join(copy, "_practice_data_sync.db"), "")
+    fs.writeFileSync(join(copy, "_practice_data_sync.db"), "")
     yield* syncTo(`ndjson:${copy}`)(1, [charge("a", "1")])
-    assert.deepStrictEqual(readdirSync(folder), ["copy"])
+    assert.deepStrictEqual(fs.readdirSync(folder), ["copy"])
   })
 )
 
@@ -70,10 +59,10 @@ it.effect("a folder of an earlier version is refused with what to do, and stays 
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const files = ["_practice_data_sync.json", "charges.ndjson"]
-    for (const file of files) writeFileSync(join(folder, file), "")
+    for (const file of files) fs.writeFileSync(join(folder, file), "")
     const { message } = yield* Effect.flip(open(`ndjson:${folder}`))
     assert.match(message, /an earlier version of practice-data made it. Empty the folder, or choose another target/)
-    assert.deepStrictEqual(readdirSync(folder), files)
+    assert.deepStrictEqual(fs.readdirSync(folder), files)
   })
 )
 
@@ -94,7 +83,7 @@ it.effect("a file of NDJSON gets a line for each change, and with --compact has 
     const folder = join(yield* temporaryFolder, "copy")
     const sync = (at: number, changes: ReadonlyArray<Change>, compact = false) =>
       Effect.map(syncTo(`ndjson:${folder}`, compact)(at, changes), () =>
-        textsOf(readFileSync(join(folder, "charges.ndjson"), "utf8").trimEnd().split("\n"))
+        textsOf(fs.readFileSync(join(folder, "charges.ndjson"), "utf8").trimEnd().split("\n"))
       )
     assert.deepStrictEqual(yield* sync(1, [charge("a", "1"), charge("b", "1")]), ["1", "1"])
     const appended = ["1", "1", '{"op":"remove","id":"b"}', "2"]
@@ -106,13 +95,13 @@ it.effect("a file of NDJSON gets a line for each change, and with --compact has 
 )
 
 it.effect.each([
-  ["has half a line of a run that was killed", (file: string) => appendFileSync(file, "half a li")],
-  ["lacks bytes", (file: string) => truncateSync(file, 9)],
-  ["was removed", (file: string) => rmSync(file)],
+  ["has half a line of a run that was killed", (file: string) => fs.appendFileSync(file, "half a li")],
+  ["lacks bytes", (file: string) => fs.truncateSync(file, 9)],
+  ["was removed", (file: string) => fs.rmSync(file)],
   [
     "was being replaced when a run was killed",
     (file: string, database: DatabaseSync) => {
-      writeFileSync(file, "x".repeat(10_000))
+      fs.writeFileSync(file, "x".repeat(10_000))
       database.exec("update _practice_data_sync_files set cursor = null")
     }
   ]
@@ -130,7 +119,7 @@ it.effect.each([
       database.close()
       yield* sync(at, changes)
       assert.strictEqual([...Readers.inFolder(folder, "charges").keys()].join(), ids)
-      const { size } = statSync(join(folder, "charges.ndjson"))
+      const { size } = fs.statSync(join(folder, "charges.ndjson"))
       assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, size)
     }
   })
@@ -141,7 +130,7 @@ it.effect("the size that is noted has all of a file that was replaced by a run t
     const folder = join(yield* temporaryFolder, "copy")
     const sync = syncTo(`ndjson:${folder}`, true)
     yield* sync(1, [charge("b", "1"), charge("c", "1")])
-    writeFileSync(join(folder, "charge_refunds.ndjson"), "")
+    fs.writeFileSync(join(folder, "charge_refunds.ndjson"), "")
     for (const [at, changes, ids] of [
       [2, [charge("a", "2")], "a,b,c"],
       [3, [gone("a"), gone("b")], "c"]
@@ -151,10 +140,10 @@ it.effect("the size that is noted has all of a file that was replaced by a run t
     }
     // What stands there cannot be replaced, and is longer than what would be.
     const file = join(folder, "charges.ndjson")
-    rmSync(file)
-    for (let name = 0; name < 200; name++) mkdirSync(join(file, `${name}`), { recursive: true })
+    fs.rmSync(file)
+    for (let name = 0; name < 200; name++) fs.mkdirSync(join(file, `${name}`), { recursive: true })
     yield* Effect.flip(sync(4, [charge("c", "4")]))
-    assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, statSync(file).size)
+    assert.strictEqual(Readers.stateIn(folder).resources.charges.bytes, fs.statSync(file).size)
   })
 )
 
@@ -181,7 +170,7 @@ it.effect("a full disk is waited out", () =>
     const database = yield* SqliteTarget.openFile("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
     database.exec("create table copy (text); pragma max_page_count = 4")
     const inSqlite = () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
-    for (const writing of [inSqlite, () => writeFileSync("/dev/full", "x")]) {
+    for (const writing of [inSqlite, () => fs.writeFileSync("/dev/full", "x")]) {
       const error = yield* Effect.flip(SqliteTarget.attempt("a copy", writing))
       assert.strictEqual(error._tag, "Unavailable", error.message)
       assert.include(error.message, "cannot be used: the disk is full. Free some space")

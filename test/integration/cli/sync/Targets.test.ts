@@ -112,17 +112,6 @@ const parquet = inFolder(Formats.parquet, (folder, resource) =>
   Effect.promise(() => Readers.inParquet(folder, resource))
 )
 
-/** The kinds of target. */
-const stands: ReadonlyArray<{
-  readonly kind: string
-  readonly make: Effect.Effect<Stand, never, TestDatabase | Scope.Scope>
-}> = [
-  { kind: "Postgres", make: postgres },
-  { kind: "SQLite", make: sqlite },
-  { kind: "NDJSON", make: ndjson },
-  { kind: "Parquet", make: parquet }
-]
-
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 
 const expired = Effect.fail(new CursorExpired())
@@ -153,7 +142,10 @@ test("tables have a column for each field of the contract's records, by its name
   )
 })
 
-for (const { kind, make } of stands) {
+type Making = Effect.Effect<Stand, never, TestDatabase | Scope.Scope>
+const kinds: Readonly<Record<string, Making>> = { Postgres: postgres, SQLite: sqlite, NDJSON: ndjson, Parquet: parquet }
+
+for (const [kind, make] of Object.entries(kinds)) {
   const stand = Effect.map(make, (made) => {
     const [cursors, asked] = [new Array<number>(), new Array<ReadonlyArray<string>>()]
     const noting =

@@ -20,10 +20,10 @@ export const charge = (id: string, status: string, more: AnyRecord = {}): Change
   resource: "charges",
   record: recordOf("charges", id, { status, ...more })
 })
-export const refund = (id: string): Change => ({
-  resource: "charge-refunds",
-  record: recordOf("charge-refunds", id, {})
-})
+export const refund = (id: string): Change => {
+  const resource = "charge-refunds"
+  return { resource, record: recordOf(resource, id, {}) }
+}
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
