@@ -18,10 +18,8 @@ import { binOf, install, node24, npm, npmEnvironment, Project, root } from "./Pr
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
   const script = join(folder, "older.cjs")
-  writeFileSync(
-    script,
-    `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })`
-  )
+  const older = `{ value: { ...process.versions, node: "20.20.2" } }`
+  writeFileSync(script, `Object.defineProperty(process, "versions", ${older})`)
   return script
 }
 
@@ -138,20 +136,18 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect(
-      "runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line",
-      () =>
-        Effect.gen(function* () {
-          const { bare, folder, oldest } = yield* Project
-          for (const node of [oldest, node24]) {
-            const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
-            assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
-          }
-          const older = ["--require", olderIn(folder), binOf(bare), "--version"]
-          const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
-          assert.strictEqual(code, 1)
-          assert.match(stderr, tooOld)
-        })
+    it.effect("runs on the oldest Node and on the newest, and refuses an older one in one line", () =>
+      Effect.gen(function* () {
+        const { bare, folder, oldest } = yield* Project
+        for (const node of [oldest, node24]) {
+          const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
+          assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
+        }
+        const older = ["--require", olderIn(folder), binOf(bare), "--version"]
+        const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
+        assert.strictEqual(code, 1)
+        assert.match(stderr, tooOld)
+      })
     )
 
     it.effect.each([

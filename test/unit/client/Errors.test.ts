@@ -24,8 +24,6 @@ import {
   steps
 } from "./support.ts"
 
-const { InvoiceDeletions, PracticeData } = Client
-
 const makeTyped = (path: string) => HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
 
 /** Calls the client that DataApi's types give. `records/Example` holds the records that it decodes. */
@@ -125,7 +123,7 @@ test.each([
   [{ ...options, maxRetries: -1 }, /maxRetries must be/],
   [{ ...options, maxRetries: 0.5 }, /maxRetries must be/]
 ])("an invalid option is refused when the client is made: %o", async (wrong, message) => {
-  const error = await failureOf((async () => new PracticeData(wrong))())
+  const error = await failureOf((async () => new Client.PracticeData(wrong))())
   assert.match(String(error), message)
   assert.notInclude(inspect(error), "secret")
 })
@@ -180,7 +178,7 @@ test("neither a key nor a secret is shown by a client, a sender or an error, wha
   for (const step of [refused(401), refused(503), () => new Response("<html>"), broken]) {
     const { fetch } = steps(step)
     const client = clientOf(fetch, { apiKey })
-    const sender = new InvoiceDeletions({ baseUrl, organization: "org", secret, fetch, maxRetries: 0 })
+    const sender = new Client.InvoiceDeletions({ baseUrl, organization: "org", secret, fetch, maxRetries: 0 })
     values.push(client, client.charges, client.resource("charges"), sender)
     values.push(await failureOf(client.charges.search()))
     values.push(await failureOf(sender.send({ invoices: [{ invoice_id: "i" }] })))

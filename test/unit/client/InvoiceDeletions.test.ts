@@ -51,9 +51,8 @@ test("a retry keeps the key and the body, which another delivery does not, and i
 })
 
 test("an error has the key to send the delivery again with", async () => {
-  const busy = await failureOf(
-    senderOf({ fetch: steps(receipt("error")).fetch }).send({ invoices }, { idempotencyKey: "k" })
-  )
+  const { fetch } = steps(receipt("error"))
+  const busy = await failureOf(senderOf({ fetch }).send({ invoices }, { idempotencyKey: "k" }))
   assert.instanceOf(busy, Client.ServiceUnavailableError)
   assert.deepInclude(busy, { idempotencyKey: "k", retryAfter: 0, detail: "The delivery was not stored" })
   const unreachable = await failureOf(senderOf({ fetch: steps(broken).fetch }).send({ invoices }))

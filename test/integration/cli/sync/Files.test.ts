@@ -22,23 +22,21 @@ const syncTo =
 
 const open = (text: string) => Effect.scoped(Effect.flatMap(targetAt(text), (target) => target.open(opening)))
 
-it.effect.each(["sqlite", "ndjson", "parquet"])(
-  "%s: a place that cannot be made is an error; a symbolic link is followed to what exists, and never makes anything",
-  (kind) =>
-    Effect.gen(function* () {
-      const impossible = `${kind}:/proc/practice-data/copy`
-      assert.include((yield* Effect.flip(open(impossible))).message, `${impossible} cannot be used`)
-      const folder = yield* temporaryFolder
-      const [link, elsewhere] = [join(folder, "link"), join(folder, "elsewhere")]
-      fs.symlinkSync(elsewhere, link)
-      const error = yield* Effect.flip(open(`${kind}:${link}`))
-      assert.strictEqual(error._tag, "Refused")
-      assert.include(error.message, `${link} is a symbolic link`)
-      assert.isFalse(fs.existsSync(elsewhere))
-      if (kind === "sqlite") fs.writeFileSync(elsewhere, "")
-      else fs.mkdirSync(elsewhere)
-      yield* open(`${kind}:${link}`)
-    })
+it.effect.each(["sqlite", "ndjson", "parquet"])("%s: a link makes nothing new, and an impossible place fails", (kind) =>
+  Effect.gen(function* () {
+    const impossible = `${kind}:/proc/practice-data/copy`
+    assert.include((yield* Effect.flip(open(impossible))).message, `${impossible} cannot be used`)
+    const folder = yield* temporaryFolder
+    const [link, elsewhere] = [join(folder, "link"), join(folder, "elsewhere")]
+    fs.symlinkSync(elsewhere, link)
+    const error = yield* Effect.flip(open(`${kind}:${link}`))
+    assert.strictEqual(error._tag, "Refused")
+    assert.include(error.message, `${link} is a symbolic link`)
+    assert.isFalse(fs.existsSync(elsewhere))
+    if (kind === "sqlite") fs.writeFileSync(elsewhere, "")
+    else fs.mkdirSync(elsewhere)
+    yield* open(`${kind}:${link}`)
+  })
 )
 
 it.effect("a file that is written in a folder takes the place of a link", () =>

@@ -188,10 +188,8 @@ for (const [kind, make] of Object.entries(kinds)) {
               for (const each of [before, came]) {
                 yield* run((at) => page(at + 1, changes(each)), { resources: [name] })
               }
-              assert.deepStrictEqual(
-                Object.fromEntries(yield* rowsOf(name)),
-                Object.fromEntries(came.map((record) => [record["id"], JSON.stringify(record)]))
-              )
+              const expected = Object.fromEntries(came.map((record) => [record["id"], JSON.stringify(record)]))
+              assert.deepStrictEqual(Object.fromEntries(yield* rowsOf(name)), expected)
             }),
           options
         )

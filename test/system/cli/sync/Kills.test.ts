@@ -130,25 +130,20 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         let isOver = false
         const until = { until: () => isOver }
         const [seen, torn] = [new Set<string>(), new Array<unknown>()]
-        const query = Effect.forEach(
-          targets,
-          Effect.fnUntraced(function* ({ look, target }) {
+        const query = Effect.gen(function* () {
+          for (const { look, target } of targets) {
             const rows = yield* look
             for (const { number } of rows) seen.add(`${target} ${String(number)}`)
             torn.push(...tornIn(rows).map((row) => ({ target, ...row })))
             yield* Effect.sleep("20 millis")
-          }),
-          { discard: true }
-        )
+          }
+        })
         const around = yield* Effect.all(
           [Effect.repeat((yield* writer).write, until), Effect.repeat(restart, until), Effect.repeat(query, until)],
           { concurrency: "unbounded" }
         ).pipe(Effect.forkScoped)
-        yield* Effect.forEach(
-          targets,
-          ({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]),
-          { concurrency: "unbounded" }
-        )
+        const killing = targets.map(({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]))
+        yield* Effect.all(killing, { concurrency: "unbounded" })
         isOver = true
         yield* Fiber.join(around)
         assert.deepStrictEqual(torn, [])
@@ -161,11 +156,8 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           for (const { name } of resources) {
             const rows = yield* sql<{ id: string; record: string }>`
             select id, record from ${sql(Readers.tableOf(name))} where organization_id = ${owner}`
-            assert.deepStrictEqual(
-              Object.fromEntries(yield* read(name)),
-              Object.fromEntries(rows.map(({ id, record }) => [id, record])),
-              `${name} in ${target}`
-            )
+            const expected = Object.fromEntries(rows.map(({ id, record }) => [id, record]))
+            assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
           }
         }
       }),
