@@ -49,7 +49,7 @@ const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<
 })
 
 describe.skipIf(!isInstalled)("With python3", () => {
-  layer(Service.layerEmbedded, options)("and the files for it,", (it) => {
+  layer(Service.layerEmbedded, options)("and a running service", (it) => {
     it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
