@@ -14,15 +14,6 @@ const succeeds = (...command: ReadonlyArray<string>) =>
     return stdout
   })
 
-/** The output of a command that makes a secret, and its note. */
-const makes = (...command: ReadonlyArray<string>) =>
-  Effect.map(cli(...command), ({ code, stdout, stderr }) => {
-    assert.strictEqual(code, 0)
-    assert.match(stdout, /^\S+\n$/)
-    const [id = ""] = /(?<=^Created )\w+/.exec(stderr) ?? []
-    return { id, secret: stdout.trim(), words: stderr }
-  })
-
 /** The line of a command that is refused. */
 const lineOf = ({ code, stdout, stderr }: Ended) => {
   assert.deepStrictEqual({ code, stdout }, { code: 1, stdout: "" })
@@ -142,10 +133,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     Effect.gen(function* () {
       const create = ["organizations", "create", "org_new", "--name"] as const
       assert.strictEqual(yield* succeeds(...create, "Happy Paws"), "Created org_new\n")
-      assert.strictEqual(
-        yield* refuses(...create, "Another"),
-        "There is an organization org_new already. Nothing is changed."
-      )
+      const again = yield* refuses(...create, "Another")
+      assert.strictEqual(again, "There is an organization org_new already. Nothing is changed.")
       const { sql } = yield* TestDatabase
       const rows = yield* sql`select name from organizations where id = 'org_new'`
       assert.deepStrictEqual<unknown>(rows, [{ name: "Happy Paws" }])
@@ -172,15 +161,18 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     it.effect(`\`${create.slice(0, 2).join(" ")}\` prints a ${kind} alone and once, which is revoked once`, () =>
       Effect.gen(function* () {
         const [group = ""] = create
-        const made = yield* makes(...create, "--organization", "org_made")
-        assert.include(made.words, words)
-        assert.include(made.words, "There is no organization org_made yet.")
+        const made = yield* cli(...create, "--organization", "org_made")
+        assert.strictEqual(made.code, 0)
+        assert.match(made.stdout, /^\S+\n$/)
+        for (const note of [words, "There is no organization org_made yet."]) assert.include(made.stderr, note)
+        const [id = ""] = /(?<=^Created )\w+/.exec(made.stderr) ?? []
+        const secret = made.stdout.trim()
         const listed = yield* succeeds(group, "list", "--organization", "org_made")
-        assert.match(listed, new RegExp(`^id .+\n${row(made.id, made.secret)}\n$`))
-        assert.notInclude(listed, made.secret)
-        assert.strictEqual(yield* succeeds(group, "revoke", made.id), `Revoked ${made.id}${left}\n`)
-        const again = yield* refuses(group, "revoke", made.id)
-        assert.strictEqual(again, `There is no ${kind} ${made.id} that could be revoked.`)
+        assert.match(listed, new RegExp(`^id .+\n${row(id, secret)}\n$`))
+        assert.notInclude(listed, secret)
+        assert.strictEqual(yield* succeeds(group, "revoke", id), `Revoked ${id}${left}\n`)
+        const again = yield* refuses(group, "revoke", id)
+        assert.strictEqual(again, `There is no ${kind} ${id} that could be revoked.`)
 
         yield* cli("organizations", "create", "org_json", "--name", "Known")
         const { stderr, stdout } = yield* cli(...create, "--organization", "org_json", "--json")
@@ -195,7 +187,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   }
 
   it.effect.each(["keys list", "secrets list", "tasks list", "tasks list --json"])(
-    "notes that a list is empty, and prints nothing: `%s`",
+    "notes an empty list: `%s`",
     (command) =>
       Effect.gen(function* () {
         const { code, stdout, stderr } = yield* cli(...command.split(" "), "--organization", "org_none")
@@ -214,48 +206,42 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("refuses a database without tables until `migrate` has applied them", () =>
+  it.effect("refuses a database without tables, by its variable, until `migrate` has applied them", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
       for (const command of ofDatabases) {
-        assert.strictEqual(
-          lineOf(yield* runWith(environment, command.split(" "))),
-          "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate",
-          command
-        )
+        const line = lineOf(yield* runWith(environment, command.split(" ")))
+        assert.strictEqual(line, "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate", command)
       }
       const migrated = yield* runWith(environment, ["migrate"])
       assert.deepStrictEqual({ ...migrated, stdout: "" }, { code: 0, stdout: "", stderr: "" })
       assert.match(migrated.stdout, /^Applied 00001_records, /)
       assert.strictEqual((yield* runWith(environment, ["migrate"])).stdout, "Nothing to apply\n")
-      assert.strictEqual((yield* runWith(environment, ["tasks", "list"])).code, 0)
+      const withKeysElsewhere = { ...environment, CREDENTIALS_DATABASE_URL: yield* emptyDatabase }
+      assert.strictEqual((yield* runWith(withKeysElsewhere, ["tasks", "list"])).code, 0)
+      const ofKeys = lineOf(yield* runWith(withKeysElsewhere, ["keys", "list"]))
+      assert.include(ofKeys, "The database of CREDENTIALS_DATABASE_URL is not migrated.")
     })
   )
 
-  it.effect("names the variable of the keys' own database when that one is not migrated", () =>
+  it.effect.each([...ofDatabases, "migrate"])("ends with 1 and a line if no database answers: `%s`", (command) =>
     Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const environment = { DATABASE_URL: url, CREDENTIALS_DATABASE_URL: yield* emptyDatabase }
-      const line = lineOf(yield* runWith(environment, ["keys", "list"]))
-      assert.include(line, "The database of CREDENTIALS_DATABASE_URL is not migrated.")
-      assert.strictEqual((yield* runWith(environment, ["tasks", "list"])).code, 0)
+      const environment = { DATABASE_URL: "postgres://someone:s3cret@127.0.0.1:1/nothing" }
+      const line = lineOf(yield* runWith(environment, command.split(" ")))
+      assert.include(line, "does not answer")
+      assert.notInclude(line, "s3cret")
     })
   )
 
-  it.effect.each([...ofDatabases, "migrate"])(
-    "exits with 1 and a line if the database does not answer: `%s`",
-    (command) =>
-      Effect.gen(function* () {
-        const environment = { DATABASE_URL: "postgres://someone:s3cret@127.0.0.1:1/nothing" }
-        const line = lineOf(yield* runWith(environment, command.split(" ")))
-        assert.include(line, "does not answer")
-        assert.notInclude(line, "s3cret")
-      })
-  )
-
-  it.effect("ends as a process with the code of its failure", () =>
+  it.effect.each([
+    ["keys destroy", 2, /^Usage: /m],
+    ["serve", 1, /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/]
+  ] as const)("`%s` ends as a process with the code of its failure, %i", ([command, code, says]) =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* processWith({ environment: {} }, ["keys", "destroy"])).code, 2)
+      const environment = { DATA_DIR: "memory", DELETION_DELAY: "soon" }
+      const ended = yield* processWith({ environment }, command.split(" "))
+      assert.strictEqual(ended.code, code)
+      assert.match(ended.stdout + ended.stderr, says)
     })
   )
 
@@ -267,14 +253,16 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   )
 
   it.effect.each([
-    ["PRACTICE_DATA_URL", "http://127.0.0.1:1", "sync ndjson:/nowhere", 75],
-    ["PRACTICE_DATA_URL", "http://127.0.0.1:1", "get organization", 1],
-    ["DATA_DIR", "memory", "keys list", 1]
-  ] as const)("with %s=%s, `%s` exits with %i", ([name, value, command, code]) =>
+    ["sync ndjson:/nowhere", 75, "http://127.0.0.1:1"],
+    ["get organization", 1, "http://127.0.0.1:1"],
+    ["keys list", 1, "DATA_DIR=memory"],
+    ["send --organization org_a --file /nowhere", 1, "/nowhere cannot be read"]
+  ] as const)("`%s` exits with %i, and the reason: %s", ([command, code, says]) =>
     Effect.gen(function* () {
-      const ended = yield* runWith({ PRACTICE_DATA_API_KEY: "k", [name]: value }, command.split(" "))
-      assert.deepStrictEqual({ code: ended.code, stdout: ended.stdout }, { code, stdout: "" })
-      assert.include(ended.stderr, value)
+      const environment = { PRACTICE_DATA_API_KEY: "k", PRACTICE_DATA_URL: "http://127.0.0.1:1", DATA_DIR: "memory" }
+      const { stderr, ...ended } = yield* runWith(environment, command.split(" "))
+      assert.deepStrictEqual(ended, { code, stdout: "" })
+      assert.include(stderr, says)
     })
   )
 })

@@ -65,16 +65,18 @@ const says = (reply: Reply, ...command: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const liar = yield* Liar
     liar.reply = reply
-    const ended = yield* runWith({ PRACTICE_DATA_URL: liar.url, PRACTICE_DATA_API_KEY: "k" }, command)
+    const ended = yield* runWith({ PRACTICE_DATA_URL: liar.url, PRACTICE_DATA_API_KEY: "s3cret" }, command)
     isHarmless(ended.stdout + ended.stderr)
+    assert.notInclude(ended.stdout + ended.stderr, "s3cret")
     return ended
   })
 
 layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it) => {
-  it.effect("a search has sent each filter with its type", () =>
+  it.effect("a search has sent each filter with its type, and notes that nothing was found", () =>
     Effect.gen(function* () {
       const filters = ["-f", "include_deleted=false", "-f", "client_id=5"]
-      yield* says({ status: 200, body: json({ body: [] }) }, "search", "invoices", ...filters)
+      const none = yield* says({ status: 200, body: json({ body: [] }) }, "search", "invoices", ...filters)
+      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There is nothing to show.\n" })
       const { asked } = yield* Liar
       assert.deepInclude(yield* parse(asked), { include_deleted: false, client_id: "5" })
     })
@@ -103,13 +105,16 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
   )
 
   it.effect.each([
-    [501, 1],
-    [500, 75]
-  ] as const)("a sync of a service that responds with %i ends with %i", ([status, code]) =>
+    [401, "ndjson:/nowhere", 1, "401"],
+    [501, "ndjson:/nowhere", 1, "501"],
+    [500, "ndjson:/nowhere", 75, "500"],
+    [200, "postgres://someone:s3cret@127.0.0.1:1/nothing", 75, "127.0.0.1:1"]
+  ] as const)("where it responds with %i, a sync to %s ends with %i", ([status, target, code, reason]) =>
     Effect.gen(function* () {
-      const target = `ndjson:${yield* temporaryFolder}`
-      assert.strictEqual((yield* says({ status, body: json({ detail: "no" }) }, "sync", target)).code, code)
-    }).pipe(Effect.scoped)
+      const { stderr, ...ended } = yield* says({ status, body: json({ id: "org" }) }, "sync", target)
+      assert.deepStrictEqual(ended, { code, stdout: "" })
+      assert.include(stderr, reason)
+    })
   )
 
   for (const { often, options } of tries({ few: 10, many: 40 })) {
@@ -135,13 +140,15 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
             { status: 200, body: text },
             { status: 302, body: "", location: "/\u009b31m\u0085" }
           ]) {
-            yield* says(reply, "get", "charges", "c")
+            const { code, stderr, stdout } = yield* says(reply, "get", "charges", "c")
+            assert.deepStrictEqual({ code, stdout }, { code: 1, stdout: "" })
+            assert.match(stderr, new RegExp(`^${reply.status} `))
           }
           const receipt = { status: text, task_id: text, idempotency_key: text, scheduled_for: text }
           yield* says({ status: 202, body: json(receipt) }, ..."send --organization o --invoice i".split(" "))
           const refused = { status: 400, body: json({ detail: text }) }
           yield* says(refused, "sync", `ndjson:${yield* temporaryFolder}`)
-        }).pipe(Effect.scoped),
+        }),
       options
     )
   }

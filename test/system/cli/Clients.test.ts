@@ -1,15 +1,13 @@
 /**
- * The commands of clients as users run them, over the running service: `get`, `search`, `send` and `sync`; and `serve`,
- * which is the service.
+ * The commands of clients as users run them, over the running service: `get`, `search`, `send` and `sync`.
  *
  * @module-tag long
  */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, it as test, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Readers from "../../integration/cli/sync/readers.ts"
-import * as Client from "../../support/Client.ts"
 import { processWith, runWith, start } from "../../support/cli.ts"
 import { everything, resources } from "../../support/contract/Contract.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
@@ -44,18 +42,15 @@ const printed = (...command: ReadonlyArray<string>) =>
 const records = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(printed(...command, "--json"), (text) => Effect.forEach(text.trim().split("\n"), parse))
 
-const jsonById = (text: string): Readonly<Record<string, string>> => {
-  const found = JSON.parse(text)
-  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
-  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
-}
-
 /** The records as `/search` has them: the JSON of each, by its id. */
 const searched = Effect.fnUntraced(function* (name: string) {
   const { ask } = yield* Service
   const resource = resources.find((one) => one.name === name) ?? assert.fail(name)
   const path = resource.search === undefined ? "get" : "search"
-  return jsonById((yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))).text)
+  const { text } = yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))
+  const found = JSON.parse(text)
+  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
+  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
 })
 
 /** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */
@@ -81,25 +76,10 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
       const page = yield* ask("/consumption-logs/search", { include_deleted: true, limit: 1000 })
       assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
       assert.lengthOf(yield* records("search", "psp-charges", "-f", "clinic=clinic_oakridge_01", "--limit", "105"), 105)
-      const table = yield* printed("search", "invoices", "--fields", "id,total,updated_at", "--limit", "3")
-      assert.match(table, /^id +total +updated_at\n(invoice_oakridge_\d+ +[\d.]+ +2026-\d\d-\d\d [\d:]+\n){3}$/)
-      const none = yield* run("search", "charges", "--filter", "status=lost")
-      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There is nothing to show.\n" })
     })
   )
 
-  it.effect.each([
-    ["get charges charge_harbor_0001", /^404 /],
-    ["get charges charge_oakridge_0001 --api-key pda_wrong", /^401 /],
-    ["send --organization org_oakridge --file /nowhere", /^\/nowhere cannot be read/]
-  ] as const)("`%s` exits with 1, and the reason", ([command, reason]) =>
-    Effect.map(run(...command.split(" ")), ({ code, stderr, stdout }) => {
-      assert.deepStrictEqual({ code, stdout }, { code: 1, stdout: "" })
-      assert.match(stderr, reason)
-    })
-  )
-
-  it.effect("`sync` copies what /search has, record by record, and has nothing new the second time", () =>
+  it.effect("`sync` copies what /search has, record by record: first the resources that it is given, then all", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { sql, target: schema } = yield* warehouse
@@ -110,6 +90,8 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
         { target: `ndjson:${copy}`, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
         { target: `parquet:${parquet}`, read: (name: string) => Effect.promise(() => Readers.inParquet(parquet, name)) }
       ]
+      yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
+      assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
       for (const { read, target } of copies) {
         const first = yield* sync(target)
         assert.strictEqual(first.code, 0, first.stderr)
@@ -153,32 +135,6 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
     })
   )
 
-  it.effect("`sync` exits with 1 where it is refused, and with 75 where a retry may help", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const target = `sqlite:${join(folder, "copy.db")}`
-      for (const [args, code, reason] of [
-        [[target, "--api-key", "pda_wrong"], 1, "401"],
-        [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"]
-      ] as const) {
-        const { stderr, stdout, ...ended } = yield* sync(...args)
-        assert.deepStrictEqual({ code: ended.code, stdout }, { code, stdout: "" }, stderr)
-        assert.include(stderr, reason)
-        for (const secret of [key, "pda_wrong", "s3cret"]) assert.notInclude(stderr, secret)
-      }
-    })
-  )
-
-  it.effect("`sync` copies the resources that it is given, and the others later", () =>
-    Effect.gen(function* () {
-      const file = join(yield* temporaryFolder, "copy.db")
-      yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
-      assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
-      yield* sync(`sqlite:${file}`)
-      assert.deepStrictEqual(Object.fromEntries(Readers.inSqlite(file, "clinics")), yield* searched("clinics"))
-    })
-  )
-
   // At the end, since its deletion is a change that a copy has later.
   it.effect("`send` delivers the items of flags and a file, and prints its receipt", () =>
     Effect.gen(function* () {
@@ -197,28 +153,3 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
     })
   )
 })
-
-layer(TestDatabase.layerDemo, options)("serve", (it) => {
-  it.effect.each([
-    ["1", "SIGTERM"],
-    ["2", "SIGINT"]
-  ] as const)("runs %s processes until %s, and ends with 0", ([processes, signal]) =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const service = yield* start({ DATABASE_URL: url, PROCESSES: processes }, ["serve"])
-      const client = yield* Client.make(yield* service.address)
-      const ready = yield* client.call({ method: "GET", path: "/api/v1/health/ready", headers: {} })
-      assert.strictEqual(ready.status, 200)
-      yield* service.kill(signal)
-      assert.deepStrictEqual(yield* service.ended, { code: 0, signal: null })
-    })
-  )
-})
-
-test.live("The command line ends with 1 and a line where `serve` cannot start", () =>
-  Effect.gen(function* () {
-    const service = yield* start({ DELETION_DELAY: "soon" }, ["serve"])
-    assert.deepStrictEqual(yield* service.ended, { code: 1, signal: null })
-    assert.match(service.output(), /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/)
-  }).pipe(Effect.scoped)
-)

@@ -4,7 +4,7 @@
  * @module-tag long
  */
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Random } from "effect"
 import * as Client from "../../support/Client.ts"
 import { processWith, runWith } from "../../support/cli.ts"
@@ -12,10 +12,10 @@ import type { Ended } from "../../support/run.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 
-/** The program on a folder of its own, with commands on the same one. */
 // Each test starts an embedded database and a dozen commands.
 const slowly = 150_000
 
+/** The program on a folder of its own, with commands on the same one. */
 const service = Effect.gen(function* () {
   const environment = { DATA_DIR: join(yield* Program.usedFolder, ".data") }
   const process = yield* Process.start({ ...environment, DELETION_DELAY: "1s" })
@@ -32,59 +32,57 @@ const succeeded = ({ code, stderr, stdout }: Ended) => {
 
 const creating = (organization: string) => ["keys", "create", "--organization", organization, "--name", "Test"]
 
-describe("Commands on the embedded database", () => {
-  it.live(
-    "do what they do on a Postgres, while the service runs",
-    () =>
-      Effect.gen(function* () {
-        const { address, client, command, environment } = yield* service
-        const key = succeeded(yield* processWith({ environment }, creating("org_oakridge")))
-        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
-        assert.strictEqual((yield* client.call({ path: "/api/v3/charges/search", headers, body: "{}" })).status, 200)
-        assert.include(succeeded(yield* command("keys", "list", "--json")), "key_")
-        assert.strictEqual(succeeded(yield* command("migrate")), "Nothing to apply")
-        assert.strictEqual((yield* command("demo")).code, 1)
-        assert.include((yield* command("doctor", "--json")).stdout, "Another process has it open, and shares it.")
+it.live(
+  "Commands on the embedded database do what they do on a Postgres, while the service runs",
+  () =>
+    Effect.gen(function* () {
+      const { address, client, command, environment } = yield* service
+      const key = succeeded(yield* processWith({ environment }, creating("org_oakridge")))
+      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
+      assert.strictEqual((yield* client.call({ path: "/api/v3/charges/search", headers, body: "{}" })).status, 200)
+      assert.include(succeeded(yield* command("keys", "list", "--json")), "key_")
+      assert.strictEqual(succeeded(yield* command("migrate")), "Nothing to apply")
+      assert.strictEqual((yield* command("demo")).code, 1)
+      assert.include((yield* command("doctor", "--json")).stdout, "Another process has it open, and shares it.")
 
-        const variables = { PRACTICE_DATA_URL: address, PRACTICE_DATA_API_KEY: key }
-        const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0002", "--wait"]
-        const secret = succeeded(yield* command("secrets", "add", "--organization", "org_oakridge"))
-        assert.match((yield* runWith(variables, sending)).stderr, /^401 /)
-        const signed = { ...variables, PRACTICE_DATA_SIGNING_SECRET: secret }
-        const sent = yield* runWith(signed, [...sending, "--key", "k1"])
-        assert.match(succeeded(sent), /^outcome\.lines_of_invoices +3$/m)
-        const nothing = yield* runWith(signed, [...sending.slice(0, 3), "--invoice", "unknown", "--wait"])
-        assert.strictEqual(nothing.code, 1)
-        assert.match(nothing.stderr, /Nothing was deleted\.\n$/)
-        const shown = yield* command("tasks", "show", "--organization", "org_oakridge", "--idempotency-key", "k1")
-        assert.match(succeeded(shown), /^state +completed$/m)
-      }).pipe(Effect.scoped),
-    slowly
-  )
+      const variables = { PRACTICE_DATA_URL: address, PRACTICE_DATA_API_KEY: key }
+      const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0002", "--wait"]
+      const secret = succeeded(yield* command("secrets", "add", "--organization", "org_oakridge"))
+      assert.match((yield* runWith(variables, sending)).stderr, /^401 /)
+      const signed = { ...variables, PRACTICE_DATA_SIGNING_SECRET: secret }
+      const sent = yield* runWith(signed, [...sending, "--key", "k1"])
+      assert.match(succeeded(sent), /^outcome\.lines_of_invoices +3$/m)
+      const nothing = yield* runWith(signed, [...sending.slice(0, 3), "--invoice", "unknown", "--wait"])
+      assert.strictEqual(nothing.code, 1)
+      assert.match(nothing.stderr, /Nothing was deleted\.\n$/)
+      const shown = yield* command("tasks", "show", "--organization", "org_oakridge", "--idempotency-key", "k1")
+      assert.match(succeeded(shown), /^state +completed$/m)
+    }),
+  slowly
+)
 
-  it.live(
-    "take turns, many at once, leave the service and the data whole when they are killed, and let each other in after it",
-    () =>
-      Effect.gen(function* () {
-        const { client, command, environment, process } = yield* service
-        const requests = Effect.forever(
-          Effect.map(client.ask("/charges/search"), ({ status }) => assert.strictEqual(status, 200))
-        )
-        const creations = Effect.replicateEffect(command(...creating("org_many")), 20, { concurrency: 8 })
-        const ended = yield* Effect.raceFirst(creations, requests)
-        assert.strictEqual(new Set(ended.map(succeeded)).size, 20)
-        let made = 20
-        for (const killedAfter of yield* Effect.replicateEffect(Random.nextIntBetween(300, 1000), 6)) {
-          const { stdout } = yield* processWith({ environment, killedAfter }, creating("org_many"))
-          made += stdout === "" ? 0 : 1
-          assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
-        }
-        yield* Program.stop(process)
-        const alone = processWith({ environment }, creating("org_many"))
-        made += (yield* Effect.all([alone, alone, alone], { concurrency: "unbounded" })).map(succeeded).length
-        const listed = succeeded(yield* command("keys", "list", "--organization", "org_many", "--json"))
-        assert.isAtLeast(listed.split("\n").length, made)
-      }).pipe(Effect.scoped),
-    slowly
-  )
-})
+it.live(
+  "Commands take turns, many at once, leave the service and the data whole when they are killed, and let each other in after it",
+  () =>
+    Effect.gen(function* () {
+      const { client, command, environment, process } = yield* service
+      const requests = Effect.forever(
+        Effect.map(client.ask("/charges/search"), ({ status }) => assert.strictEqual(status, 200))
+      )
+      const creations = Effect.replicateEffect(command(...creating("org_many")), 20, { concurrency: 8 })
+      const ended = yield* Effect.raceFirst(creations, requests)
+      assert.strictEqual(new Set(ended.map(succeeded)).size, 20)
+      let made = 20
+      for (const killedAfter of yield* Effect.replicateEffect(Random.nextIntBetween(300, 1000), 6)) {
+        const { stdout } = yield* processWith({ environment, killedAfter }, creating("org_many"))
+        made += stdout === "" ? 0 : 1
+        assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
+      }
+      yield* Program.stop(process)
+      const alone = processWith({ environment }, creating("org_many"))
+      made += (yield* Effect.all([alone, alone, alone], { concurrency: "unbounded" })).map(succeeded).length
+      const listed = succeeded(yield* command("keys", "list", "--organization", "org_many", "--json"))
+      assert.isAtLeast(listed.split("\n").length, made)
+    }),
+  slowly
+)

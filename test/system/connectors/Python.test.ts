@@ -35,25 +35,21 @@ def pipeline(*_, **__):
     return Pipeline()
 `
 
-const environment = (address: string, folder: string) => ({
-  PRACTICE_DATA_URL: address,
-  PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
-  PRACTICE_DATA_ORGANIZATION: "org_oakridge",
-  PYTHONPATH: `${connectors}:${folder}`,
-  PYTHONDONTWRITEBYTECODE: "1"
-})
-
 const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   const { address } = yield* Service
-  const { stdout } = yield* succeed(python, args, { cwd: folder, env: environment(address, folder) })
+  const env = {
+    PRACTICE_DATA_URL: address,
+    PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
+    PRACTICE_DATA_ORGANIZATION: "org_oakridge",
+    PYTHONPATH: `${connectors}:${folder}`,
+    PYTHONDONTWRITEBYTECODE: "1"
+  }
+  const { stdout } = yield* succeed(python, args, { cwd: folder, env })
   return stdout.trim()
 })
 
 describe.skipIf(!isInstalled)("With python3", () => {
-  layer(
-    Service.layerEmbedded,
-    options
-  )((it) => {
+  layer(Service.layerEmbedded, options)("and a running service", (it) => {
     it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -81,7 +77,7 @@ print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKW
         // The signature is the example of Standard Webhooks.
         const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
         assert.deepStrictEqual(others, ["scheduled", "duplicate", "404", signature])
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("the dlt source gives every record once, in a table for each resource", () =>
@@ -93,7 +89,7 @@ print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKW
           /^\((\d+), (\d+), (\d+)\)$/.exec(yield* run(folder, join(connectors, "dlt_source.py"))) ?? []
         assert.isAbove(Number(first), 100)
         assert.deepStrictEqual([tables, second], ["15", "0"])
-      }).pipe(Effect.scoped)
+      })
     )
   })
 })

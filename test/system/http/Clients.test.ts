@@ -116,23 +116,21 @@ const hangUp = (url: string, after: number) =>
     yield* Effect.sleep(after)
   }).pipe(Effect.scoped)
 
-test.live.each(["a Postgres", "the embedded database"])(
-  "A hundred callers that hang up keep no other waiting on %s",
-  (on) =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const program = yield* on === "a Postgres" ? Program.start({ DATABASE_URL: url }) : Program.startUsed({})
-      const { ask } = Client.patient(program.client)
-      const search = Effect.map(ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
-      yield* search
-      const before = program.output().length
-      for (let round = 0; round < 3; round++) {
-        const hangUps = Array.makeBy(100, (n) => hangUp(program.url, n % 20))
-        yield* Effect.all(hangUps, { concurrency: "unbounded", discard: true })
-        yield* Effect.all(Array.replicate(search, 8), { concurrency: 8 })
-      }
-      assert.notInclude(program.output().slice(before), "ERROR")
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
+test.live.each(["a Postgres", "the embedded database"])("Callers that hang up keep no other waiting on %s", (on) =>
+  Effect.gen(function* () {
+    const { url } = yield* TestDatabase
+    const program = yield* on === "a Postgres" ? Program.start({ DATABASE_URL: url }) : Program.startUsed({})
+    const { ask } = Client.patient(program.client)
+    const search = Effect.map(ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
+    yield* search
+    const before = program.output().length
+    for (let round = 0; round < 3; round++) {
+      const hangUps = Array.makeBy(100, (n) => hangUp(program.url, n % 20))
+      yield* Effect.all(hangUps, { concurrency: "unbounded", discard: true })
+      yield* Effect.all(Array.replicate(search, 8), { concurrency: 8 })
+    }
+    assert.notInclude(program.output().slice(before), "ERROR")
+  }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
 )
 
 test.live("MAX_CONNECTIONS bounds those that are open, and one that closes makes room", () =>
@@ -145,9 +143,7 @@ test.live("MAX_CONNECTIONS bounds those that are open, and one that closes makes
     for (let times = 0; times < 3; times++) assert.strictEqual(yield* ask, "")
     yield* eventually("a line", () => output().includes(`MAX_CONNECTIONS=${most}`))
     open[0]?.socket.destroy()
-    yield* eventually(
-      "a free connection",
-      Effect.map(ask, (text) => text !== "")
-    )
+    const isAnswered = Effect.map(ask, (text) => text !== "")
+    yield* eventually("a free connection", isAnswered)
   }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
 )

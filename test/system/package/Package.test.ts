@@ -18,10 +18,8 @@ import { binOf, install, node24, npm, npmEnvironment, Project, root } from "./Pr
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
   const script = join(folder, "older.cjs")
-  writeFileSync(
-    script,
-    `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })`
-  )
+  const older = `{ value: { ...process.versions, node: "20.20.2" } }`
+  writeFileSync(script, `Object.defineProperty(process, "versions", ${older})`)
   return script
 }
 
@@ -138,30 +136,31 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect(
-      "runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line",
-      () =>
-        Effect.gen(function* () {
-          const { bare, folder, oldest } = yield* Project
-          for (const node of [oldest, node24]) {
-            const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
-            assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
-          }
-          const older = ["--require", olderIn(folder), binOf(bare), "--version"]
-          const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
-          assert.strictEqual(code, 1)
-          assert.match(stderr, tooOld)
-        })
+    it.effect("runs on the oldest Node and on the newest, and refuses an older one in one line", () =>
+      Effect.gen(function* () {
+        const { bare, folder, oldest } = yield* Project
+        for (const node of [oldest, node24]) {
+          const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
+          assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
+        }
+        const older = ["--require", olderIn(folder), binOf(bare), "--version"]
+        const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
+        assert.strictEqual(code, 1)
+        assert.match(stderr, tooOld)
+      })
     )
 
-    it.effect("serves a Postgres with several processes", () =>
+    it.effect.each([
+      ["1", "SIGTERM"],
+      ["2", "SIGINT"]
+    ] as const)("serves a Postgres with %s processes until %s, and ends with 0", ([PROCESSES, signal]) =>
       Effect.gen(function* () {
         const { url: DATABASE_URL } = yield* TestDatabase
-        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
+        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES })
         yield* answers(url)
-        yield* kill("SIGTERM")
+        yield* kill(signal)
         assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each([
@@ -208,7 +207,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
         assert.strictEqual(code, 1)
         assert.match(stderr, tooOld)
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each(programs)("runs the program of $place", ({ code, language }) =>
@@ -227,7 +226,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
         yield* server.kill("SIGTERM")
         assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect.each(commands)("runs the commands of $place", ({ code }) =>
@@ -245,7 +244,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
         const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
         assert.notInclude(stderr, "Warning")
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("compiles the documents' files of the clone where they say they are", () =>

@@ -1,12 +1,11 @@
 /** The class of each error, its message, the privacy of keys and secrets; responses of other servers, none of which is taken for one of ours. */
 import { inspect } from "node:util"
-import { assert, describe, it as test, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { Unauthorized } from "../../../src/api/Errors.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
 import { InProcess, key } from "../../support/inProcess.ts"
@@ -24,8 +23,6 @@ import {
   type Step,
   steps
 } from "./support.ts"
-
-const { InvoiceDeletions, PracticeData } = Client
 
 const makeTyped = (path: string) => HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
 
@@ -114,58 +111,54 @@ test.each([
   assert.deepInclude(error, { name: Class.name, status, detail: "Busy", retryAfter: 3, requestId: "request-1" })
 })
 
-describe("an invalid option", () => {
-  const options = { baseUrl, apiKey: "key" }
-  test.each([
-    [{ ...options, baseUrl: "localhost:3000" }, /baseUrl must be an address/],
-    [{ ...options, baseUrl: "https://user:secret@host" }, /baseUrl must be an address/],
-    [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
-    [{ ...options, apiKey: "" }, /apiKey must have 1 to 1000 printable/],
-    [{ ...options, apiKey: "secret\n" }, /apiKey must have 1 to/],
-    [{ ...options, timeout: Number.NaN }, /timeout must be/],
-    [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
-    [{ ...options, maxRetries: -1 }, /maxRetries must be/],
-    [{ ...options, maxRetries: 0.5 }, /maxRetries must be/]
-  ])("is refused when the client is made: %o", async (wrong, message) => {
-    const error = await failureOf((async () => new PracticeData(wrong))())
-    assert.match(String(error), message)
-    assert.notInclude(inspect(error), "secret")
-  })
-
-  test("of a search is refused before anything is sent if JSON would make it null", async () => {
-    const { fetch, sent } = steps(json({ body: [] }))
-    const { charges } = clientOf(fetch)
-    const invalid = charges.search({ updated_at_since: new Date("no date") })
-    assert.match(String(await failureOf(invalid)), /RangeError: updated_at_since is an invalid date/)
-    assert.match(String(await failureOf(charges.search({ limit: Number.NaN }))), /RangeError: limit is NaN/)
-    assert.lengthOf(sent, 0)
-  })
+const options = { baseUrl, apiKey: "key" }
+test.each([
+  [{ ...options, baseUrl: "localhost:3000" }, /baseUrl must be an address/],
+  [{ ...options, baseUrl: "https://user:secret@host" }, /baseUrl must be an address/],
+  [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
+  [{ ...options, apiKey: "" }, /apiKey must have 1 to 1000 printable/],
+  [{ ...options, apiKey: "secret\n" }, /apiKey must have 1 to/],
+  [{ ...options, timeout: Number.NaN }, /timeout must be/],
+  [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
+  [{ ...options, maxRetries: -1 }, /maxRetries must be/],
+  [{ ...options, maxRetries: 0.5 }, /maxRetries must be/]
+])("an invalid option is refused when the client is made: %o", async (wrong, message) => {
+  const error = await failureOf((async () => new Client.PracticeData(wrong))())
+  assert.match(String(error), message)
+  assert.notInclude(inspect(error), "secret")
 })
 
-describe("a request", () => {
-  test.each([
-    ["http://host:81/inner/path//", "http://host:81/inner/path"],
-    ["http://host/api/v1/", "http://host"],
-    ["http://host/inner/api/v3/", "http://host/inner"]
-  ])("goes to %s", async (address, origin) => {
-    const { fetch, sent } = steps(json({ id: "org" }))
-    await clientOf(fetch, { baseUrl: address }).organization.get()
-    assert.strictEqual(sent[0]?.url, `${origin}/api/v3/organization/get`)
-  })
+test("an option of a search is refused before anything is sent if JSON would make it null", async () => {
+  const { fetch, sent } = steps(json({ body: [] }))
+  const { charges } = clientOf(fetch)
+  const invalid = charges.search({ updated_at_since: new Date("no date") })
+  assert.match(String(await failureOf(invalid)), /RangeError: updated_at_since is an invalid date/)
+  assert.match(String(await failureOf(charges.search({ limit: Number.NaN }))), /RangeError: limit is NaN/)
+  assert.lengthOf(sent, 0)
+})
 
-  test("has the key, the types, the name of the client, and the headers of the caller", async () => {
-    const { fetch, sent } = steps(json({ id: "org" }))
-    const client = clientOf(fetch, { apiKey: "key", headers: { "x-a": "1", "x-b": "1" } })
-    await client.organization.get({ headers: { "x-b": "2", authorization: "Basic mine" } })
-    const { "user-agent": agent, ...headers } = Object.fromEntries(sent[0]?.headers ?? [])
-    assert.match(agent ?? "", /^practice-data\/\d+\.\d+\.\d+$/)
-    assert.deepStrictEqual(headers, {
-      authorization: "Bearer key",
-      "content-type": "application/json",
-      accept: "application/json",
-      "x-a": "1",
-      "x-b": "2"
-    })
+test.each([
+  ["http://host:81/inner/path//", "http://host:81/inner/path"],
+  ["http://host/api/v1/", "http://host"],
+  ["http://host/inner/api/v3/", "http://host/inner"]
+])("a request goes to %s", async (address, origin) => {
+  const { fetch, sent } = steps(json({ id: "org" }))
+  await clientOf(fetch, { baseUrl: address }).organization.get()
+  assert.strictEqual(sent[0]?.url, `${origin}/api/v3/organization/get`)
+})
+
+test("a request has the key, the types, the name of the client, and the headers of the caller", async () => {
+  const { fetch, sent } = steps(json({ id: "org" }))
+  const client = clientOf(fetch, { apiKey: "key", headers: { "x-a": "1", "x-b": "1" } })
+  await client.organization.get({ headers: { "x-b": "2", authorization: "Basic mine" } })
+  const { "user-agent": agent, ...headers } = Object.fromEntries(sent[0]?.headers ?? [])
+  assert.match(agent ?? "", /^practice-data\/\d+\.\d+\.\d+$/)
+  assert.deepStrictEqual(headers, {
+    authorization: "Bearer key",
+    "content-type": "application/json",
+    accept: "application/json",
+    "x-a": "1",
+    "x-b": "2"
   })
 })
 
@@ -178,37 +171,31 @@ const shown = (value: unknown) =>
     value instanceof Error ? value.stack : ""
   ].join("\n")
 
-describe("neither a key nor a secret", () => {
+test("neither a key nor a secret is shown by a client, a sender or an error, whatever failed", async () => {
   const apiKey = "pda_live_QUITEPRIVATE"
   const secret = `whsec_${Buffer.from("QUITEPRIVATE".padEnd(24, "!")).toString("base64")}`
-
-  test("is shown by a client, a sender or an error, whatever failed", async () => {
-    const values: Array<unknown> = []
-    for (const step of [refused(401), refused(503), () => new Response("<html>"), broken]) {
-      const { fetch } = steps(step)
-      const client = clientOf(fetch, { apiKey })
-      const sender = new InvoiceDeletions({ baseUrl, organization: "org", secret, fetch, maxRetries: 0 })
-      values.push(client, client.charges, client.resource("charges"), sender)
-      values.push(await failureOf(client.charges.search()))
-      values.push(await failureOf(sender.send({ invoices: [{ invoice_id: "i" }] })))
-    }
-    for (const each of ["QUITEPRIVATE", secret.slice(6, 20)]) assert.notInclude(values.map(shown).join("\n"), each)
-  })
+  const values: Array<unknown> = []
+  for (const step of [refused(401), refused(503), () => new Response("<html>"), broken]) {
+    const { fetch } = steps(step)
+    const client = clientOf(fetch, { apiKey })
+    const sender = new Client.InvoiceDeletions({ baseUrl, organization: "org", secret, fetch, maxRetries: 0 })
+    values.push(client, client.charges, client.resource("charges"), sender)
+    values.push(await failureOf(client.charges.search()))
+    values.push(await failureOf(sender.send({ invoices: [{ invoice_id: "i" }] })))
+  }
+  for (const each of ["QUITEPRIVATE", secret.slice(6, 20)]) assert.notInclude(values.map(shown).join("\n"), each)
 })
 
-const html =
-  (status: number, text = "<html>private</html>"): Step =>
-  () =>
-    new Response(text, { status, headers: { "content-type": "text/html" } })
+const html = (status: number): Step => {
+  const headers = { "content-type": "text/html" }
+  return () => new Response("<html>private</html>", { status, headers })
+}
 
 /** Responses, by what they are. */
 const others = {
   "a 404 that is worded like ours": json({ detail: "No such record" }, { status: 404 }),
   "a login page": html(401),
-  "a 422 of another server": json(
-    { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
-    { status: 422 }
-  ),
+  "a 422 of another server": json({ detail: [{ loc: ["body"], msg: "m", type: "missing" }] }, { status: 422 }),
   "a 422 without faults": refused(422, [1]),
   "a page of HTML": html(200),
   "other JSON": json({ items: ["private"] }),
@@ -235,15 +222,14 @@ const failuresOf = (step: Step) => {
 test.effect("the client for Effect knows an error whose headers a later release has changed", () =>
   Effect.gen(function* () {
     const { fetch } = steps(refused(401, "Another text", { "www-authenticate": 'Bearer realm="a"' }))
-    assert.instanceOf(
-      yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } }))),
-      Unauthorized
-    )
+    const error = yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } })))
+    assert.strictEqual(error._tag, "Unauthorized")
   })
 )
 
-describe("a response of another server", () => {
-  test.each(Object.entries<Step>(others))("is an UnexpectedResponseError with the whole URL: %s", async (_, step) => {
+test.each(Object.entries<Step>(others))(
+  "a response of another server is unexpected, with the whole URL: %s",
+  async (_, step) => {
     for (const failure of await failuresOf(step)) {
       assert.instanceOf(failure, Client.UnexpectedResponseError)
       assert.isUndefined(failure.detail)
@@ -251,62 +237,62 @@ describe("a response of another server", () => {
       assert.match(failure.message, /not a response of Practice Data, but (text\/html|application\/json|one without a)/)
       assert.notInclude(failure.message, "private")
     }
-  })
+  }
+)
 
-  test("is named by its redirect, which is not followed", async () => {
-    const { fetch, sent } = steps(redirect)
-    await failureOf(clientOf(fetch).organization.get())
-    assert.strictEqual(sent[0]?.redirect, "manual")
-    for (const failure of await failuresOf(redirect))
-      assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
-    const hidden = await failureOf(clientOf(steps(() => Response.error()).fetch).organization.get())
-    assert.match(String(hidden), /UnexpectedResponseError: 0 .*a redirect to another address, which is not followed/)
-  })
-
-  test.each([
-    [html(500), Client.ServerError],
-    [html(429), Client.RateLimitError]
-  ] as const)("has the class of a status that says enough", async (step, Class) => {
-    const error = await failureOf(clientOf(steps(step).fetch).charges.search())
-    assert.instanceOf(error, Class)
-    assert.match(error.message, /not a response of Practice Data, but text\/html$/)
-    assert.isUndefined(error.detail)
-  })
-
-  test.each([
-    ["records that are none", json({ body: [1] }), "search"],
-    ["changes without removals", json({ body: [], cursor: "1", has_more: false }), "changes"],
-    ["a text for a boolean", json({ body: [], removed: [], cursor: "1", has_more: "false" }), "changes"],
-    ["a record without its id", json({ name: "a" }), "get"]
-  ] as const)("is a page or a record without a part of it: %s", async (_, step, verb) => {
-    const { changes, get, search } = clientOf(steps(step).fetch).charges
-    const work = verb === "search" ? search() : verb === "get" ? get("a") : collect(changes())
-    assert.instanceOf(await failureOf(work), Client.UnexpectedResponseError)
-  })
-
-  test("does not keep a walk of the processor going round", async () => {
-    const same = json({ data: [{ id: "a" }], has_more: true })
-    const objects = clientOf(steps(same).fetch).psp.charges.all({ clinic: "c" })
-    assert.match(String(await failureOf(collect(objects))), /gives no object to go on from/)
-  })
-
-  test("is given up beyond 64 MiB", long, async () => {
-    const megabyte = new Uint8Array(1024 * 1024)
-    let sent = 0
-    const endless: Step = () => new Response(new ReadableStream({ pull: (to) => (sent++, to.enqueue(megabyte)) }))
-    const error = await failureOf(clientOf(steps(endless).fetch).charges.search())
-    assert.match(String(error), /UnexpectedResponseError: The response is larger than 67108864 bytes/)
-    assert.isBelow(sent, 70)
-  })
-
-  test.effect("refuses a copy, or interrupts one that has begun", () =>
-    Effect.gen(function* () {
-      const client = clientOf(steps(others["a 404 that is worded like ours"]).fetch)
-      const { changes, organization } = Source.make(baseUrl, client)
-      const refusal = yield* Effect.flip(organization)
-      const interruption = yield* Effect.flip(Stream.runDrain(changes(undefined, ["charges"])))
-      assert.deepStrictEqual([refusal._tag, interruption._tag], ["Refused", "Unavailable"])
-      assert.include(refusal.message, `404 from ${baseUrl}/api/v3/`)
-    })
-  )
+test("a response is named by its redirect, which is not followed", async () => {
+  const { fetch, sent } = steps(redirect)
+  await failureOf(clientOf(fetch).organization.get())
+  assert.strictEqual(sent[0]?.redirect, "manual")
+  for (const failure of await failuresOf(redirect))
+    assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
+  const hidden = await failureOf(clientOf(steps(() => Response.error()).fetch).organization.get())
+  assert.match(String(hidden), /UnexpectedResponseError: 0 .*a redirect to another address, which is not followed/)
 })
+
+test.each([
+  [html(500), Client.ServerError],
+  [html(429), Client.RateLimitError]
+] as const)("another server's response has the class of a status that says enough", async (step, Class) => {
+  const error = await failureOf(clientOf(steps(step).fetch).charges.search())
+  assert.instanceOf(error, Class)
+  assert.match(error.message, /not a response of Practice Data, but text\/html$/)
+  assert.isUndefined(error.detail)
+})
+
+test.each([
+  ["records that are none", json({ body: [1] }), "search"],
+  ["changes without removals", json({ body: [], cursor: "1", has_more: false }), "changes"],
+  ["a text for a boolean", json({ body: [], removed: [], cursor: "1", has_more: "false" }), "changes"],
+  ["a record without its id", json({ name: "a" }), "get"]
+] as const)("a page or a record without a part of it is refused: %s", async (_, step, verb) => {
+  const { changes, get, search } = clientOf(steps(step).fetch).charges
+  const work = verb === "search" ? search() : verb === "get" ? get("a") : collect(changes())
+  assert.instanceOf(await failureOf(work), Client.UnexpectedResponseError)
+})
+
+test("a page of the processor does not keep a walk going round", async () => {
+  const same = json({ data: [{ id: "a" }], has_more: true })
+  const objects = clientOf(steps(same).fetch).psp.charges.all({ clinic: "c" })
+  assert.match(String(await failureOf(collect(objects))), /gives no object to go on from/)
+})
+
+test("a response is given up beyond 64 MiB", long, async () => {
+  const megabyte = new Uint8Array(1024 * 1024)
+  let sent = 0
+  const endless: Step = () => new Response(new ReadableStream({ pull: (to) => (sent++, to.enqueue(megabyte)) }))
+  const error = await failureOf(clientOf(steps(endless).fetch).charges.search())
+  assert.match(String(error), /UnexpectedResponseError: The response is larger than 67108864 bytes/)
+  assert.isBelow(sent, 70)
+})
+
+test.effect("another server's response refuses a copy, or interrupts one that has begun", () =>
+  Effect.gen(function* () {
+    const client = clientOf(steps(others["a 404 that is worded like ours"]).fetch)
+    const { changes, organization } = Source.make(baseUrl, client)
+    const refusal = yield* Effect.flip(organization)
+    const interruption = yield* Effect.flip(Stream.runDrain(changes(undefined, ["charges"])))
+    assert.deepStrictEqual([refusal._tag, interruption._tag], ["Refused", "Unavailable"])
+    assert.include(refusal.message, `404 from ${baseUrl}/api/v3/`)
+  })
+)

@@ -13,8 +13,6 @@ it.each([...generated, ["connectors/airbyte.yaml", airbyte()] as const])("src/%s
 })
 
 it("the client has every endpoint of the document", () => {
-  assert.sameMembers(
-    ["/changes", ...resources.flatMap(({ name, verbs }) => verbs.map((verb) => `/${name}/${verb}`))],
-    Object.keys(data.paths)
-  )
+  const endpoints = resources.flatMap(({ name, verbs }) => verbs.map((verb) => `/${name}/${verb}`))
+  assert.sameMembers(["/changes", ...endpoints], Object.keys(data.paths))
 })

@@ -27,6 +27,9 @@ export const sentOf = (url: string, init: RequestInit): Sent => ({
   redirect: init.redirect
 })
 
+/** The bodies of requests. */
+export const bodiesOf = (all: ReadonlyArray<Sent>) => all.map(({ body }) => body)
+
 /** The server of the test's layer, as a `fetch` that keeps its requests. */
 export const inProcess = Effect.map(InProcess, (handle) => {
   const sent: Array<Sent> = []

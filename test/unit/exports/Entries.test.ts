@@ -1,5 +1,5 @@
 /** The package's entries, as other packages see them. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Record, Struct } from "effect"
 import * as Contract from "../../../src/exports/index.ts"
 import * as ServerEntry from "../../../src/exports/server.ts"
@@ -8,39 +8,27 @@ import { rowsOf } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
 
-describe("practice-data", () => {
-  it("exports every resource, and the schema of its record", () => {
+it.effect("practice-data exports every resource and its record's schema, and builds a valid record of it", () =>
+  Effect.gen(function* () {
     const exported = new Set<unknown>(Object.values(Contract))
-    for (const resource of resources) {
+    const all: ReadonlyArray<Contract.Resource> = resources
+    for (const resource of all) {
       assert.isTrue(exported.has(resource), resource.name)
       assert.isTrue(exported.has(resource.record), resource.name)
+      const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
+      assert.strictEqual(row?.organization, "org_oakridge", resource.name)
     }
   })
-})
+)
 
-describe("practice-data/testing", () => {
-  it.effect("builds a valid record of every resource", () =>
-    Effect.forEach(
-      resources,
-      Effect.fnUntraced(function* (resource: Contract.Resource) {
-        const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
-        assert.strictEqual(row?.organization, "org_oakridge")
-      }),
-      { discard: true }
-    )
-  )
-
-  it("fills a record's fields with the examples of its schema", () => {
-    assert.deepStrictEqual(
-      Struct.pick(TestingEntry.build(paymentIntents), ["id", "payment_split", "paid", "scheduled_date", "species"]),
-      {
-        id: "payment_intent_oakridge_0001",
-        payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: 38.75 },
-        paid: false,
-        scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
-        species: "Canine"
-      }
-    )
+it("practice-data/testing fills a record's fields with the examples of its schema", () => {
+  const fields = ["id", "payment_split", "paid", "scheduled_date", "species"] as const
+  assert.deepStrictEqual(Struct.pick(TestingEntry.build(paymentIntents), fields), {
+    id: "payment_intent_oakridge_0001",
+    payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: 38.75 },
+    paid: false,
+    scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
+    species: "Canine"
   })
 })
 
@@ -48,19 +36,17 @@ it("the modules of the entries export what other packages may import, and nothin
   const { ApiKeys, App, Config, Databases, Migrations, Server, Worker } = ServerEntry
   const { DemoData, DemoProcessor } = TestingEntry
   const modules = { ApiKeys, App, Config, Databases, DemoData, DemoProcessor, Migrations, Server, Worker }
-  assert.deepStrictEqual(
-    Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" ")),
-    {
-      ApiKeys: "ApiKey checksumOf create generate list revoke",
-      App: "dataApi databases intake intakeServices intakeServicesMemory run serve services servicesMemory",
-      Config: "config isLoopback variables",
-      Databases: "afterMigration beginAnew layer namesOf poolsOf",
-      DemoData: "demoKeys organizations recordsOf",
-      DemoProcessor: "accountOf accounts",
-      Migrations: "NotMigrated all isMigrated migrate missing openSchema requireMigrated untilMigrated",
-      Server:
-        "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes serve",
-      Worker: "backoff layer layerRetention make makeRound optionsFor run"
-    }
-  )
+  const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
+  assert.deepStrictEqual(exported, {
+    ApiKeys: "ApiKey checksumOf create generate list revoke",
+    App: "dataApi databases intake intakeServices intakeServicesMemory run serve services servicesMemory",
+    Config: "config isLoopback variables",
+    Databases: "afterMigration beginAnew layer namesOf poolsOf",
+    DemoData: "demoKeys organizations recordsOf",
+    DemoProcessor: "accountOf accounts",
+    Migrations: "NotMigrated all isMigrated migrate missing openSchema requireMigrated untilMigrated",
+    Server:
+      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes serve",
+    Worker: "backoff layer layerRetention make makeRound optionsFor run"
+  })
 })

@@ -25,11 +25,6 @@ const stand = Effect.gen(function* () {
   return {
     file,
     run: (script: Script, given: Given = {}) => syncWith(target, script, { resources, report, ...given }),
-    dropTable: Effect.sync(() => {
-      const database = new DatabaseSync(file)
-      database.exec("drop table charges")
-      database.close()
-    }),
     statuses: () =>
       Object.fromEntries([...inSqlite(file, "charges")].map(([id, json]) => [id, JSON.parse(json).status])),
     notes: () => events.flatMap((event) => (event.event === "note" ? [event.message] : [])),
@@ -54,17 +49,26 @@ it.effect("reports a round, and fails at once when the service refuses, or is do
   })
 )
 
-it.effect.each(["table", "file"])("watches: makes a %s that was removed anew, and loads it", (kind) =>
+const dropTable = (file: string) => {
+  const database = new DatabaseSync(file)
+  database.exec("drop table charges")
+  database.close()
+}
+
+it.effect.each([
+  ["table", dropTable],
+  ["file", rmSync]
+] as const)("watches: makes a %s that was removed anew, and loads it", ([, remove]) =>
   Effect.gen(function* () {
-    const { dropTable, file, notes, run, statuses } = yield* stand
+    const { file, notes, run, statuses } = yield* stand
     yield* Effect.forkScoped(run((at) => page(at + 1, at === 0 ? [charge("a", "1")] : []), { watch }))
     yield* pass(20)
-    yield* kind === "table" ? dropTable : Effect.sync(() => rmSync(file))
+    remove(file)
     yield* pass(20)
     assert.deepStrictEqual(statuses(), { a: "1" })
     assert.match(notes()[0] ?? "", /^The table \w+ in sqlite:copy.db is gone. Trying again.$/)
     assert.strictEqual(notes()[1], "It works again.")
-  }).pipe(Effect.scoped)
+  })
 )
 
 it.effect("waits out an outage in the middle of a round, and notes when it begins and ends", () =>
@@ -78,7 +82,7 @@ it.effect("waits out an outage in the middle of a round, and notes when it begin
     yield* Fiber.join(running)
     assert.deepStrictEqual(statuses(), { a: "1", b: "1" })
     assert.deepStrictEqual(notes(), ["The service does not respond. Trying again.", "It works again."])
-  }).pipe(Effect.scoped)
+  })
 )
 
 it.effect("gives up after a minute of outage", () =>
@@ -89,7 +93,7 @@ it.effect("gives up after a minute of outage", () =>
     assert.isUndefined(running.pollUnsafe())
     yield* pass(40)
     assert.strictEqual(yield* Fiber.join(running), unavailable)
-  }).pipe(Effect.scoped)
+  })
 )
 
 it.effect("watches: asks at each interval, through an outage of ten minutes", () =>
@@ -109,7 +113,7 @@ it.effect("watches: asks at each interval, through an outage of ten minutes", ()
     yield* pass(30)
     assert.strictEqual(Number(statuses()["a"]), seen + 6)
     assert.strictEqual(notes().length, 2)
-  }).pipe(Effect.scoped)
+  })
 )
 
 it.effect("stops once the page that is being applied is applied", () =>
@@ -124,5 +128,5 @@ it.effect("stops once the page that is being applied is applied", () =>
     yield* TestClock.adjust("1 second")
     yield* Fiber.join(stopped)
     assert.strictEqual(applied, 1)
-  }).pipe(Effect.scoped)
+  })
 )

@@ -1,20 +1,116 @@
 /** The rules of every kind of target, by runs of the sync over scripts of the service's feed. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
-import { DateTime, Effect, Schema } from "effect"
+import { DateTime, Effect, Redacted, Schema, type Scope } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
+import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
+import * as Formats from "../../../../src/cli/sync/Formats.ts"
+import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
-import { tables } from "../../../../src/cli/sync/Target.ts"
+import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
+import { tables, type Target } from "../../../../src/cli/sync/Target.ts"
 import { Refused } from "../../../../src/cli/Usage.ts"
 import { toText } from "../../../../src/records/Pages.ts"
 import { rowsOf as renderedRows } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
 import { resources as contract } from "../../../support/contract/Contract.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
 import { resources as stored } from "../../records/stores.ts"
-import { charge, type Given, gone, more, page, refund, reset, type Script, syncWith } from "./fixture.ts"
-import { stands } from "./stands.ts"
+import { charge, type Given, gone, more, opening, page, refund, reset, type Script, syncWith } from "./fixture.ts"
+import * as Readers from "./readers.ts"
+
+type Rows = ReadonlyArray<Readonly<Record<string, unknown>>>
+type Run = (statement: string) => Effect.Effect<Rows>
+
+/** A target of one kind, empty and of the test's own, with a reader of the copy in it. */
+interface Stand {
+  readonly target: Target
+  readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
+  /** The time at which a resource was last in step; null before it was. */
+  readonly inStepAt: (resource: string) => Effect.Effect<unknown>
+  /** Makes something else with the name of charges. */
+  readonly occupy: Effect.Effect<void>
+  /** Removes the copy of charges. */
+  readonly drop: Effect.Effect<void>
+  /** The tables of the copy, if its readers query it. */
+  readonly tables?: {
+    readonly softDeleting: Target
+    /** Runs a statement in which `@` stands before the name of a table. */
+    readonly run: Run
+  }
+}
+
+const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], run: Run): Stand => ({
+  target,
+  rowsOf,
+  inStepAt: (resource) =>
+    Effect.map(
+      run(`select cast(in_step_at as text) as at from @_practice_data_sync_resources where resource = '${resource}'`),
+      ([row]) => row?.["at"]
+    ),
+  occupy: Effect.asVoid(run("create table @charges (id text)")),
+  drop: Effect.asVoid(run("drop table @charges")),
+  tables: { softDeleting, run }
+})
+
+let schemas = 0
+
+const postgres = Effect.gen(function* () {
+  const { sql, url } = yield* TestDatabase
+  const schema = `Copy "${++schemas}`
+  const escaped = schema.replaceAll('"', '""')
+  const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${escaped}".`)))
+  const make = (softDelete: boolean) =>
+    PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
+  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, escaped, name)), run)
+  return { ...stand, occupy: Effect.andThen(run(`create schema "${escaped}"`), stand.occupy) }
+})
+
+const runIn =
+  (file: string): Run =>
+  (statement) =>
+    Effect.sync(() => {
+      const database = new DatabaseSync(file)
+      const rows = database.prepare(statement.replaceAll("@", "")).all()
+      database.close()
+      return rows
+    })
+
+const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
+  const file = join(folder, "copy.db")
+  return inSql(
+    SqliteTarget.make(file, "sqlite:copy.db"),
+    SqliteTarget.make(file, "sqlite:copy.db", true),
+    (name) => Effect.sync(() => Readers.inSqlite(file, name)),
+    runIn(file)
+  )
+})
+
+const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>) =>
+  Effect.map(temporaryFolder, (parent): Stand => {
+    const folder = join(parent, "copy")
+    const target = FolderTarget.make(folder, format)
+    const run = runIn(join(folder, "_practice_data_sync.db"))
+    const { tables: _, ...stand } = inSql(target, target, (resource) => rowsOf(folder, resource), run)
+    const occupy = Effect.sync(() => {
+      mkdirSync(folder)
+      writeFileSync(join(folder, `charges.${format.kind}`), "")
+    })
+    return { ...stand, occupy }
+  })
+
+const ndjson = inFolder(Formats.ndjson(false), (folder, resource) =>
+  Effect.sync(() => Readers.inFolder(folder, resource))
+)
+
+const parquet = inFolder(Formats.parquet, (folder, resource) =>
+  Effect.promise(() => Readers.inParquet(folder, resource))
+)
 
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 
@@ -24,6 +120,21 @@ const all = ["charges", "charge-refunds"]
 const timeOf = (text: unknown) => DateTime.makeUnsafe(String(text)).epochMilliseconds
 const nothing: Script = (at) => page(at)
 
+/** A first load of two pages, then one page. */
+const loading: Script = (at) => {
+  if (at === 0) return page(1, [charge("a", "1"), charge("b", "1"), charge("c", "1"), refund("r")], more)
+  if (at === 1) return page(2, [charge("b", "2"), charge("b", "3"), gone("a"), gone("never"), charge("d", "1")])
+  return page(3, [gone("d"), charge("d", "4"), gone("r", "charge-refunds"), charge("e", "1"), gone("e")])
+}
+
+/** Refunds join the charges. */
+const joining: Script = (at, resources) =>
+  page(at + 1, resources.length === 2 && at < 3 ? [reset("charge-refunds"), refund(`${at}`)] : [])
+
+/** Refunds are loaded again, and later charges. */
+const loadingAgain: Script = (at) =>
+  page(at + 1, at === 1 ? [gone("r", "charge-refunds"), refund("s")] : [reset(), charge("b", "2")])
+
 test("tables have a column for each field of the contract's records, by its name and in its order", () => {
   assert.deepStrictEqual(
     Object.fromEntries(tables.map(({ columns, resource }) => [resource, columns.map(({ name }) => name)])),
@@ -31,15 +142,33 @@ test("tables have a column for each field of the contract's records, by its name
   )
 })
 
-for (const { kind, make } of stands) {
-  const stand = Effect.map(make, (made) => ({
-    ...made,
-    run: (script: Script, given?: Given) => syncWith(made.target, script, given),
-    ids: Effect.map(made.rowsOf("charge-refunds"), (rows) => [...rows.keys()].toSorted()),
-    statuses: Effect.map(made.rowsOf("charges"), (rows) =>
-      Object.fromEntries([...rows].map(([id, json]) => [id, JSON.parse(json).status]))
-    )
-  }))
+type Making = Effect.Effect<Stand, never, TestDatabase | Scope.Scope>
+const kinds: Readonly<Record<string, Making>> = { Postgres: postgres, SQLite: sqlite, NDJSON: ndjson, Parquet: parquet }
+
+for (const [kind, make] of Object.entries(kinds)) {
+  const stand = Effect.map(make, (made) => {
+    const [cursors, asked] = [new Array<number>(), new Array<ReadonlyArray<string>>()]
+    const noting =
+      (script: Script): Script =>
+      (at, resources) => {
+        cursors.push(at)
+        asked.push(resources)
+        return script(at, resources)
+      }
+    return {
+      ...made,
+      /** The cursors and the resources that the runs asked for. */
+      cursors,
+      asked,
+      run: (script: Script, given?: Given) => syncWith(made.target, noting(script), given),
+      /** The status of each charge, and the ids of the refunds. */
+      rows: Effect.gen(function* () {
+        const charges = [...(yield* made.rowsOf("charges"))].map(([id, json]) => [id, JSON.parse(json).status])
+        const refunds = [...(yield* made.rowsOf("charge-refunds")).keys()].toSorted()
+        return { charges: Object.fromEntries(charges), refunds }
+      })
+    }
+  })
 
   layer(TestDatabase.layer, { excludeTestServices: true })(`a copy in ${kind}`, (it) => {
     for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 })) {
@@ -59,11 +188,9 @@ for (const { kind, make } of stands) {
               for (const each of [before, came]) {
                 yield* run((at) => page(at + 1, changes(each)), { resources: [name] })
               }
-              assert.deepStrictEqual(
-                Object.fromEntries(yield* rowsOf(name)),
-                Object.fromEntries(came.map((record) => [record["id"], JSON.stringify(record)]))
-              )
-            }).pipe(Effect.scoped),
+              const expected = Object.fromEntries(came.map((record) => [record["id"], JSON.stringify(record)]))
+              assert.deepStrictEqual(Object.fromEntries(yield* rowsOf(name)), expected)
+            }),
           options
         )
       }
@@ -71,36 +198,25 @@ for (const { kind, make } of stands) {
 
     it.effect("applies changes and removals, keeps them with the cursor, and reads on from there", () =>
       Effect.gen(function* () {
-        const { ids, run, statuses } = yield* stand
-        const asked: Array<number> = []
-        const script: Script = (at) => {
-          asked.push(at)
-          if (at === 0) return page(1, [charge("a", "1"), charge("b", "1"), charge("c", "1"), refund("r")], more)
-          if (at === 1) return page(2, [charge("b", "2"), charge("b", "3"), gone("a"), gone("never"), charge("d", "1")])
-          return page(3, [gone("d"), charge("d", "4"), gone("r", "charge-refunds"), charge("e", "1"), gone("e")])
-        }
-        yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { b: "3", c: "1", d: "1" })
-        assert.deepStrictEqual(yield* ids, ["r"])
-        yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { b: "3", c: "1", d: "4" })
-        assert.deepStrictEqual(yield* ids, [])
-        assert.deepStrictEqual(asked, [0, 1, 2])
-      }).pipe(Effect.scoped)
+        const { cursors, rows, run } = yield* stand
+        yield* run(loading)
+        assert.deepStrictEqual(yield* rows, { charges: { b: "3", c: "1", d: "1" }, refunds: ["r"] })
+        yield* run(loading)
+        assert.deepStrictEqual(yield* rows, { charges: { b: "3", c: "1", d: "4" }, refunds: [] })
+        assert.deepStrictEqual(cursors, [0, 1, 2])
+      })
     )
 
     it.effect("shows a round of many pages at its end, and resumes one that was cut off", () =>
       Effect.gen(function* () {
-        const { ids, run, statuses } = yield* stand
+        const { cursors, rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), gone("never"), refund("r")]))
-        assert.deepStrictEqual(yield* statuses, { a: "1", b: "1" })
-        const before = { statuses: yield* statuses, ids: yield* ids }
+        const before = { charges: { a: "1", b: "1" }, refunds: ["r"] }
+        assert.deepStrictEqual(yield* rows, before)
         const seen: Array<unknown> = []
-        const look = Effect.map(Effect.all({ statuses, ids }), (found) => void seen.push(found))
-        const asked: Array<number> = []
+        const look = Effect.map(rows, (found) => void seen.push(found))
         let isCut = true
         const script: Script = Effect.fnUntraced(function* (at) {
-          asked.push(at)
           yield* look
           if (at === 1) return page(2, [charge("a", "2"), gone("b")], more)
           if (at === 2) return page(3, [charge("c", "2")], more)
@@ -111,29 +227,27 @@ for (const { kind, make } of stands) {
         isCut = false
         yield* look
         yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { a: "2", c: "2" })
-        assert.deepStrictEqual(yield* ids, [])
-        assert.deepStrictEqual(asked, [1, 2, 3, 3])
+        assert.deepStrictEqual(yield* rows, { charges: { a: "2", c: "2" }, refunds: [] })
+        assert.deepStrictEqual(cursors, [0, 1, 2, 3, 3])
         for (const found of seen) assert.deepStrictEqual(found, before)
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("removes what does not come after a reset, of that resource alone", () =>
       Effect.gen(function* () {
-        const { ids, run, statuses } = yield* stand
+        const { rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), charge("c", "1"), refund("r")]))
         yield* run((at) => {
           if (at === 1) return page(2, [charge("c", "2"), reset(), charge("a", "2")], more)
           return page(3, at === 2 ? [charge("d", "2"), charge("e", "2"), gone("e")] : [])
         })
-        assert.deepStrictEqual(yield* statuses, { a: "2", d: "2" })
-        assert.deepStrictEqual(yield* ids, ["r"])
-      }).pipe(Effect.scoped)
+        assert.deepStrictEqual(yield* rows, { charges: { a: "2", d: "2" }, refunds: ["r"] })
+      })
     )
 
     it.effect("keeps its rows while everything is read again, and then removes what did not come", () =>
       Effect.gen(function* () {
-        const { ids, inStepAt, run, statuses } = yield* stand
+        const { inStepAt, rows, run } = yield* stand
         yield* run(() => page(7, [charge("a", "1"), charge("b", "1"), charge("c", "1"), refund("r")]))
         const before = yield* inStepAt("charges")
         // The order ends once more: what came after the first end counts no longer.
@@ -146,63 +260,50 @@ for (const { kind, make } of stands) {
         }
         const cut: Script = (at) => (at === 1 && ends === 1 ? refused : script(at, all))
         assert.strictEqual(yield* Effect.flip(run(cut)), refused)
-        assert.deepStrictEqual(Object.keys(yield* statuses), ["a", "b", "c"])
-        assert.deepStrictEqual(yield* ids, ["r"])
+        assert.deepStrictEqual(yield* rows, { charges: { a: "1", b: "1", c: "1" }, refunds: ["r"] })
         assert.strictEqual(yield* inStepAt("charges"), before)
         yield* run(script)
-        assert.deepStrictEqual(yield* statuses, { a: "2", d: "2" })
-        assert.deepStrictEqual(yield* ids, [])
+        assert.deepStrictEqual(yield* rows, { charges: { a: "2", d: "2" }, refunds: [] })
         assert.notStrictEqual(yield* inStepAt("charges"), before)
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("ends a load with the last page of its round while a transaction holds changes back", () =>
       Effect.gen(function* () {
-        const { inStepAt, run, statuses } = yield* stand
+        const { inStepAt, rows, run } = yield* stand
         yield* run(() => page(7, [charge("a", "1"), charge("b", "1")]))
         const before = timeOf(yield* inStepAt("charges"))
         const held = { is_consistent: false, lag: 60 }
         yield* run((at) => (at === 7 ? expired : page(1, [charge("a", "2")], held)))
-        assert.deepStrictEqual(yield* statuses, { a: "2" })
+        assert.deepStrictEqual(yield* rows, { charges: { a: "2" }, refunds: [] })
         assert.isBelow(timeOf(yield* inStepAt("charges")), before)
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("loads a resource that joins, and one that comes back, alone", () =>
       Effect.gen(function* () {
-        const { ids, inStepAt, run, statuses } = yield* stand
+        const { asked, inStepAt, rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1")]), { resources: ["charges"] })
-        const asked: Array<ReadonlyArray<string>> = []
-        const script: Script = (at, resources) => {
-          asked.push(resources)
-          const isJoining = resources.length === 2 && at < 3
-          return page(at + 1, isJoining ? [reset("charge-refunds"), refund(`${at}`)] : [])
-        }
-        yield* run(script)
-        assert.deepStrictEqual(asked, [["charges"], all])
-        assert.deepStrictEqual(yield* ids, ["2"])
-        yield* run(script, { resources: ["charges"] })
+        yield* run(joining)
+        assert.deepStrictEqual(asked, [["charges"], ["charges"], all])
+        assert.deepStrictEqual(yield* rows, { charges: { a: "1" }, refunds: ["2"] })
+        yield* run(joining, { resources: ["charges"] })
         assert.isString(yield* inStepAt("charge-refunds"))
-        yield* run(script)
-        assert.deepStrictEqual(asked.slice(2), [["charges"], ["charges"], all])
-        assert.deepStrictEqual(yield* statuses, { a: "1" })
-      }).pipe(Effect.scoped)
+        yield* run(joining)
+        assert.deepStrictEqual(asked.slice(3), [["charges"], ["charges"], all])
+        assert.deepStrictEqual(yield* rows, { charges: { a: "1" }, refunds: ["2"] })
+      })
     )
 
     it.effect("loads a resource whose copy was removed again, and no other", () =>
       Effect.gen(function* () {
-        const { drop, ids, run, statuses } = yield* stand
+        const { asked, drop, rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1"), refund("r")]))
         yield* drop
-        const asked: Array<ReadonlyArray<string>> = []
-        yield* run((at, resources) => {
-          asked.push(resources)
-          return page(at + 1, at === 1 ? [gone("r", "charge-refunds"), refund("s")] : [reset(), charge("b", "2")])
-        })
-        assert.deepStrictEqual(asked, [["charge-refunds"], all])
-        assert.deepStrictEqual(yield* statuses, { b: "2" })
-        assert.deepStrictEqual(yield* ids, ["s"])
-      }).pipe(Effect.scoped)
+        yield* run(loadingAgain)
+        assert.deepStrictEqual(asked, [all, ["charge-refunds"], all])
+        assert.deepStrictEqual(yield* rows, { charges: { b: "2" }, refunds: ["s"] })
+      })
     )
 
     it.effect("refuses what it did not make, the copy of something else, and a second process", () =>
@@ -213,33 +314,28 @@ for (const { kind, make } of stands) {
 
         const { run } = yield* stand
         yield* run(nothing)
-        const org = { organization: Effect.succeed("org_b") }
-        assert.match(
-          (yield* Effect.flip(run(nothing, { source: org }))).message,
-          /is of the organization org_a, and the API key is of org_b/
-        )
+        const refusalOf = (given: Given) =>
+          Effect.map(Effect.orDie(Effect.flip(run(nothing, given))), ({ message }) => message)
+        const organization = Effect.succeed("org_b")
+        const ofAnother = yield* refusalOf({ source: { organization } })
+        assert.match(ofAnother, /is of the organization org_a, and the API key is of org_b/)
         const source = { url: "http://elsewhere" }
-        assert.match((yield* Effect.flip(run(nothing, { source }))).message, /--allow-new-url/)
+        assert.match(yield* refusalOf({ source }), /--allow-new-url/)
         yield* run(nothing, { source, allowNewUrl: true })
-        let second: string | undefined
-        yield* run(
-          Effect.fnUntraced(function* (at) {
-            second = (yield* Effect.result(run(nothing, { source }))).toString()
-            return page(at)
-          }),
-          { source }
-        )
+        let second = ""
+        const meanwhile = Effect.map(refusalOf({ source }), (message) => void (second = message))
+        yield* run((at) => Effect.as(meanwhile, page(at)), { source })
         assert.include(second, "Another process keeps the copy")
-      }).pipe(Effect.scoped)
+      })
     )
 
     it.effect("has a time for each row, marks removed rows if it is to, and adds a column that it lacks", () =>
       Effect.gen(function* () {
-        const { run, statuses, tables: copied } = yield* stand
+        const { asked, rows, run, tables: copied } = yield* stand
         if (copied === undefined) return
         const idsOf = (where: string) =>
-          Effect.map(copied.run(`select id from @charges where ${where} order by id`), (rows) =>
-            rows.map(({ id }) => id)
+          Effect.map(copied.run(`select id from @charges where ${where} order by id`), (found) =>
+            found.map(({ id }) => id)
           )
         const written = idsOf("_synced_at = (select max(_synced_at) from @charges)")
         const marked = idsOf("_removed_at is not null")
@@ -252,20 +348,48 @@ for (const { kind, make } of stands) {
         assert.deepStrictEqual(yield* marked, ["a"])
         yield* soft(() => page(4, [reset(), charge("a", "4")]))
         assert.deepStrictEqual(yield* marked, ["b", "d"])
-        assert.deepStrictEqual(yield* statuses, { a: "4", b: "2", d: "3" })
+        assert.deepStrictEqual(yield* rows, { charges: { a: "4", b: "2", d: "3" }, refunds: [] })
         yield* run(() => page(5, [charge("b", "5"), gone("a")]))
         assert.deepStrictEqual(yield* marked, ["d"])
-        assert.deepStrictEqual(yield* statuses, { b: "5", d: "3" })
+        assert.deepStrictEqual(yield* rows, { charges: { b: "5", d: "3" }, refunds: [] })
 
         yield* copied.run("alter table @charges drop column status")
-        const asked: Array<ReadonlyArray<string>> = []
-        yield* run((at, resources) => {
-          asked.push(resources)
-          return page(at + 1, at === 5 ? [] : [reset(), charge("b", "6")])
-        })
-        assert.deepStrictEqual(asked, [["charge-refunds"], all])
-        assert.deepStrictEqual(yield* statuses, { b: "6" })
-      }).pipe(Effect.scoped)
+        yield* run((at) => page(at + 1, at === 5 ? [] : [reset(), charge("b", "6")]))
+        assert.deepStrictEqual(asked.slice(-2), [["charge-refunds"], all])
+        assert.deepStrictEqual(yield* rows, { charges: { b: "6" }, refunds: [] })
+      })
     )
   })
 }
+
+test.each([
+  ["EPIPE", "Unavailable"],
+  ["ECONNRESET", "Unavailable"],
+  ["57P01", "Unavailable"],
+  ["42501", "Refused"]
+])("the failure %s is %s", (code, tag) => {
+  assert.strictEqual(PostgresTarget.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
+  it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const settings = { url: Redacted.make(url), database: "postgres://db", schema: "ended", softDelete: false }
+      const target = PostgresTarget.make(settings)
+      yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
+      yield* sql`create function end_session() returns trigger language plpgsql
+        as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
+      yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
+      const applied = Effect.flatMap(target.open(opening), (copy) =>
+        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] })
+      )
+      const error = yield* Effect.flip(Effect.scoped(applied))
+      assert.strictEqual(error._tag, "Unavailable", error.message)
+      yield* sql`drop trigger ends on ended.charges`
+      const state = yield* Effect.scoped(Effect.flatMap(target.open(opening), (copy) => copy.state))
+      assert.deepStrictEqual(state, { cursor: "1", resources: ["charges"] })
+      assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
+    })
+  )
+})

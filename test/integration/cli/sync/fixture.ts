@@ -7,7 +7,7 @@ import { type Change, type Page, type Table, tables, type Target } from "../../.
 import type { AnyRecord } from "../../../../src/client/index.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
 
-export const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
+const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
 
 const recordOf = (resource: string, id: string, values: AnyRecord): AnyRecord => {
   const empty = tableOf(resource).columns.map(({ name, type }) => [name, type === "numeric" ? 1.5 : null] as const)
@@ -20,10 +20,10 @@ export const charge = (id: string, status: string, more: AnyRecord = {}): Change
   resource: "charges",
   record: recordOf("charges", id, { status, ...more })
 })
-export const refund = (id: string): Change => ({
-  resource: "charge-refunds",
-  record: recordOf("charge-refunds", id, {})
-})
+export const refund = (id: string): Change => {
+  const resource = "charge-refunds"
+  return { resource, record: recordOf(resource, id, {}) }
+}
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
@@ -47,9 +47,12 @@ export type Script = (
   resources: ReadonlyArray<string>
 ) => Response | Effect.Effect<Response, CursorExpired | Failed>
 
-export const origin = { organization: "org_a", url: "http://service" }
+const origin = { organization: "org_a", url: "http://service" }
 
-export const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
+/** The opening of a copy of charges. */
+export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
+
+const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   url: origin.url,
   organization: Effect.succeed(origin.organization),
   changes: (from, resources) =>

@@ -55,6 +55,9 @@ const writer = Effect.gen(function* () {
 
 type Found = ReadonlyArray<Readonly<Record<string, unknown>>>
 
+/** Finds nothing while a copy cannot be queried. */
+const looking = <E>(query: Effect.Effect<Found, E>) => Effect.orElseSucceed(query, (): Found => [])
+
 /** The transaction that a copy is at: by the names of its clinics, and by its logs, with the function that finds a text. */
 const atRound = (find: string) => `
   select (select min(name) || max(name) from clinics) as clinics, number, count(*) as logs
@@ -64,12 +67,6 @@ const atRound = (find: string) => `
 /** The torn states of a copy. A transaction adds 60 logs, takes away 6 of them, and names all clinics after itself. */
 const tornIn = (rows: Found) =>
   rows.filter(({ clinics, logs, number }) => Number(logs) !== 54 || clinics !== `round ${String(number)}`.repeat(2))
-
-const ownPostgres = Effect.gen(function* () {
-  // A process that is killed loses nothing that the system was given to write.
-  const postgres = yield* LocalPostgres.make({ settings: { fsync: "off" } })
-  return { ...postgres, sql: yield* clientOf(postgres.url) }
-})
 
 /** Kills a command again and again, at some point after it has opened its target. */
 const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Environment, args: ReadonlyArray<string>) {
@@ -100,32 +97,30 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
       Effect.gen(function* () {
         const { sql, url } = yield* TestDatabase
         const service = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", ROLES: "data-api" })
-        const warehouse = yield* ownPostgres
+        // A process that is killed loses nothing that the system was given to write.
+        const warehouse = yield* LocalPostgres.make({ settings: { fsync: "off" } })
+        const copied = yield* clientOf(warehouse.url)
         const folder = yield* Process.temporaryFolder
         const environment = { PRACTICE_DATA_URL: yield* service.address, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
         const file = join(folder, "copy.db")
         const targets = [
           {
             target: warehouse.url,
-            look: Effect.orElseSucceed(warehouse.sql.unsafe<Found[number]>(atRound("strpos")), (): Found => []),
-            read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name)
+            look: looking(copied.unsafe<Found[number]>(atRound("strpos"))),
+            read: (name: string) => Readers.inPostgres(copied, "public", name)
           },
           {
             target: `sqlite:${file}`,
-            look: Effect.orElseSucceed(
-              Effect.try((): Found => Readers.query(file, atRound("instr"))),
-              (): Found => []
-            ),
+            look: looking(Effect.try(() => Readers.query(file, atRound("instr")))),
             read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
           },
           {
             target: `ndjson:${join(folder, "copy")}`,
-            look: Effect.sync((): Found => []),
+            look: looking(Effect.succeed([])),
             read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
           }
         ]
 
-        const { write } = yield* writer
         const restart = Effect.gen(function* () {
           yield* Effect.sleep("6 seconds")
           yield* warehouse.stopImmediately
@@ -135,25 +130,20 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         let isOver = false
         const until = { until: () => isOver }
         const [seen, torn] = [new Set<string>(), new Array<unknown>()]
-        const query = Effect.forEach(
-          targets,
-          Effect.fnUntraced(function* ({ look, target }) {
+        const query = Effect.gen(function* () {
+          for (const { look, target } of targets) {
             const rows = yield* look
             for (const { number } of rows) seen.add(`${target} ${String(number)}`)
             torn.push(...tornIn(rows).map((row) => ({ target, ...row })))
             yield* Effect.sleep("20 millis")
-          }),
-          { discard: true }
-        )
+          }
+        })
         const around = yield* Effect.all(
-          [Effect.repeat(write, until), Effect.repeat(restart, until), Effect.repeat(query, until)],
+          [Effect.repeat((yield* writer).write, until), Effect.repeat(restart, until), Effect.repeat(query, until)],
           { concurrency: "unbounded" }
         ).pipe(Effect.forkScoped)
-        yield* Effect.forEach(
-          targets,
-          ({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]),
-          { concurrency: "unbounded" }
-        )
+        const killing = targets.map(({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]))
+        yield* Effect.all(killing, { concurrency: "unbounded" })
         isOver = true
         yield* Fiber.join(around)
         assert.deepStrictEqual(torn, [])
@@ -166,11 +156,8 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           for (const { name } of resources) {
             const rows = yield* sql<{ id: string; record: string }>`
             select id, record from ${sql(Readers.tableOf(name))} where organization_id = ${owner}`
-            assert.deepStrictEqual(
-              Object.fromEntries(yield* read(name)),
-              Object.fromEntries(rows.map(({ id, record }) => [id, record])),
-              `${name} in ${target}`
-            )
+            const expected = Object.fromEntries(rows.map(({ id, record }) => [id, record]))
+            assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
           }
         }
       }),

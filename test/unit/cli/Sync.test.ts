@@ -1,8 +1,9 @@
-/** Reports of a running sync: sentences for a person, and lines for a program. */
+/** Reports of a running sync; the targets that texts name, and the secrets that no message shows. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
-import * as Progress from "../../../../src/cli/sync/Progress.ts"
+import * as Progress from "../../../src/cli/sync/Progress.ts"
+import { targetOf } from "../../../src/cli/Sync.ts"
 
 const applied = (resource: string, records: number, removed = 0): Progress.Event => ({
   event: "applied",
@@ -32,7 +33,7 @@ const tell = Effect.fnUntraced(function* (report: Progress.Report) {
   return (yield* TestConsole.logLines).join("\n").split("\n")
 })
 
-it.effect("for a person, is a sentence for each event that matters", () =>
+it.effect("a report for a person is a sentence for each event that matters", () =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* tell(Progress.reports.text()), [
       "org_a at http://service, to sqlite:copy.db",
@@ -44,7 +45,7 @@ it.effect("for a person, is a sentence for each event that matters", () =>
   })
 )
 
-it.effect("for a program, is a line of JSON for each event that matters", () =>
+it.effect("a report for a program is a line of JSON for each event that matters", () =>
   Effect.gen(function* () {
     const told = (yield* tell(Progress.reports.json())).map((line) => {
       const { at, ...event } = JSON.parse(line)
@@ -61,9 +62,44 @@ it.effect("for a program, is a line of JSON for each event that matters", () =>
   })
 )
 
-it.effect("quiet, is notes alone, on standard error", () =>
+it.effect("a quiet report is notes alone, on standard error", () =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* tell(Progress.reports.none()), [""])
     assert.lengthOf(yield* TestConsole.errorLines, 1)
+  })
+)
+
+type Options = Partial<Readonly<{ schema: string; compact: boolean; softDelete: boolean }>>
+
+/** The name of a target, or the error of a text. */
+const named = (text: string, { compact = false, schema, softDelete = false }: Options = {}) =>
+  targetOf(text, { schema: Option.fromNullishOr(schema), compact, softDelete }).pipe(
+    Effect.map(({ name }) => name),
+    Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
+  )
+
+it.effect.each([
+  ["postgres://me:s3cret@db:5433/x?sslmode=require", {}, "postgres://db:5433/x, schema public"],
+  ["postgresql://me@db/x?schema=practice", {}, "postgres://db:5432/x, schema practice"],
+  ["postgres://me@db/x?schema=practice", { schema: "flag" }, "postgres://db:5432/x, schema flag"],
+  ["sqlite:copies/practice.db", {}, "sqlite:copies/practice.db"],
+  ["parquet:copies", {}, "parquet:copies"],
+  ["ndjson:copies/practice.db", {}, "ndjson:copies/practice.db"]
+] as const)("%s with %j is %s", ([text, options, name]) =>
+  Effect.map(named(text, options), (found) => assert.strictEqual(found, name))
+)
+
+it.effect.each([
+  ["copies", {}, "must be postgres://"],
+  ["mysql://me:s3cret@db/x", {}, "must be postgres://"],
+  ["sqlite:", {}, "must be postgres://"],
+  ["postgres://me:s3cret@:x/warehouse", {}, "is not a URL"],
+  ["sqlite:copy.db", { compact: true }, "--compact is for a folder"],
+  ["ndjson:copy", { schema: "practice" }, "--schema is for a postgres:// target"],
+  ["ndjson:copy", { softDelete: true }, "--soft-delete is for Postgres and SQLite"]
+] as const)("%s with %j is refused: %s", ([text, options, reason]) =>
+  Effect.map(named(text, options), (message) => {
+    assert.include(message, reason)
+    assert.notInclude(message, "s3cret")
   })
 )
