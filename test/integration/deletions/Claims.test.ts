@@ -19,6 +19,7 @@ import {
   lease,
   postgres,
   scheduled,
+  stores,
   suite,
   takenOver
 } from "../../support/deletions/support.ts"
@@ -43,7 +44,7 @@ const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
   return yield* claimOne()
 })
 
-suite("a task", {
+suite("a task", stores, {
   "is claimed once, the oldest first, up to the limit": Effect.gen(function* () {
     const tasks = idsOf(yield* backlog(40))
     yield* TestClock.adjust(delay)
@@ -147,7 +148,7 @@ suite("a task", {
   })
 })
 
-suite("an attempt", {
+suite("an attempt", stores, {
   "that failed is followed by another after the given time, unless it is the eighth": Effect.gen(function* () {
     const { fail, release } = yield* Scheduler
     let { claim } = yield* claimed("1")
@@ -210,41 +211,35 @@ suite("an attempt", {
 const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
   claims.map(({ organization }) => organization)
 
-suite(
-  "organizations take turns:",
-  {
-    "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(
-      function* () {
-        for (const flood of ["org_a", "org_z"]) {
-          yield* backlog(40, flood)
-          const { taskId } = yield* scheduled(delivery("honest", undefined, `org_m beside ${flood}`))
-          yield* TestClock.adjust(delay)
-          const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 3)).flat()
-          assert.include(idsOf(claims), taskId)
-          yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
-        }
-      }
-    ),
-    "they share the places of a claim equally, and within each the oldest go first": Effect.gen(function* () {
-      const [tasks] = yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+suite("organizations take turns:", postgres, {
+  "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(function* () {
+    for (const flood of ["org_a", "org_z"]) {
+      yield* backlog(40, flood)
+      const { taskId } = yield* scheduled(delivery("honest", undefined, `org_m beside ${flood}`))
       yield* TestClock.adjust(delay)
-      const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 7)
-      const equal = [...Array.replicate("org_a", 4), ...Array.replicate("org_b", 4), "org_c", "org_c"]
-      // Turns begin with the first claim, or with the second one, which follows a full one.
-      assert.deepInclude(
-        claims.slice(0, 2).map((claim) => ownersOf(claim).toSorted()),
-        equal
-      )
-      const ofOne = claims.flat().filter(({ organization }) => organization === "org_a")
-      assert.deepStrictEqual(idsOf(ofOne), idsOf(tasks))
-    }),
-    "a worker may claim those of organizations that it has no task of": Effect.gen(function* () {
-      yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
-      yield* TestClock.adjust(delay)
-      const except = new Set(["org_a", "org_c"])
-      assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
-      assert.isEmpty(yield* claimSome({ due: 8, except }))
-    })
-  },
-  postgres
-)
+      const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 3)).flat()
+      assert.include(idsOf(claims), taskId)
+      yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
+    }
+  }),
+  "they share the places of a claim equally, and within each the oldest go first": Effect.gen(function* () {
+    const [tasks] = yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+    yield* TestClock.adjust(delay)
+    const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 7)
+    const equal = [...Array.replicate("org_a", 4), ...Array.replicate("org_b", 4), "org_c", "org_c"]
+    // Turns begin with the first claim, or with the second one, which follows a full one.
+    assert.deepInclude(
+      claims.slice(0, 2).map((claim) => ownersOf(claim).toSorted()),
+      equal
+    )
+    const ofOne = claims.flat().filter(({ organization }) => organization === "org_a")
+    assert.deepStrictEqual(idsOf(ofOne), idsOf(tasks))
+  }),
+  "a worker may claim those of organizations that it has no task of": Effect.gen(function* () {
+    yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
+    yield* TestClock.adjust(delay)
+    const except = new Set(["org_a", "org_c"])
+    assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
+    assert.isEmpty(yield* claimSome({ due: 8, except }))
+  })
+})
