@@ -5,7 +5,6 @@ import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import {
-  almost,
   claimAll,
   claimed,
   claimOne,
@@ -14,7 +13,7 @@ import {
   delay,
   delivery,
   idsOf,
-  isFinished,
+  isIdle,
   isSuperseded,
   lease,
   postgres,
@@ -35,6 +34,16 @@ const backlog = (count: number, owner = "org_a") =>
 const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => claims.map(({ attempt }) => attempt)
 
 const isLeased = Effect.map(claimAll(), (claims) => assert.isEmpty(claims))
+
+/** A millisecond less. */
+const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
+
+/** Checks that no task is open, and that none is claimed later. */
+const isFinished = Effect.gen(function* () {
+  yield* isIdle
+  yield* TestClock.adjust("365 days")
+  assert.isEmpty(yield* claimAll())
+})
 
 /** Checks that nothing is claimed until a time has passed, and one task then. */
 const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {

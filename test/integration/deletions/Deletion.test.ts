@@ -27,18 +27,15 @@ import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-type Invoice = Deletions["invoices"][number]
-type Line = Deletions["invoice_lines"][number]
-
 /** The verdict on an item, by the rules and not by the statement. */
-const verdictOnInvoice = ({ client_id, clinic_id, invoice_id }: Invoice) => {
+const verdictOnInvoice = ({ client_id, clinic_id, invoice_id }: Deletions["invoices"][number]) => {
   const [, home, servicing, client] = invoices.find(([id]) => id === invoice_id) ?? []
   if (client === undefined) return "not_found"
   if (clinic_id !== null && clinic_id !== home && clinic_id !== servicing) return "clinic_mismatch"
   return client_id !== null && client_id !== client ? "client_mismatch" : "deleted"
 }
 
-const verdictOnLine = ({ clinic_id, invoice_id, invoice_line_id }: Line) => {
+const verdictOnLine = ({ clinic_id, invoice_id, invoice_line_id }: Deletions["invoice_lines"][number]) => {
   const [, of, clinic] = lines.find(([id]) => id === invoice_line_id) ?? []
   if (clinic === undefined) return "not_found"
   if (invoice_id !== null && invoice_id !== of) return "invoice_mismatch"

@@ -64,11 +64,6 @@ const fill = Effect.gen(function* () {
   }
 })
 
-const stores = [
-  ["in memory", TaskReads.layerMemory(tasks)],
-  ["over Postgres", Layer.unwrap(Effect.as(fill, TaskReads.layer))]
-] as const
-
 const as = (organization: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
 
 const all: Criteria = { states: State.literals }
@@ -145,11 +140,13 @@ const rules: Readonly<Record<string, Effect.Effect<void, Failure, TaskReads | Cu
 }
 
 layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
-  for (const [store, reads] of stores) {
+  for (const [store, reads] of [
+    ["in memory", TaskReads.layerMemory(tasks)],
+    ["over Postgres", Layer.unwrap(Effect.as(fill, TaskReads.layer))]
+  ] as const)
     it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
       Effect.provide(as("org_a")(check), Layer.fresh(reads))
     )
-  }
 
   it.effect("cut microseconds off", () =>
     Effect.gen(function* () {

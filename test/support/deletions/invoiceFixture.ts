@@ -47,18 +47,9 @@ export const seedInvoices = Effect.gen(function* () {
   return sql
 })
 
-/** What a deletion changes of a row. */
-interface Marked {
-  readonly owner: string
-  readonly id: string
-  readonly is_deleted: boolean
-  readonly deleted_at: string | null
-  readonly updated_at: string
-}
-
-/** All rows, to the microsecond. */
+/** What a deletion changes of each row, to the microsecond. */
 export const rowsOf = (sql: PgClient.PgClient) =>
-  sql<Marked>`
+  sql<{ owner: string; id: string; is_deleted: boolean; deleted_at: string | null; updated_at: string }>`
     select organization_id as owner, id, is_deleted, deleted_at::text, updated_at::text from invoices
     union all select organization_id, id, is_deleted, deleted_at::text, updated_at::text from invoice_lines
     order by 1, 2`

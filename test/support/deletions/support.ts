@@ -64,9 +64,6 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   return { receipt, claim: yield* claimOne() }
 })
 
-/** A millisecond less. */
-export const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
-
 /** Claims a task, and lets another worker take it over. */
 export const takenOver = Effect.fnUntraced(function* (key: string) {
   const { claim: first } = yield* claimed(key)
@@ -88,13 +85,6 @@ export const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome
 export const isIdle = Effect.gen(function* () {
   const { untilDue } = yield* Scheduler
   assert.isUndefined(yield* untilDue)
-})
-
-/** Checks that no task is open, and that none is claimed later. */
-export const isFinished = Effect.gen(function* () {
-  yield* isIdle
-  yield* TestClock.adjust("365 days")
-  assert.isEmpty(yield* claimAll())
 })
 
 /** The ids of the tasks. */

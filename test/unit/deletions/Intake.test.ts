@@ -31,12 +31,10 @@ const scheduling = (outcome: ReturnType<Scheduler["Service"]["schedule"]>) =>
     Effect.map(Scheduler, (scheduler) => ({ ...scheduler, schedule: () => outcome }))
   ).pipe(Layer.provideMerge(layerMemory), layerIntake)
 
-const notStored = [
+for (const [when, outcome, retryAfter] of [
   ["beyond the bound of its organization", Effect.succeed({ status: "full" as const }), "5"],
   ["while the store is down", Effect.fail(new SchedulerUnavailable({ message: "secret text of the store" })), "1"]
-] as const
-
-for (const [when, outcome, retryAfter] of notStored) {
+] as const) {
   layer(scheduling(outcome))(`a delivery ${when}`, (it) => {
     it.effect("is 503 with Retry-After and a receipt, and 422 if it is not valid", () =>
       Effect.gen(function* () {

@@ -3,7 +3,13 @@ import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { maximumAttempts, report, runMetrics, TaskFailed } from "../../../src/deletions/Task.ts"
+import {
+  maximumAttempts,
+  report,
+  runMetrics,
+  type SchedulerUnavailable,
+  TaskFailed
+} from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
   claimAll,
@@ -28,10 +34,9 @@ import {
 } from "../../support/deletions/workerFixture.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
-/** Calls end with this, instead of what they should do. */
-const instead = (end: Effect.Effect<never>, ...calls: ReadonlyArray<Call>): Faults => ({
-  around: (call, effect) => (calls.includes(call) ? end : effect)
-})
+/** Each run of tasks ends with this instead. */
+const eachRun = (end: Effect.Effect<never, SchedulerUnavailable>) =>
+  withFaults({ around: (call, effect) => (call === "run" ? end : effect) })
 
 /** A store that can go down, for some calls or all. */
 const outage = (...calls: ReadonlyArray<Call>) => {
@@ -59,7 +64,7 @@ it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, besi
         yield* scheduledAll(key)
       }
       yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(3)))
-      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
+      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound(product)))
       assert.isEmpty(yield* claimAll())
       yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
       yield* TestClock.adjust("1900 millis")
@@ -79,7 +84,7 @@ it.effect("tasks that expire while a worker runs others start before those of it
       yield* TestClock.adjust("900 millis")
       yield* scheduledAll("fails", "4", "5", "6")
       yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
-      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
+      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound()))
       yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
       yield* TestClock.adjust("7 seconds")
       assert.deepStrictEqual(keysOf(runs.slice(0, 7)), ["fails", "fails", "4", "1", "2", "5", "6"])
@@ -155,8 +160,8 @@ it.effect(
     withRuns(function* () {
       const { taskId } = yield* scheduled(delivery("one"))
       yield* TestClock.adjust("61 seconds")
-      const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
-      const [released, completed, ...others] = yield* logged(Effect.andThen(down(oneRound()), oneRound()))
+      const rounds = Effect.andThen(eachRun(unavailable)(oneRound()), oneRound())
+      const [released, completed, ...others] = yield* logged(rounds)
       assert.deepInclude(released, { logLevel: "Info", result: "released", reason: "The store is down" })
       assert.deepInclude(completed, {
         logLevel: "Info",
