@@ -5,8 +5,6 @@ import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import {
-  almost,
-  type Check,
   claimAll,
   claimed,
   claimOne,
@@ -15,11 +13,12 @@ import {
   delay,
   delivery,
   idsOf,
-  isFinished,
+  isIdle,
   isSuperseded,
   lease,
   postgres,
   scheduled,
+  stores,
   suite,
   takenOver
 } from "../../support/deletions/support.ts"
@@ -36,6 +35,16 @@ const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => clai
 
 const isLeased = Effect.map(claimAll(), (claims) => assert.isEmpty(claims))
 
+/** A millisecond less. */
+const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
+
+/** Checks that no task is open, and that none is claimed later. */
+const isFinished = Effect.gen(function* () {
+  yield* isIdle
+  yield* TestClock.adjust("365 days")
+  assert.isEmpty(yield* claimAll())
+})
+
 /** Checks that nothing is claimed until a time has passed, and one task then. */
 const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
   yield* TestClock.adjust(almost(time))
@@ -44,11 +53,7 @@ const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
   return yield* claimOne()
 })
 
-suite("a task", {
-  "is claimed when its time has come": Effect.gen(function* () {
-    const { taskId } = yield* scheduled(delivery("1"))
-    assert.deepInclude(yield* isClaimedAfter(delay), { organization: "org_a", taskId, attempt: 1 })
-  }),
+suite("a task", stores, {
   "is claimed once, the oldest first, up to the limit": Effect.gen(function* () {
     const tasks = idsOf(yield* backlog(40))
     yield* TestClock.adjust(delay)
@@ -136,74 +141,59 @@ suite("a task", {
     yield* release(second)
     yield* isFinished
   }),
-  "is waited for until its time, then not at all, then until its lease ends": Effect.gen(function* () {
+  "is waited for until its time, is claimed then, and waited for until its lease ends": Effect.gen(function* () {
     const { untilDue } = yield* Scheduler
     assert.isUndefined(yield* untilDue)
-    yield* scheduled(delivery("1"))
+    const { taskId } = yield* scheduled(delivery("1"))
     yield* TestClock.adjust("2 seconds")
     assert.deepStrictEqual(yield* untilDue, Duration.seconds(58))
+    const claim = yield* isClaimedAfter(Duration.seconds(58))
+    assert.deepInclude(claim, { organization: "org_a", taskId, attempt: 1 })
+    assert.deepStrictEqual(yield* untilDue, lease)
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(yield* untilDue, Duration.zero)
-    const claim = yield* claimOne()
-    assert.deepStrictEqual(yield* untilDue, lease)
     yield* completes(claim)
     assert.isUndefined(yield* untilDue)
   })
 })
 
-/** The last attempt of a task that is dead because all its leases expired. */
-const deadByExpiry = Effect.gen(function* () {
-  let { claim } = yield* claimed("1")
-  while (claim.attempt < maximumAttempts) {
-    yield* TestClock.adjust(lease)
-    claim = yield* claimOne()
-  }
-  yield* TestClock.adjust(lease)
-  yield* isLeased
-  return claim
-})
-
-suite("an attempt", {
-  "that failed is followed by another after the given time": Effect.gen(function* () {
-    const { fail } = yield* Scheduler
-    const { claim } = yield* claimed("1")
-    yield* fail(claim, "No", Duration.hours(1))
-    yield* isSuperseded(claim)
-    const next = yield* isClaimedAfter(Duration.hours(1))
-    assert.strictEqual(next.attempt, 2)
-    yield* completes(next)
-  }),
-  "that fails is the last if it is the eighth": Effect.gen(function* () {
+suite("an attempt", stores, {
+  "that failed is followed by another after the given time, unless it is the eighth": Effect.gen(function* () {
     const { fail, release } = yield* Scheduler
     let { claim } = yield* claimed("1")
     for (let attempt = 1; attempt < 8; attempt++) {
       assert.strictEqual(claim.attempt, attempt)
-      yield* fail(claim, "No", Duration.zero)
-      claim = yield* claimOne()
+      yield* fail(claim, "No", Duration.hours(1))
+      yield* isSuperseded(claim)
+      claim = yield* isClaimedAfter(Duration.hours(1))
     }
     yield* fail(claim, "No", Duration.zero)
     yield* isSuperseded(claim)
     yield* release(claim)
     yield* isFinished
   }),
-  "whose lease expires is the last if it is the eighth, whatever its worker does after that": Effect.gen(function* () {
-    const { fail, renew } = yield* Scheduler
-    const last = yield* deadByExpiry
-    yield* renew([last], lease)
-    yield* fail(last, "No", Duration.zero)
-    yield* isSuperseded(last)
-    yield* isFinished
-  }),
-  "that was released does not count, though its lease expired and it was the eighth": Effect.gen(function* () {
-    const { release } = yield* Scheduler
-    const last = yield* deadByExpiry
-    yield* release(last)
-    yield* release(last)
-    const again = yield* claimOne()
-    assert.strictEqual(again.attempt, maximumAttempts)
-    yield* completes(again)
-    yield* isFinished
-  }),
+  "whose lease expires is the last if it is the eighth, unless its worker releases it after that": Effect.gen(
+    function* () {
+      const { fail, release, renew } = yield* Scheduler
+      let { claim: last } = yield* claimed("1")
+      while (last.attempt < maximumAttempts) {
+        yield* TestClock.adjust(lease)
+        last = yield* claimOne()
+      }
+      yield* TestClock.adjust(lease)
+      yield* isLeased
+      yield* renew([last], lease)
+      yield* fail(last, "No", Duration.zero)
+      yield* isSuperseded(last)
+      yield* isFinished
+      yield* release(last)
+      yield* release(last)
+      const again = yield* claimOne()
+      assert.strictEqual(again.attempt, maximumAttempts)
+      yield* completes(again)
+      yield* isFinished
+    }
+  ),
   "that was released does not count, however often, and the task is due at once": Effect.gen(function* () {
     const { release } = yield* Scheduler
     let { claim } = yield* claimed("1")
@@ -230,7 +220,7 @@ suite("an attempt", {
 const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
   claims.map(({ organization }) => organization)
 
-const turns: Readonly<Record<string, Check>> = {
+suite("organizations take turns:", postgres, {
   "a due task is claimed by the third claim, however many of another organization are older": Effect.gen(function* () {
     for (const flood of ["org_a", "org_z"]) {
       yield* backlog(40, flood)
@@ -241,24 +231,18 @@ const turns: Readonly<Record<string, Check>> = {
       yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
     }
   }),
-  "they share the places of a claim equally": Effect.gen(function* () {
-    yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+  "they share the places of a claim equally, and within each the oldest go first": Effect.gen(function* () {
+    const [tasks] = yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
     yield* TestClock.adjust(delay)
-    const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 2)
+    const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 7)
     const equal = [...Array.replicate("org_a", 4), ...Array.replicate("org_b", 4), "org_c", "org_c"]
     // Turns begin with the first claim, or with the second one, which follows a full one.
     assert.deepInclude(
-      claims.map((claim) => ownersOf(claim).toSorted()),
+      claims.slice(0, 2).map((claim) => ownersOf(claim).toSorted()),
       equal
     )
-  }),
-  "within an organization the oldest go first": Effect.gen(function* () {
-    const tasks = idsOf(yield* backlog(20, "org_a"))
-    yield* backlog(3, "org_b")
-    yield* TestClock.adjust(delay)
-    const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)).flat()
-    assert.lengthOf(claims, 23)
-    assert.deepStrictEqual(idsOf(claims.filter(({ organization }) => organization === "org_a")), tasks)
+    const ofOne = claims.flat().filter(({ organization }) => organization === "org_a")
+    assert.deepStrictEqual(idsOf(ofOne), idsOf(tasks))
   }),
   "a worker may claim those of organizations that it has no task of": Effect.gen(function* () {
     yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
@@ -267,6 +251,4 @@ const turns: Readonly<Record<string, Check>> = {
     assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
     assert.isEmpty(yield* claimSome({ due: 8, except }))
   })
-}
-
-suite("organizations take turns:", turns, postgres)
+})

@@ -1,6 +1,6 @@
 /** Deliveries, claims, renewals, runs and deletions of the same rows that meet in the database. */
-import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
+import { assert } from "@effect/vitest"
+import { Array, Duration, Effect, Fiber, Random } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { TaskDatabase } from "../../../src/database/Database.ts"
@@ -15,13 +15,12 @@ import {
   delay,
   delivery,
   idsOf,
-  inItsOwnTime,
-  layerPostgres,
   lease,
-  onDatabase,
-  overPostgres,
+  postgres,
   runOne,
-  scheduled
+  scheduled,
+  single,
+  suite
 } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { addTasks, rowsOf } from "../../support/deletions/invoiceFixture.ts"
@@ -31,7 +30,6 @@ const atOnce = { concurrency: "unbounded" } as const
 /** Makes tasks due, and another session. */
 const dueTasks = Effect.fnUntraced(function* (...keys: ReadonlyArray<string>) {
   const other = yield* elsewhere
-  yield* other`truncate deletion_tasks`
   const ids = idsOf(yield* Effect.forEach(keys, (key) => scheduled(delivery(key))))
   yield* TestClock.adjust(delay)
   return { other, ids }
@@ -66,156 +64,135 @@ const storing = (other: Effect.Success<typeof elsewhere>, given: ReturnType<type
       )`
   )
 
-overPostgres("at once", (it) => {
-  it.effect("identical deliveries are one task, and duplicates with its receipt", () =>
-    Effect.gen(function* () {
-      const { schedule } = yield* Scheduler
-      const keys = Array.makeBy(12, (index) => `key-${index}`)
-      for (const key of keys) {
-        const outcomes = yield* Effect.replicateEffect(schedule(delivery(key)), 32, atOnce)
-        const statuses = outcomes.map(({ status }) => status).toSorted()
-        assert.deepStrictEqual(statuses, [...Array.replicate("duplicate", 31), "scheduled"])
-        assert.strictEqual(new Set(outcomes.map((each) => JSON.stringify("receipt" in each && each.receipt))).size, 1)
-      }
-      yield* TestClock.adjust(delay)
-      assert.lengthOf(yield* claimAll(1000), keys.length)
-    }).pipe(inItsOwnTime)
-  )
+/** Checks what becomes of a delivery that waits, and the invoices of its receipt. */
+const waitsFor = (end: "commit" | "rollback", status: string, invoicesCount: number) =>
+  Effect.gen(function* () {
+    const other = yield* elsewhere
+    const { schedule } = yield* Scheduler
+    const given = delivery("in flight")
+    const first = yield* storing(other, given)
+    const second = yield* Effect.forkScoped(schedule(given))
+    assert.strictEqual(yield* untilDoneOrBlocked(other, second), "blocked")
+    yield* first[end]
+    const outcome = yield* Fiber.join(second)
+    assert.strictEqual(outcome.status, status)
+    assert.strictEqual("receipt" in outcome && outcome.receipt.invoices_count, invoicesCount)
+  })
 
-  it.effect.each([
-    ["commit", "duplicate", 7],
-    ["rollback", "scheduled", 1]
-  ] as const)(
-    "a delivery waits for the same one that is being stored: after its %s it is %s",
-    ([end, status, invoices]) =>
-      Effect.gen(function* () {
-        const other = yield* elsewhere
-        const { schedule } = yield* Scheduler
-        const given = delivery(`in-flight-${end}`)
-        const first = yield* storing(other, given)
-        const second = yield* Effect.forkScoped(schedule(given))
-        assert.strictEqual(yield* untilDoneOrBlocked(other, second), "blocked")
-        yield* first[end]
-        const outcome = yield* Fiber.join(second)
-        assert.strictEqual(outcome.status, status)
-        assert.strictEqual("receipt" in outcome && outcome.receipt.invoices_count, invoices)
-      }).pipe(inItsOwnTime)
-  )
+suite("at once", postgres, {
+  "identical deliveries are one task, and duplicates with its receipt": Effect.gen(function* () {
+    const { schedule } = yield* Scheduler
+    const keys = Array.makeBy(12, (index) => `key-${index}`)
+    for (const key of keys) {
+      const outcomes = yield* Effect.replicateEffect(schedule(delivery(key)), 32, atOnce)
+      const statuses = outcomes.map(({ status }) => status).toSorted()
+      assert.deepStrictEqual(statuses, [...Array.replicate("duplicate", 31), "scheduled"])
+      assert.strictEqual(new Set(outcomes.map((each) => JSON.stringify("receipt" in each && each.receipt))).size, 1)
+    }
+    yield* TestClock.adjust(delay)
+    assert.lengthOf(yield* claimAll(1000), keys.length)
+  }),
+  "a delivery waits for the same one that is being stored: after its commit it is a duplicate": waitsFor(
+    "commit",
+    "duplicate",
+    7
+  ),
+  "a delivery waits for the same one that is being stored: after its rollback it is scheduled": waitsFor(
+    "rollback",
+    "scheduled",
+    1
+  ),
 
-  it.effect("a claim takes the next task while another one claims the first", () =>
-    Effect.gen(function* () {
-      const { ids, other } = yield* dueTasks("1", "2")
-      assert.deepStrictEqual(idsOf(yield* doesNotWait(other, ids[0], claimAll())), ids.slice(1))
-      assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("a renewal skips a task that is being run", () =>
-    Effect.gen(function* () {
-      const { ids, other } = yield* dueTasks("1", "2", "3")
-      const { renew } = yield* Scheduler
-      const claims = yield* claimAll()
-      yield* TestClock.adjust("9 seconds")
-      yield* doesNotWait(other, ids[0], renew(claims, lease))
-      yield* TestClock.adjust("9 seconds")
-      assert.deepStrictEqual(idsOf(yield* claimAll()), ids.slice(0, 1))
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("a run that waits for a renewal is completed", () =>
-    Effect.gen(function* () {
-      const { other } = yield* dueTasks("1")
-      const claim = yield* claimOne()
-      const renewal = yield* openTransaction(
-        other,
-        other`update deletion_tasks set due_at = due_at + interval '1 second' where id = ${claim.taskId}::uuid`
+  "a claim and a renewal skip a task that another session holds": Effect.gen(function* () {
+    const { ids, other } = yield* dueTasks("1", "2", "3")
+    const { renew } = yield* Scheduler
+    const others = yield* doesNotWait(other, ids[0], claimAll())
+    assert.sameMembers(idsOf(others), ids.slice(1))
+    const first = yield* claimOne()
+    yield* TestClock.adjust("9 seconds")
+    yield* doesNotWait(other, ids[0], renew([first, ...others], lease))
+    yield* TestClock.adjust("9 seconds")
+    assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
+  }),
+  "a run that waits for a renewal is completed": Effect.gen(function* () {
+    const { other } = yield* dueTasks("1")
+    const claim = yield* claimOne()
+    const renewal = yield* openTransaction(
+      other,
+      other`update deletion_tasks set due_at = due_at + interval '1 second' where id = ${claim.taskId}::uuid`
+    )
+    const running = yield* Effect.forkScoped(completes(claim))
+    assert.strictEqual(yield* untilDoneOrBlocked(other, running), "blocked")
+    yield* renewal.commit
+    yield* Fiber.join(running)
+  }),
+  "a claim whose response was lost is released, without an attempt, before the next": Effect.gen(function* () {
+    const { ids } = yield* dueTasks("1")
+    const sql = yield* TaskDatabase
+    let isLost = true
+    const claim = Claims.make(sql, <A>(statement: Effect.Effect<A, SqlError>) =>
+      Effect.filterOrFail(
+        Effect.orDie(statement),
+        () => !isLost,
+        () => new SchedulerUnavailable({ message: "No response" })
       )
-      const running = yield* Effect.forkScoped(completes(claim))
-      assert.strictEqual(yield* untilDoneOrBlocked(other, running), "blocked")
-      yield* renewal.commit
-      yield* Fiber.join(running)
-    }).pipe(inItsOwnTime)
-  )
+    )
+    assert.isFalse(yield* Effect.isSuccess(claim({ due: 1 }, Duration.hours(1))))
+    isLost = false
+    const claims = yield* claim({ due: 1 }, Duration.hours(1))
+    assert.deepStrictEqual(
+      claims.map(({ attempt, taskId }) => [taskId, attempt]),
+      [[ids[0], 1]]
+    )
+  })
 })
 
-overPostgres("a claim", (it) =>
-  it.effect("whose response was lost is released, without an attempt, before the next", () =>
-    Effect.gen(function* () {
-      const sql = yield* TaskDatabase
-      let isLost = true
-      const claim = Claims.make(sql, <A>(statement: Effect.Effect<A, SqlError>) =>
-        Effect.filterOrFail(
-          Effect.orDie(statement),
-          () => !isLost,
-          () => new SchedulerUnavailable({ message: "No response" })
+suite("beside", single, {
+  "deliveries that wait for a lock, another organization and the worker do not wait": Effect.gen(function* () {
+    const { schedule } = yield* Scheduler
+    const other = yield* elsewhere
+    const given = delivery("stuck")
+    const first = yield* storing(other, given)
+    const stuck = yield* Effect.replicateEffect(
+      Effect.forkScoped(Effect.exit(schedule(given)), { startImmediately: true }),
+      50
+    )
+    yield* Effect.forEach(stuck.slice(0, 1), (fiber) => untilDoneOrBlocked(other, fiber))
+    assert.strictEqual((yield* schedule(delivery("free", undefined, "org_b"))).status, "scheduled")
+    assert.isEmpty(yield* claimAll())
+    assert.isTrue(stuck.every((fiber) => fiber.pollUnsafe() === undefined))
+    yield* first.rollback
+    for (const fiber of stuck) assert.strictEqual((yield* Fiber.join(fiber))._tag, "Success")
+  }),
+  "20,000 tasks, a claim reads none but those in its order, by a plan for any claim": Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    const { claim } = yield* Scheduler
+    yield* addTasks(20_000, {
+      organization_id: "'org_a'",
+      due_at: "case when n % 2 = 0 then '2026-01-01'::timestamptz + (n * 7919 % 20011) * interval '1 second' end",
+      state: "case n % 2 when 0 then 'scheduled' else 'completed' end"
+    })
+    yield* sql`analyze deletion_tasks`
+    const oldest = yield* sql<{ id: string }>`
+      select id from deletion_tasks where state = 'scheduled' order by due_at limit 128`
+    const scanned = sql`
+      select seq_tup_read::integer as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`set local plan_cache_mode = force_generic_plan`
+        const before = yield* scanned
+        // The first is full, so the second is in turns.
+        const claims = yield* Effect.replicateEffect(claim({ due: 64, expired: 16, alone: 0 }, lease), 2)
+        assert.deepStrictEqual(
+          idsOf(claims.flat()),
+          oldest.map(({ id }) => id)
         )
-      )
-      const { taskId } = yield* scheduled(delivery("1"))
-      yield* TestClock.adjust(delay)
-      yield* Effect.flip(claim({ due: 1 }, Duration.hours(1)))
-      isLost = false
-      const claims = yield* claim({ due: 1 }, Duration.hours(1))
-      assert.deepStrictEqual(
-        claims.map(({ attempt, taskId: id }) => [id, attempt]),
-        [[taskId, 1]]
-      )
-    }).pipe(inItsOwnTime)
-  )
-)
-
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("beside", (it) => {
-  it.effect("deliveries that wait for a lock, another organization and the worker do not wait", () =>
-    Effect.gen(function* () {
-      const { schedule } = yield* Scheduler
-      const other = yield* elsewhere
-      const given = delivery("stuck")
-      const first = yield* storing(other, given)
-      const stuck = yield* Effect.replicateEffect(
-        Effect.forkScoped(Effect.exit(schedule(given)), { startImmediately: true }),
-        50
-      )
-      yield* Effect.forEach(stuck.slice(0, 1), (fiber) => untilDoneOrBlocked(other, fiber))
-      assert.strictEqual((yield* schedule(delivery("free", undefined, "org_b"))).status, "scheduled")
-      assert.isEmpty(yield* claimAll())
-      assert.isTrue(stuck.every((fiber) => fiber.pollUnsafe() === undefined))
-      yield* first.rollback
-      for (const fiber of stuck) assert.strictEqual((yield* Fiber.join(fiber))._tag, "Success")
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("20,000 tasks, a claim reads none but those in its order, by a plan for any claim", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { claim } = yield* Scheduler
-      yield* sql`truncate deletion_tasks`
-      yield* addTasks(20_000, {
-        organization_id: "'org_a'",
-        due_at: "case when n % 2 = 0 then '2026-01-01'::timestamptz + (n * 7919 % 20011) * interval '1 second' end",
-        state: "case n % 2 when 0 then 'scheduled' else 'completed' end"
+        assert.deepStrictEqual(yield* scanned, before)
       })
-      yield* sql`analyze deletion_tasks`
-      const oldest = yield* sql<{ id: string }>`
-        select id from deletion_tasks where state = 'scheduled' order by due_at limit 128`
-      const scanned = sql`
-        select seq_tup_read::integer as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`set local plan_cache_mode = force_generic_plan`
-          const before = yield* scanned
-          // The first is full, so the second is in turns.
-          const claims = yield* Effect.replicateEffect(claim({ due: 64, expired: 16, alone: 0 }, lease), 2)
-          assert.deepStrictEqual(
-            idsOf(claims.flat()),
-            oldest.map(({ id }) => id)
-          )
-          assert.deepStrictEqual(yield* scanned, before)
-        })
-      )
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("more organizations with nothing due than a turn visits, the next turn reaches the one behind them", () =>
-    Effect.gen(function* () {
+    )
+  }),
+  "more organizations with nothing due than a turn visits, the next turn reaches the one behind them": Effect.gen(
+    function* () {
       const { claim } = yield* Scheduler
       yield* addTasks(40, { organization_id: "'a'", due_at: "'2026-01-01'" })
       yield* addTasks(5000, { organization_id: "'idle_' || n", due_at: "'2090-01-01'" })
@@ -225,7 +202,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
         claims.map((each) => Array.dedupe(each.map((task) => task.organization)).toSorted()),
         [["a"], ["a"], ["z"]]
       )
-    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), inItsOwnTime)
+    }
   )
 })
 
@@ -234,7 +211,7 @@ const invoices = Array.range(1, 12)
 /** Invoices with three lines each, in an order of their own on the disk. */
 const makeInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* sql`truncate invoices, invoice_lines, deletion_tasks`
+  yield* sql`truncate invoices, invoice_lines`
   yield* sql`
     insert into invoices (organization_id, id, created_at, updated_at)
     select 'org_a', 'invoice_' || n, '2026-01-01', '2026-01-01' from generate_series(1, 12) n order by md5(n::text)`
@@ -254,24 +231,26 @@ const someTask = Effect.gen(function* () {
   }
 })
 
-overPostgres("tasks that all name everything", (it) =>
-  it.effect.each([1, 3])("wait for each other, %d in a transaction", (together) =>
-    Effect.gen(function* () {
-      const sql = yield* makeInvoices
-      const { run } = yield* Scheduler
-      const tasks = yield* Effect.replicateEffect(someTask, 20)
-      yield* Effect.forEach(tasks, (task, index) => scheduled(delivery(`${index}`, task)))
-      yield* TestClock.adjust(delay)
-      const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
-      const outcomes = yield* Effect.forEach(
-        Array.chunksOf(claims, together),
-        // What takes too long together is run one by one, as a worker does.
-        (some) => Effect.catchTag(run(some), "TaskFailed", () => Effect.forEach(some, runOne)),
-        { concurrency: 4 }
-      )
-      assert.notInclude(outcomes.flat(), undefined)
-      const rows = yield* rowsOf(sql)
-      assert.isTrue(rows.every((row) => row.deleted_at === "2026-01-31 09:31:00+00"))
-    }).pipe(inItsOwnTime)
-  )
-)
+const waitForEachOther = (together: number) =>
+  Effect.gen(function* () {
+    const sql = yield* makeInvoices
+    const { run } = yield* Scheduler
+    const tasks = yield* Effect.replicateEffect(someTask, 20)
+    yield* Effect.forEach(tasks, (task, index) => scheduled(delivery(`${index}`, task)))
+    yield* TestClock.adjust(delay)
+    const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
+    const outcomes = yield* Effect.forEach(
+      Array.chunksOf(claims, together),
+      // What takes too long together is run one by one, as a worker does.
+      (some) => Effect.catchTag(run(some), "TaskFailed", () => Effect.forEach(some, runOne)),
+      { concurrency: 4 }
+    )
+    assert.notInclude(outcomes.flat(), undefined)
+    const rows = yield* rowsOf(sql)
+    assert.isTrue(rows.every((row) => row.deleted_at === "2026-01-31 09:31:00+00"))
+  })
+
+suite("tasks that all name everything wait for each other,", postgres, {
+  "one in a transaction": waitForEachOther(1),
+  "three in a transaction": waitForEachOther(3)
+})

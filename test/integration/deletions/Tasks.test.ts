@@ -1,6 +1,6 @@
 /** What operators can see of tasks and replay, the row of a task, and the privileges of the database roles. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Layer, Option } from "effect"
+import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
@@ -19,12 +19,11 @@ import {
   completes,
   delay,
   delivery,
-  inItsOwnTime,
-  layerPostgres,
   lease,
-  onDatabase,
   runOne,
-  scheduled
+  scheduled,
+  single,
+  suite
 } from "../../support/deletions/support.ts"
 
 const everything = { state: undefined, organization: undefined }
@@ -90,30 +89,25 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("makes a dead task due at once with all its attempts, so that the next worker runs it", () =>
+  it.effect("makes a dead task due at once with all its attempts, however many operators replay it together", () =>
     Effect.gen(function* () {
       const scheduler = yield* Scheduler
       const id = yield* makeDead("org_c", "replayed")
       const dead = yield* find(id)
       const replayedAt = yield* Clock.currentTimeMillis
-      assert.deepStrictEqual(
-        yield* Tasks.replay({ id, organization: "org_c" }),
-        Tasks.Replay.Replayed({ organization: "org_c" })
-      )
+      const { NotDead, Replayed } = Tasks.Replay
+      const replays = yield* Effect.replicateEffect(Tasks.replay({ id, organization: "org_c" }), 4, { concurrency: 4 })
+      const notDead = NotDead({ state: "scheduled" })
+      assert.sameDeepMembers(replays, [Replayed({ organization: "org_c" }), notDead, notDead, notDead])
       const replayed = yield* find(id)
       const dueAt = DateTime.toEpochMillis(DateTime.makeUnsafe(replayed?.due_at ?? ""))
       assert.isAtLeast(dueAt, replayedAt)
       assert.isAtMost(dueAt, yield* Clock.currentTimeMillis)
-      assert.deepStrictEqual<unknown>(replayed, {
-        ...dead,
-        state: "scheduled",
-        attempts: 0,
-        due_at: replayed?.due_at ?? null,
-        finished_at: null
-      })
-      const [claim] = yield* claimAll()
+      const fresh = { state: "scheduled", attempts: 0, due_at: replayed?.due_at ?? null, finished_at: null }
+      assert.deepStrictEqual<unknown>(replayed, { ...dead, ...fresh })
+      const claim = yield* claimOne()
       assert.deepInclude(claim, { organization: "org_c", taskId: id, attempt: 1 })
-      if (claim !== undefined) assert.lengthOf(yield* scheduler.run([claim]), 1)
+      assert.lengthOf(yield* scheduler.run([claim]), 1)
       assert.deepInclude(yield* find(id), { state: "completed", attempts: 1, last_error: null })
     })
   )
@@ -147,18 +141,6 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       assert.strictEqual(left?.last_error, "fault 102%")
     })
   )
-
-  it.effect("replays a dead task once, however many operators do so at once", () =>
-    Effect.gen(function* () {
-      const id = yield* makeDead("org_d", "replayed by two")
-      const replays = yield* Effect.replicateEffect(Tasks.replay({ id, organization: undefined }), 4, {
-        concurrency: 4
-      })
-      const counted = replays.map(({ _tag }) => _tag).toSorted()
-      assert.deepStrictEqual(counted, ["NotDead", "NotDead", "NotDead", "Replayed"])
-      assert.deepInclude(yield* find(id), { state: "scheduled", attempts: 0 })
-    })
-  )
 })
 
 /** The only task, without what identifies it, and the time of day of each of its times. */
@@ -186,96 +168,79 @@ const under = Effect.fnUntraced(function* <A, E, R>(role: string, work: Effect.E
   return yield* sql.withTransaction(Effect.andThen(sql`set local role ${sql(role)}`, work))
 })
 
-const [api, intake, worker] = ["practice_data_api", "practice_data_intake", "practice_data_worker"] as const
+const diesOf = (last_error: string) =>
+  Effect.gen(function* () {
+    const { fail } = yield* Scheduler
+    let { claim } = yield* claimed("key")
+    while (claim.attempt < maximumAttempts) {
+      yield* TestClock.adjust(lease)
+      claim = yield* claimOne()
+    }
+    yield* TestClock.adjust(lease)
+    if (last_error === "The last reason") yield* fail(claim, last_error, Duration.zero)
+    else yield* claimAll()
+    const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:32:20", { attempts: 8, last_error })
+    assert.deepStrictEqual(yield* row, dead)
+  })
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("the row of a task", (it) => {
-  it.effect("has its times, attempts and outcome, and the last error until it is completed", () =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      const { fail } = yield* Scheduler
-      yield* scheduled(delivery("key"))
-      assert.deepStrictEqual(yield* row, rowOf("scheduled", "09:30:00 09:31:00 - -", { attempts: 0 }))
-      yield* TestClock.adjust("62 seconds")
-      const first = yield* claimOne()
-      const times = "09:30:00 09:31:00 09:31:02"
-      assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`))
-      const failed = { last_error: "The first reason" }
-      yield* fail(first, failed.last_error, Duration.seconds(5))
-      assert.deepStrictEqual(yield* row, rowOf("scheduled", `${times} -`, failed))
-      yield* TestClock.adjust("5 seconds")
-      const second = yield* claimOne()
-      assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`, { ...failed, attempts: 2 }))
-      yield* TestClock.adjust("3 seconds")
-      yield* completes(second)
-      const outcome = outcomeOf({ invoices: { not_found: 1 } })
-      assert.deepStrictEqual(yield* row, rowOf("completed", `${times} 09:31:10`, { attempts: 2, outcome }))
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect.each(["The last reason", "The worker stopped during the attempt"])(
-    "has the time and the reason of its death: %s",
-    (last_error) =>
-      Effect.gen(function* () {
-        yield* seedInvoices
-        const { fail } = yield* Scheduler
-        let { claim } = yield* claimed("key")
-        while (claim.attempt < maximumAttempts) {
-          yield* TestClock.adjust(lease)
-          claim = yield* claimOne()
-        }
+suite("the row of a task", single, {
+  "has its times, attempts and outcome, and the last error until it is completed": Effect.gen(function* () {
+    const { fail } = yield* Scheduler
+    yield* scheduled(delivery("key"))
+    assert.deepStrictEqual(yield* row, rowOf("scheduled", "09:30:00 09:31:00 - -", { attempts: 0 }))
+    yield* TestClock.adjust("62 seconds")
+    const first = yield* claimOne()
+    const times = "09:30:00 09:31:00 09:31:02"
+    assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`))
+    const failed = { last_error: "The first reason" }
+    yield* fail(first, failed.last_error, Duration.seconds(5))
+    assert.deepStrictEqual(yield* row, rowOf("scheduled", `${times} -`, failed))
+    yield* TestClock.adjust("5 seconds")
+    const second = yield* claimOne()
+    assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`, { ...failed, attempts: 2 }))
+    yield* TestClock.adjust("3 seconds")
+    yield* completes(second)
+    const outcome = outcomeOf({ invoices: { not_found: 1 } })
+    assert.deepStrictEqual(yield* row, rowOf("completed", `${times} 09:31:10`, { attempts: 2, outcome }))
+  }),
+  "has the time and the reason of its death: its last failure": diesOf("The last reason"),
+  "has the time and the reason of its death: the end of its last lease": diesOf(
+    "The worker stopped during the attempt"
+  ),
+  "is all that the role of the intake needs, with the secrets": Effect.gen(function* () {
+    const { schedule } = yield* Scheduler
+    const { of } = yield* IntakeSecrets
+    const done = Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
+    const [first, second] = yield* under("practice_data_intake", done)
+    assert.deepStrictEqual([first.status, second.status], ["scheduled", "duplicate"])
+  }).pipe(Effect.provide(IntakeSecrets.layer)),
+  "is what the role of the data API may read, for its organization": Effect.gen(function* () {
+    const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
+    const { get, search } = yield* TaskReads
+    const all = search({ states: ["scheduled"] }, { limit: 1, offset: 0 })
+    const [[found], task] = yield* Effect.orDie(under("practice_data_api", Effect.all([all, get(taskId)])))
+    assert.deepStrictEqual(found, task)
+  }).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_read")),
+    Effect.provide(TaskReads.layer)
+  ),
+  "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
+    yield* seedInvoices
+    const { fail, release, renew, untilDue } = yield* Scheduler
+    yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }))
+    yield* TestClock.adjust(delay)
+    const done = Effect.gen(function* () {
+      yield* release(yield* claimOne())
+      const claim = yield* claimOne()
+      yield* renew([claim], lease)
+      yield* fail(claim, "No", Duration.zero)
+      yield* untilDue
+      for (let attempt = 2; attempt <= attemptsBesideOthers + 1; attempt++) {
+        yield* claimAll()
         yield* TestClock.adjust(lease)
-        if (last_error === "The last reason") yield* fail(claim, last_error, Duration.zero)
-        else yield* claimAll()
-        const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:32:20", { attempts: 8, last_error })
-        assert.deepStrictEqual(yield* row, dead)
-      }).pipe(inItsOwnTime)
-  )
-
-  it.effect("is all that the role of the intake needs, with the secrets", () =>
-    Effect.gen(function* () {
-      const { schedule } = yield* Scheduler
-      const { of } = yield* IntakeSecrets
-      const done = Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
-      const [first, second] = yield* under(intake, done)
-      assert.deepStrictEqual([first.status, second.status], ["scheduled", "duplicate"])
-    }).pipe(Effect.provide(IntakeSecrets.layer), inItsOwnTime)
-  )
-
-  it.effect("is what the role of the data API may read, for its organization", () =>
-    Effect.gen(function* () {
-      const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
-      const { get, search } = yield* TaskReads
-      const all = search({ states: ["scheduled"] }, { limit: 1, offset: 0 })
-      const [[found], task] = yield* under(api, Effect.all([all, get(taskId)]))
-      assert.deepStrictEqual(found, task)
-    }).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_read")),
-      Effect.provide(TaskReads.layer),
-      inItsOwnTime
-    )
-  )
-
-  it.effect("is all that the role of the worker needs, with invoices and lines", () =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      const { fail, release, renew, untilDue } = yield* Scheduler
-      yield* scheduled(
-        delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
-      )
-      yield* TestClock.adjust(delay)
-      const done = Effect.gen(function* () {
-        yield* release(yield* claimOne())
-        const claim = yield* claimOne()
-        yield* renew([claim], lease)
-        yield* fail(claim, "No", Duration.zero)
-        yield* untilDue
-        for (let attempt = 2; attempt <= attemptsBesideOthers + 1; attempt++) {
-          yield* claimAll()
-          yield* TestClock.adjust(lease)
-        }
-        return yield* runOne(yield* claimOne())
-      })
-      assert.isDefined(yield* under(worker, done))
-    }).pipe(inItsOwnTime)
-  )
+      }
+      return yield* runOne(yield* claimOne())
+    })
+    assert.isDefined(yield* under("practice_data_worker", done))
+  })
 })

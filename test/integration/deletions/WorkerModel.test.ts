@@ -262,10 +262,7 @@ for (const { often, options } of tries({ few: 15, many: 300, size: 60, maxShrink
 
 const [overAll, overOne] = postgres
 
-layer(
-  TestDatabase.layerDatabases,
-  onDatabase
-)((test) => {
+layer(TestDatabase.layerDatabases, onDatabase)("workers", (test) => {
   const bounds = { size: 60, maxShrinks: 50 }
   const ofAll = tries({ few: 4, many: 20, ...bounds }).map((each) => ({ ...overAll, ...each }))
   const ofOne = { ...overOne, often: "", options: { ...long, arbitrary: { runs: 15, ...bounds } } }

@@ -1,12 +1,9 @@
 /** Invoices and lines of two organizations, and what a test reads of them. */
 import type { PgClient } from "@effect/sql-pg"
-import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
-import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { Outcome } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { claimOne, delay, delivery, runOne, scheduled, start } from "./support.ts"
-import { TestClock } from "effect/testing"
+import { start } from "./support.ts"
 
 const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
 
@@ -50,25 +47,12 @@ export const seedInvoices = Effect.gen(function* () {
   return sql
 })
 
-/** What a deletion changes of a row. */
-interface Marked {
-  readonly owner: string
-  readonly id: string
-  readonly is_deleted: boolean
-  readonly deleted_at: string | null
-  readonly updated_at: string
-}
-
-/** All rows, to the microsecond. */
+/** What a deletion changes of each row, to the microsecond. */
 export const rowsOf = (sql: PgClient.PgClient) =>
-  sql<Marked>`
+  sql<{ owner: string; id: string; is_deleted: boolean; deleted_at: string | null; updated_at: string }>`
     select organization_id as owner, id, is_deleted, deleted_at::text, updated_at::text from invoices
     union all select organization_id, id, is_deleted, deleted_at::text, updated_at::text from invoice_lines
     order by 1, 2`
-
-/** The ids of the rows that are deleted, in order, those of the other organization after its name. */
-export const deletedIds = (rows: ReadonlyArray<Marked>) =>
-  rows.filter((row) => row.is_deleted).map(({ owner, id }) => (owner === "org_a" ? id : `${owner}/${id}`))
 
 /** Outcomes in which nothing was counted but what is given. */
 export const outcomeOf = ({
@@ -83,15 +67,6 @@ export const outcomeOf = ({
   invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0, ...named },
   invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0, ...invoice_lines },
   lines_of_invoices
-})
-
-let deliveries = 0
-
-/** Delivers a deletion, lets its time come, and runs it: the outcome. */
-export const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions, owner?: string) {
-  yield* scheduled(delivery(`deletion-${++deliveries}`, deletions, owner))
-  yield* TestClock.adjust(delay)
-  return (yield* runOne(yield* claimOne())) ?? assert.fail("A deletion is not completed")
 })
 
 /** Adds tasks, numbered `n` from 1: the SQL of columns that have no default, or another value than the time of now. */

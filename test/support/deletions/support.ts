@@ -1,6 +1,7 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
-import { assert, layer, type Vitest } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer, type Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
@@ -63,9 +64,6 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   return { receipt, claim: yield* claimOne() }
 })
 
-/** A millisecond less. */
-export const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
-
 /** Claims a task, and lets another worker take it over. */
 export const takenOver = Effect.fnUntraced(function* (key: string) {
   const { claim: first } = yield* claimed(key)
@@ -87,13 +85,6 @@ export const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome
 export const isIdle = Effect.gen(function* () {
   const { untilDue } = yield* Scheduler
   assert.isUndefined(yield* untilDue)
-})
-
-/** Checks that no task is open, and that none is claimed later. */
-export const isFinished = Effect.gen(function* () {
-  yield* isIdle
-  yield* TestClock.adjust("365 days")
-  assert.isEmpty(yield* claimAll())
 })
 
 /** The ids of the tasks. */
@@ -121,13 +112,14 @@ export const distributed = Layer.effect(
   Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
 )
 
-export const layerDistributed = layerPostgres.pipe(Layer.provide(distributed))
-
 /** The schedulers over Postgres, by name. */
 export const postgres = [
   { store: "over Postgres", scheduler: layerPostgres },
-  { store: "over Postgres, one organization at a time", scheduler: layerDistributed }
+  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed) }
 ] as const
+
+/** The scheduler over a Postgres that is not distributed. */
+export const single = postgres.slice(0, 1)
 
 /** All schedulers. */
 export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay) }, ...postgres] as const
@@ -141,23 +133,18 @@ export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
     Effect.provide(Layer.fresh(Layer.merge(TestClock.layer(), TestConsole.layer)))
   )
 
-/** What tests find: a scheduler over the databases. */
-type Provided = Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase
-
-/** Tests over each of the schedulers over Postgres. */
-export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Provided>) => void) => {
-  for (const { scheduler, store } of postgres)
-    layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(`${name} (${store})`, tests)
-}
-
 /** What a test does with a scheduler. */
-export type Check<A = unknown> = Effect.Effect<A, SchedulerUnavailable | TaskFailed, Scheduler>
+export type Check<A = unknown> = Effect.Effect<
+  A,
+  SchedulerUnavailable | TaskFailed | SqlError,
+  Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase | Scope.Scope
+>
 
 /** Checks rules over schedulers, each rule on a new one. */
 export const suite = (
   name: string,
-  rules: Readonly<Record<string, Check>>,
-  over: ReadonlyArray<(typeof stores)[number]> = stores
+  over: ReadonlyArray<(typeof stores)[number]>,
+  rules: Readonly<Record<string, Check>>
 ) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
     for (const { scheduler, store } of over) {

@@ -5,6 +5,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/Tasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
+import { scheduled } from "./support.ts"
 
 export const reason = "The clinic's ledger is locked"
 
@@ -17,15 +18,11 @@ export const deliveryWith = (organization: string, key: string) =>
     { invoices: [{ invoice_id: `invoice_${key}` }], invoice_lines: [{ invoice_line_id: `line_${key}` }] }
   )
 
-const schedule = Effect.fnUntraced(function* (organization: string, key: string) {
-  const scheduler = yield* Scheduler
-  const delivery = deliveryWith(organization, key)
-  yield* scheduler.schedule(delivery)
-  return delivery.taskId
-})
+const schedule = (organization: string, key: string) =>
+  Effect.map(scheduled(deliveryWith(organization, key)), ({ taskId }) => taskId)
 
 /** Claims all that is due. */
-export const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
+const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
   scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
 )
 
@@ -49,8 +46,8 @@ const make = Effect.gen(function* () {
   for (const claim of yield* claimAll) yield* scheduler.run([claim])
   const running = yield* schedule("org_b", "running")
   yield* claimAll
-  const scheduled = yield* Effect.provide(schedule("org_b", "scheduled"), Scheduler.layer(Duration.hours(2)))
-  return { dead, completed, running, scheduled } satisfies Record<State, string>
+  const waiting = yield* Effect.provide(schedule("org_b", "scheduled"), Scheduler.layer(Duration.hours(2)))
+  return { dead, completed, running, scheduled: waiting } satisfies Record<State, string>
 })
 
 /** The ids of the tasks, by their state. */

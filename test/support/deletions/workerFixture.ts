@@ -36,28 +36,30 @@ export const unavailable = Effect.fail(new SchedulerUnavailable({ message: "The 
 /** How the workers of tests work. */
 export const options: Worker.Options = { batch: 4, concurrency: 2, lease: Duration.millis(1500) }
 
-/** A run of a task that was started: which task, which attempt, and how many seconds after the test began. */
+/** A run of a task that was started: the key of its delivery, its attempt, and the seconds since the test began. */
 export interface Run {
-  readonly taskId: string
+  readonly key: string
   readonly attempt: number
   readonly at: number
 }
 
 /** What tasks do when they run. */
-export type RunTask = (run: Run) => Effect.Effect<void, TaskFailed>
+type RunTask = (run: Run) => Effect.Effect<void, TaskFailed>
 
-const succeeds: RunTask = () => Effect.void
+/** The keys of runs or claims. */
+export const keysOf = (tasks: ReadonlyArray<{ readonly key: string } | Claim>) =>
+  tasks.map((task) => ("key" in task ? task.key : task.idempotencyKey))
 
 /** A test with tasks in memory, whose runs it sees. */
 export const withRuns = <Step extends Effect.Effect<unknown, unknown, unknown>, A>(
   test: (runs: ReadonlyArray<Run>) => Generator<Step, A, never>,
-  runTask: RunTask = succeeds,
+  runTask: RunTask = () => Effect.void,
   after = delay
 ) =>
   Effect.suspend(() => {
     const runs: Array<Run> = []
-    const record = Effect.fnUntraced(function* (_: unknown, { taskId, attempt }: Claim) {
-      const run = { taskId, attempt, at: ((yield* Clock.currentTimeMillis) - start) / 1000 }
+    const record = Effect.fnUntraced(function* (_: unknown, { idempotencyKey: key, attempt }: Claim) {
+      const run = { key, attempt, at: ((yield* Clock.currentTimeMillis) - start) / 1000 }
       runs.push(run)
       yield* runTask(run)
       return outcomeOf({})
@@ -83,6 +85,6 @@ export const startWorker: Effect.Effect<void, never, Scheduler | Scope.Scope> = 
 export const oneRound = (with_: Worker.Options = options) =>
   Effect.flatMap(Worker.makeRound(with_), ({ round }) => round)
 
-/** Schedules tasks, whose ids it gives. */
+/** Schedules tasks. */
 export const scheduledAll = (...keys: ReadonlyArray<string>) =>
-  Effect.forEach(keys, (key) => Effect.map(scheduled(delivery(key)), ({ taskId }) => taskId))
+  Effect.forEach(keys, (key) => scheduled(delivery(key)), { discard: true })

@@ -36,41 +36,37 @@ let scheduled = 0
 /** Schedules a task for an invoice that no other one names. */
 const newTask = Effect.flatMap(TestDatabase, ({ sql }) => Ledger.schedule(sql, ++scheduled))
 
-const steps = [
-  ["before its claim is committed", "claim", undefined, 1],
-  ["after its claim is committed", "claim", "running", 2],
-  ["in the middle of the deletion", "deletion", undefined, 2],
-  ["after the deletion is committed", "deletion", "completed", 1]
-] as const
-
 layer(Successor.layer, options)("A worker", (it) => {
-  it.effect.each(steps)(
-    "killed %s leaves a task that another completes within 2 s, once",
-    ([, gate, committed, attempts]) =>
-      Effect.gen(function* () {
-        const { sql, url } = yield* TestDatabase
-        yield* paused
-        const worker = yield* Ledger.start("worker", url)
-        const { commit: release } = yield* Gate.close(sql, gate)
-        const task = yield* newTask
-        yield* Gate.areWaiting(sql, 1)
-        if (committed === undefined) {
-          yield* Program.kill(worker)
-          // The killed worker's statement must not go on holding its locks for it.
-          assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
-          yield* release
-        } else {
-          yield* worker.kill("SIGSTOP")
-          yield* release
-          yield* Ledger.reaches(sql, task, committed)
-          yield* Program.kill(worker)
-        }
-        yield* resumed
-        assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
-        // By the time a later task is completed, the workers would have run this one again.
-        yield* Ledger.reaches(sql, yield* newTask, "completed")
-        assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(attempts))
-        assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
-      }).pipe(Effect.ensuring(resumed))
+  it.effect.each([
+    ["before its claim is committed", "claim", undefined, 1],
+    ["after its claim is committed", "claim", "running", 2],
+    ["in the middle of the deletion", "deletion", undefined, 2],
+    ["after the deletion is committed", "deletion", "completed", 1]
+  ] as const)("killed %s leaves a task that another completes within 2 s, once", ([, gate, committed, attempts]) =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      yield* paused
+      const worker = yield* Ledger.start("worker", url)
+      const { commit: release } = yield* Gate.close(sql, gate)
+      const task = yield* newTask
+      yield* Gate.areWaiting(sql, 1)
+      if (committed === undefined) {
+        yield* Program.kill(worker)
+        // The killed worker's statement must not go on holding its locks for it.
+        assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
+        yield* release
+      } else {
+        yield* worker.kill("SIGSTOP")
+        yield* release
+        yield* Ledger.reaches(sql, task, committed)
+        yield* Program.kill(worker)
+      }
+      yield* resumed
+      assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
+      // By the time a later task is completed, the workers would have run this one again.
+      yield* Ledger.reaches(sql, yield* newTask, "completed")
+      assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(attempts))
+      assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
+    }).pipe(Effect.ensuring(resumed))
   )
 })

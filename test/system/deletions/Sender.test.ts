@@ -1,10 +1,5 @@
-/**
- * What a sender of deletions does, with the documentation of the started program in hand: it signs a delivery by each of
- * the examples, and reads what became of one.
- */
+/** The documented example of a sender, against the started program. */
 import { execFile, spawnSync } from "node:child_process"
-import { join } from "node:path"
-import { writeFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
@@ -24,8 +19,8 @@ class Started extends Context.Service<
   {
     readonly client: Client.Client
     readonly secret: Redacted.Redacted
-    /** The examples of the served documentation, by their language. Of two, the last. */
-    readonly examples: ReadonlyMap<string, string>
+    /** The shell script of the served documentation. Of two, the last. */
+    readonly example: string
   }
 >()("practice-data/test/system/deletions/Sender/Started") {
   static readonly layer = Layer.effect(
@@ -37,8 +32,8 @@ class Started extends Context.Service<
       const client = yield* Client.make(yield* address)
       const { text } = yield* client.call({ path: "/api/v1/openapi.json", method: "GET", headers: {} })
       const { description } = (yield* Schema.decodeEffect(Document)(text)).info
-      const blocks = [...description.matchAll(/^```(\w+)\n([^]*?)\n```$/gm)]
-      return { client, secret, examples: new Map(blocks.map(([, language = "", code = ""]) => [language, code])) }
+      const [, example = ""] = [...description.matchAll(/^```sh\n([^]*?)\n```$/gm)].at(-1) ?? []
+      return { client, secret, example }
     })
   ).pipe(
     Layer.provide(Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))),
@@ -46,59 +41,46 @@ class Started extends Context.Service<
   )
 }
 
-/** How each example is run, and the programs that it needs. */
-const languages = [{ language: "sh", file: "send.sh", command: "sh", needs: ["sh", "curl", "openssl", "od"] }] as const
+const lacking = ["sh", "curl", "openssl", "od"].filter(
+  (program) => spawnSync(program, ["--version"]).error !== undefined
+)
 
-const lacks = (needs: ReadonlyArray<string>) =>
-  needs.filter((program) => spawnSync(program, ["--version"]).error !== undefined)
-
-/** Runs an example as it stands: its output, standard error included. */
-const run = Effect.fnUntraced(function* (
-  { command, file, language }: (typeof languages)[number],
-  secret: Redacted.Redacted
-) {
-  const { client, examples } = yield* Started
-  const folder = yield* Process.temporaryFolder
-  const path = join(folder, file)
-  writeFileSync(path, examples.get(language) ?? "")
+/** Runs the example as it stands: its output, standard error included. */
+const run = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
+  const { client, example } = yield* Started
   const env = {
     ...process.env,
     INTAKE: `${client.address}/api/v1`,
     ORGANIZATION: organization,
     SECRET: Redacted.value(secret)
   }
+  const cwd = yield* Process.temporaryFolder
   return yield* Effect.callback<string>((resume) => {
-    execFile(command, [path], { cwd: folder, env, timeout: 60_000 }, (_, stdout, stderr) =>
+    execFile("sh", ["-c", example], { cwd, env, timeout: 60_000 }, (_, stdout, stderr) =>
       resume(Effect.succeed(`${stdout}${stderr}`))
     )
   })
 })
 
-const tasksOf = (owner: string) =>
-  Effect.flatMap(TestDatabase, ({ sql }) => sql`select id from deletion_tasks where organization_id = ${owner}`)
+const idsOfTasks = Effect.flatMap(TestDatabase, ({ sql }) =>
+  Effect.map(sql`select id from deletion_tasks where organization_id = ${organization}`, (tasks) =>
+    tasks.map(({ id }) => id)
+  )
+)
 
 layer(Started.layer, options)("A sender", (it) => {
-  for (const each of languages) {
-    const lacking = lacks(each.needs)
-    it.effect.skipIf(lacking.length > 0)(
-      `has its delivery accepted, signed by the documented example, and refused with another secret: ${each.language}${lacking.map((program) => ` (no ${program} here)`).join("")}`,
-      () =>
-        Effect.gen(function* () {
-          const { secret } = yield* Started
-          const before = yield* tasksOf(organization)
-          const refused = yield* run(each, Redacted.make(`whsec_${Buffer.alloc(24).toString("base64")}`))
-          assert.match(refused, /webhook-signature does not match|401/)
-          assert.lengthOf(yield* tasksOf(organization), before.length)
-          const accepted = yield* run(each, secret)
-          assert.include(accepted, `"status":"scheduled"`)
-          const after = yield* tasksOf(organization)
-          assert.lengthOf(after, before.length + 1)
-          const [, id = ""] = /"task_id":"([^"]+)"/.exec(accepted) ?? []
-          assert.include(
-            after.map((task) => task["id"]),
-            id
-          )
-        })
-    )
-  }
+  it.effect.skipIf(lacking.length > 0)(
+    `has its delivery accepted, signed by the documented example, and refused with another secret${lacking.map((program) => ` (no ${program} here)`).join("")}`,
+    () =>
+      Effect.gen(function* () {
+        const before = yield* idsOfTasks
+        const refused = yield* run(Redacted.make(`whsec_${Buffer.alloc(24).toString("base64")}`))
+        assert.match(refused, /webhook-signature does not match|401/)
+        assert.sameMembers(yield* idsOfTasks, before)
+        const accepted = yield* run((yield* Started).secret)
+        assert.include(accepted, `"status":"scheduled"`)
+        const [, id] = /"task_id":"([^"]+)"/.exec(accepted) ?? []
+        assert.sameMembers(yield* idsOfTasks, [...before, id])
+      })
+  )
 })

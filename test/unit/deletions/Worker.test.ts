@@ -10,21 +10,17 @@ import { maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import {
+  keysOf,
   oneRound,
-  type Faults,
   options,
-  type RunTask,
   withFaults,
   withRuns,
   scheduledAll,
   startWorker
 } from "../../support/deletions/workerFixture.ts"
-import { claimAll, delay, delivery, idsOf, isIdle, scheduled } from "../../support/deletions/support.ts"
+import { claimAll, delay, delivery, isIdle, scheduled } from "../../support/deletions/support.ts"
 
-const takes =
-  (time: Duration.Input): RunTask =>
-  () =>
-    Effect.sleep(time)
+const takes = (time: Duration.Input) => () => Effect.sleep(time)
 
 /** Deliveries, by the milliseconds from each to the next. */
 const gaps = Arbitrary.array(
@@ -43,12 +39,13 @@ it.effect.prop(
       for (const [index, gap] of given.entries()) {
         yield* TestClock.adjust(gap)
         at += gap / 1000
-        due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
+        due.set(`${index}`, at)
+        yield* scheduledAll(`${index}`)
       }
       yield* TestClock.adjust("2 minutes")
-      assert.sameMembers(idsOf(runs), [...due.keys()])
+      assert.sameMembers(keysOf(runs), [...due.keys()])
       for (const task of runs) {
-        const late = task.at - (due.get(task.taskId) ?? task.at)
+        const late = task.at - (due.get(task.key) ?? task.at)
         assert.isAtLeast(late, -1e-6)
         assert.isAtMost(late, 0.05 + 1e-6)
       }
@@ -96,10 +93,10 @@ it.effect("lets a task of another organization begin while a long batch runs", (
   withRuns(function* (runs) {
     yield* scheduledAll(...Array.makeBy(20, String))
     yield* TestClock.adjust("200 millis")
-    const { taskId } = yield* scheduled(delivery("other", undefined, "org_b"))
+    yield* scheduled(delivery("other", undefined, "org_b"))
     yield* Effect.forkScoped(Worker.run({ ...options, batch: 24, concurrency: 6 }), { startImmediately: true })
     yield* TestClock.adjust("2 minutes")
-    const begun = runs.find((run) => run.taskId === taskId)?.at ?? Infinity
+    const begun = runs.find(({ key }) => key === "other")?.at ?? Infinity
     assert.isBelow(begun, 62)
     assert.lengthOf(runs, 21)
   }, takes("1 second"))
@@ -128,29 +125,6 @@ it.effect(
       },
       ({ at }) => Effect.sleep(at === 60 ? "2 minutes" : 0)
     )
-)
-
-it.effect("renews the leases of tasks that failed together, before it runs each alone", () =>
-  Effect.suspend(() => {
-    const calls: Array<string> = []
-    const recording: Faults = {
-      around: (call, effect) =>
-        Effect.andThen(
-          Effect.sync(() => calls.push(call)),
-          effect
-        )
-    }
-    return withRuns(
-      function* () {
-        yield* scheduledAll("1", "2")
-        yield* TestClock.adjust(delay)
-        yield* withFaults(recording)(oneRound({ ...options, concurrency: 1 }))
-        const during = calls.slice(calls.indexOf("run"), calls.lastIndexOf("run") + 1)
-        assert.deepStrictEqual(during, ["run", "renew", "run", "fail", "run"])
-      },
-      () => Effect.fail(new TaskFailed({ message: "No" }))
-    )
-  })
 )
 
 it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>
@@ -188,26 +162,32 @@ it.effect("keeps a task that takes long for itself, and has it counted once", ()
   }, takes("10 minutes"))
 )
 
-it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itself alone", () =>
-  Effect.suspend(() => {
-    const tasks: Array<string> = []
-    const runTask: RunTask = ({ taskId }) =>
-      taskId === tasks[0]
-        ? Effect.fail(new TaskFailed({ message: "No" }))
-        : taskId === tasks[2]
-          ? Effect.die(new Error("A bug"))
-          : Effect.void
-    return withRuns(function* () {
-      tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+const fails = Effect.fail(new TaskFailed({ message: "No" }))
+
+it.effect("runs each task of a batch that failed, or met a bug, alone, after it has renewed their leases", () =>
+  withRuns(
+    function* () {
+      yield* scheduledAll("fails", "2", "meets a bug", "4")
       yield* TestClock.adjust(delay)
-      assert.strictEqual(yield* oneRound({ ...options, concurrency: 1 }), 4)
+      const calls: Array<string> = []
+      const recorded = withFaults({
+        around: (call, effect) =>
+          Effect.andThen(
+            Effect.sync(() => calls.push(call)),
+            effect
+          )
+      })
+      assert.strictEqual(yield* recorded(oneRound({ ...options, concurrency: 1 })), 4)
+      const during = calls.slice(calls.indexOf("run"), calls.lastIndexOf("run") + 1)
+      assert.deepStrictEqual(during, ["run", "renew", "run", "fail", "run", "run", "fail", "run"])
       assert.isEmpty(yield* claimAll())
       yield* TestClock.adjust("2 seconds")
       const again = yield* claimAll()
-      assert.sameMembers(idsOf(again), [tasks[0], tasks[2]])
+      assert.sameMembers(keysOf(again), ["fails", "meets a bug"])
       for (const { attempt } of again) assert.strictEqual(attempt, 2)
-    }, runTask)
-  })
+    },
+    ({ key }) => (key === "fails" ? fails : key === "meets a bug" ? Effect.die(new Error("A bug")) : Effect.void)
+  )
 )
 
 /** Chance at its ends. */
@@ -248,39 +228,31 @@ it.effect("stops at once while it rests, and works no more", () =>
 
 it.effect("finishes the task that it runs when it stops, and takes no other", () =>
   withRuns(function* (runs) {
-    const [first, second] = yield* scheduledAll("1", "2")
+    yield* scheduledAll("1", "2")
     const stop = yield* stopping("61 seconds")
     yield* TestClock.adjust("3.9 seconds")
     assert.isUndefined(stop.pollUnsafe())
     yield* TestClock.adjust("100 millis")
     yield* Fiber.join(stop)
     yield* TestClock.adjust("1 hour")
-    assert.deepStrictEqual(idsOf(runs), [first])
-    assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
+    assert.deepStrictEqual([keysOf(runs), keysOf(yield* claimAll())], [["1"], ["2"]])
   }, takes("5 seconds"))
 )
 
 it.effect("releases what it has not started when it stops, the attempts not counted", () =>
-  Effect.suspend(() => {
-    const tasks: Array<string> = []
-    // The first fails the batch and then, alone, itself; the second takes long.
-    const runTask: RunTask = ({ taskId }) =>
-      taskId === tasks[0]
-        ? Effect.fail(new TaskFailed({ message: "No" }))
-        : taskId === tasks[1]
-          ? Effect.sleep("5 seconds")
-          : Effect.void
-    return withRuns(function* (runs) {
-      tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+  withRuns(
+    function* (runs) {
+      yield* scheduledAll("fails", "takes long", "3", "4")
       const stop = yield* stopping("61 seconds", 4)
       yield* TestClock.adjust("5 seconds")
       yield* Fiber.join(stop)
-      assert.notIncludeMembers(idsOf(runs), tasks.slice(2))
+      assert.notIncludeMembers(keysOf(runs), ["3", "4"])
       const again = yield* claimAll()
-      const neverStarted = again.filter(({ attempt }) => attempt === 1)
-      assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
-    }, runTask)
-  })
+      assert.sameMembers(keysOf(again.filter(({ attempt }) => attempt === 1)), ["3", "4"])
+    },
+    // The first fails the batch, and then itself alone.
+    ({ key }) => (key === "fails" ? fails : Effect.sleep(key === "takes long" ? "5 seconds" : 0))
+  )
 )
 
 it.effect("has stopped after 10 seconds, whatever its task does", () =>

@@ -3,17 +3,29 @@ import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { type Claim, maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
-import { report, runMetrics } from "../../../src/deletions/Task.ts"
+import {
+  maximumAttempts,
+  report,
+  runMetrics,
+  type SchedulerUnavailable,
+  TaskFailed
+} from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { claimAll, delay, idsOf, inItsOwnTime, isIdle, takenOver } from "../../support/deletions/support.ts"
+import {
+  claimAll,
+  delay,
+  delivery,
+  inItsOwnTime,
+  isIdle,
+  scheduled,
+  takenOver
+} from "../../support/deletions/support.ts"
 import {
   type Call,
   type Faults,
+  keysOf,
   oneRound,
   options,
-  type Run,
-  type RunTask,
   scheduledAll,
   startWorker,
   unavailable,
@@ -22,10 +34,9 @@ import {
 } from "../../support/deletions/workerFixture.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
-/** Calls end with this, instead of what they should do. */
-const instead = (end: Effect.Effect<never>, ...calls: ReadonlyArray<Call>): Faults => ({
-  around: (call, effect) => (calls.includes(call) ? end : effect)
-})
+/** Each run of tasks ends with this instead. */
+const eachRun = (end: Effect.Effect<never, SchedulerUnavailable>) =>
+  withFaults({ around: (call, effect) => (call === "run" ? end : effect) })
 
 /** A store that can go down, for some calls or all. */
 const outage = (...calls: ReadonlyArray<Call>) => {
@@ -41,25 +52,23 @@ const outage = (...calls: ReadonlyArray<Call>) => {
   return { state, faults }
 }
 
-const attemptsOf = (runs: ReadonlyArray<Run>) => runs.map(({ attempt }) => attempt)
-
 it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, beside 20 others a second", () =>
   withRuns(
     function* (runs) {
       const product = Worker.optionsFor(10)
-      const ids = yield* scheduledAll(...Array.makeBy(64, String))
+      const keys = Array.makeBy(64, String)
+      yield* scheduledAll(...keys)
       const arrivals = Array.makeBy(60, (index) => `load ${index}`)
       for (const key of arrivals) {
         yield* TestClock.adjust("50 millis")
         yield* scheduledAll(key)
       }
       yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(3)))
-      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
-      const others = yield* claimAll()
-      assert.isEmpty(others)
+      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound(product)))
+      assert.isEmpty(yield* claimAll())
       yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
       yield* TestClock.adjust("1900 millis")
-      assert.includeMembers(idsOf(runs), ids)
+      assert.includeMembers(keysOf(runs), keys)
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(runs, 64 + arrivals.length)
       yield* isIdle
@@ -69,25 +78,20 @@ it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, besi
 )
 
 it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
-  Effect.suspend(() => {
-    const tasks: Array<string> = []
-    // The third fails those with which it runs, so that these are run one after the other.
-    const runTask: RunTask = ({ taskId }) =>
-      taskId === tasks[2] ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second")
-    return withRuns(function* (runs) {
-      tasks.push(...(yield* scheduledAll("1", "2")))
+  withRuns(
+    function* (runs) {
+      yield* scheduledAll("1", "2")
       yield* TestClock.adjust("900 millis")
-      tasks.push(...(yield* scheduledAll("3", "4", "5", "6")))
+      yield* scheduledAll("fails", "4", "5", "6")
       yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
-      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
+      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound()))
       yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
       yield* TestClock.adjust("7 seconds")
-      assert.deepStrictEqual(
-        runs.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
-        [3, 3, 4, 1, 2, 5, 6]
-      )
-    }, runTask)
-  })
+      assert.deepStrictEqual(keysOf(runs.slice(0, 7)), ["fails", "fails", "4", "1", "2", "5", "6"])
+    },
+    // It fails those with which it runs, so that these are run one after the other.
+    ({ key }) => (key === "fails" ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second"))
+  )
 )
 
 it.effect.each([
@@ -110,31 +114,26 @@ it.effect.each([
       assert.isEmpty(runs)
       state.isDown = false
       yield* TestClock.adjust(within)
-      assert.deepStrictEqual(attemptsOf(runs), [1, 1])
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        [1, 1]
+      )
       yield* isIdle
     })
 )
 
-const killedBy = (poison: string | undefined): Faults => ({
-  around: (_, effect) => effect,
-  task: ({ taskId }: Claim) => (taskId === poison ? Effect.interrupt : Effect.void)
-})
-
-/** A process whose task kills it, and the end of its leases. */
-const killedProcess = (poison: string | undefined) =>
-  withFaults(killedBy(poison))(oneRound({ ...options, concurrency: 1 })).pipe(
-    Effect.exit,
-    Effect.andThen(TestClock.adjust(options.lease))
-  )
-
 it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
-  withRuns(function* (runs) {
-    const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
-    yield* TestClock.adjust(delay)
-    yield* Effect.replicateEffect(killedProcess(poison), 3 * maximumAttempts)
-    yield* isIdle
-    assert.sameMembers(idsOf(runs), others)
-  })
+  withRuns(
+    function* (runs) {
+      yield* scheduledAll("kills", "2", "3", "4")
+      yield* TestClock.adjust(delay)
+      const untilKilled = Effect.exit(oneRound({ ...options, concurrency: 1 }))
+      yield* Effect.replicateEffect(Effect.andThen(untilKilled, TestClock.adjust(options.lease)), 3 * maximumAttempts)
+      yield* isIdle
+      assert.sameMembers(keysOf(runs.filter(({ key }) => key !== "kills")), ["2", "3", "4"])
+    },
+    ({ key }) => (key === "kills" ? Effect.interrupt : Effect.void)
+  )
 )
 
 /** Runs an effect, and gives what was logged of tasks. */
@@ -159,10 +158,10 @@ it.effect(
   "an attempt is logged once: as released if an outage ended it, else with its counts, duration and delay",
   () =>
     withRuns(function* () {
-      const [taskId = ""] = yield* scheduledAll("one")
+      const { taskId } = yield* scheduled(delivery("one"))
       yield* TestClock.adjust("61 seconds")
-      const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
-      const [released, completed, ...others] = yield* logged(Effect.andThen(down(oneRound()), oneRound()))
+      const rounds = Effect.andThen(eachRun(unavailable)(oneRound()), oneRound())
+      const [released, completed, ...others] = yield* logged(rounds)
       assert.deepInclude(released, { logLevel: "Info", result: "released", reason: "The store is down" })
       assert.deepInclude(completed, {
         logLevel: "Info",
