@@ -183,22 +183,14 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
   return { mark: Cursor.decode(page.cursor, "pets")?.mark, places }
 })
 
-it.effect("a reader who comes to another run of the server reads again what its mark does not prove", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
-  })
-)
-
-it.effect("a standby that follows another run of its primary is read once it has the mark of that run", () =>
-  Effect.gen(function* () {
-    const marks = ["0000000a", "0000000a", "89abcdef"]
-    assert.strictEqual((yield* resumed(standby, marks)).mark, "89abcdef")
-    assert.strictEqual(
-      (yield* resumed(standby, ["0000000a"])).mark,
-      "0000000a",
-      "a standby far behind is read as it is"
-    )
-  })
+it.effect(
+  "in another run of the server, what the mark does not prove is read again, on a standby once it has a mark",
+  () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
+      assert.strictEqual((yield* resumed(standby, ["0000000a", "0000000a", "89abcdef"])).mark, "89abcdef")
+      assert.strictEqual((yield* resumed(standby, ["0000000a"])).mark, "0000000a", "far behind: read as it is")
+    })
 )
 
 it.effect("a standby with nothing new returns the cursor; one behind it, with a lag, or 410 for an unknown mark", () =>
@@ -226,10 +218,6 @@ const removed = (removal: string, position: number, branch = ""): Pages.ChangeRo
 }
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
-
-it.each(searchable)("the record of %s begins with its id", ({ record }) => {
-  assert.strictEqual(Object.keys(record.fields)[0], "id")
-})
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
@@ -262,10 +250,9 @@ it("a page of all resources begins with those that begin anew, and names the res
 })
 
 it("the version of the fields changes with a resource", () => {
-  const versionOf = (...resources: ReadonlyArray<(typeof searchable)[number]>) =>
+  const versionOf = (resources: typeof searchable) =>
     JSON.parse(Pages.toText(Pages.ofAll(resources).render({ ...page, rows: [] }))).schema
-  const [first, second] = searchable
-  assert.notStrictEqual(versionOf(first), versionOf(first, ...(second === undefined ? [] : [second])))
+  assert.notStrictEqual(versionOf(searchable), versionOf([searchable[0]]))
 })
 
 it.each([
