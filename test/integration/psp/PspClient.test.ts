@@ -182,16 +182,6 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
   )
 ]
 
-/** Times to wait, in seconds. */
-const waits: ReadonlyArray<readonly [fault: Faults.Fault, seconds: number]> = [
-  [rateLimit(), 1],
-  [rateLimit("0.5"), 0.5],
-  [rateLimit("-5"), 1],
-  [rateLimit("Wed, 21 Oct 2026 07:28:00 GMT"), 1],
-  [Faults.error(400, { type, code: "rate_limit" }), 1],
-  [Faults.error(503, { type: "api_error" }, { "retry-after": "7" }), 7]
-]
-
 /** Waits until so many requests are in flight, and sockets of given up ones are closed. */
 const inFlight = (count: number) =>
   Effect.flatMap(StripeDouble, ({ underWay }) =>
@@ -223,7 +213,14 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
       }).pipe(Effect.provide(recorded))
   )
 
-  it.effect.each(waits)("passes on the time to wait: $1 s", ([fault, seconds]) =>
+  it.effect.each<readonly [fault: Faults.Fault, seconds: number]>([
+    [rateLimit(), 1],
+    [rateLimit("0.5"), 0.5],
+    [rateLimit("-5"), 1],
+    [rateLimit("Wed, 21 Oct 2026 07:28:00 GMT"), 1],
+    [Faults.error(400, { type, code: "rate_limit" }), 1],
+    [Faults.error(503, { type: "api_error" }, { "retry-after": "7" }), 7]
+  ])("passes on the time to wait: $1 s", ([fault, seconds]) =>
     Effect.gen(function* () {
       yield* (yield* StripeDouble).fail(fault)
       const failure = yield* Effect.flip(charges)

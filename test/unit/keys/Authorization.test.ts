@@ -22,20 +22,18 @@ import {
 } from "../../support/inProcess.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 
-const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
-  ["no Authorization header", undefined],
-  ["a scheme without a key", "Bearer"],
-  ["a key without a scheme", key],
-  ["a scheme that runs into the key", `Bearer${key}`],
-  ["another scheme with a valid key", `Basic ${key}`],
-  ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"]
-]
-
 const hasStatus = (expected: number, sent: Sent = {}) =>
   Effect.map(send(sent), ({ status }) => assert.strictEqual(status, expected))
 
 layer(InProcess.layer())("the API key of a request", (it) => {
-  it.effect.each(refused)("is refused with 401 and always the same body: %s", ([, authorization]) =>
+  it.effect.each<readonly [name: string, authorization: string | undefined]>([
+    ["no Authorization header", undefined],
+    ["a scheme without a key", "Bearer"],
+    ["a key without a scheme", key],
+    ["a scheme that runs into the key", `Bearer${key}`],
+    ["another scheme with a valid key", `Basic ${key}`],
+    ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"]
+  ])("is refused with 401 and always the same body: %s", ([, authorization]) =>
     Effect.gen(function* () {
       const answer = yield* expectAnswer({ headers: { authorization } }, 401, { detail: new Unauthorized().detail })
       assert.strictEqual(answer.headers["www-authenticate"], "Bearer")

@@ -38,7 +38,9 @@ const standby: But = { isStandby: true }
 const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
-const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]> = [
+const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
+
+it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is resumed where it was given out", "Readable", {}, cursor],
   ["may be missing", "Readable", {}],
   ["is resumed on a standby, which may lag", "Readable", { ...standby, snapshot: "50:50:" }, cursor],
@@ -53,16 +55,12 @@ const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Curs
   ["is expired after a switchover beyond its end", "Expired", { ...promoted, durableUntil: 4999 }, cursor],
   ["is expired if a primary does not know its mark", "Expired", { mark: "other000", proven: null }, cursor],
   ["is behind if a standby does not know its mark", "Behind", { ...standby, ...promoted, proven: null }, cursor]
-]
-
-const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
-
-it.for(verdicts)("a cursor %s", ([, verdict, but, given]) => {
+])("a cursor %s", ([, verdict, but, given]) => {
   const snapshot = { ...here, ...but, state: { ...state, ...but } }
   assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
 })
 
-const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]> = [
+it.for<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
   ["of a server with another mark", { mark: "aaaa0002" }],
@@ -70,9 +68,7 @@ const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Pa
   ["of a cursor of another order", {}, { order: "another0" }],
   ["of a cursor with another mark", {}, { mark: "aaaa0002" }],
   ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
-]
-
-it.for(examined)("the whole state is examined %s", ([, but, given]) => {
+])("the whole state is examined %s", ([, but, given]) => {
   const at = given && { ...cursor, ...given }
   assert.isTrue(Cursor.isUnchanged(here, here, orderOf(here), at && cursor))
   assert.isFalse(Cursor.isUnchanged(here, { ...here, ...but }, orderOf(here), at))
@@ -226,10 +222,8 @@ it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place 
 
 it("a removal is its id, unless there is a record again", () => {
   const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
-  assert.strictEqual(
-    Pages.toText(Pages.ofResource(pets).render({ ...page, rows })),
-    `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`
-  )
+  const text = Pages.toText(Pages.ofResource(pets).render({ ...page, rows }))
+  assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
