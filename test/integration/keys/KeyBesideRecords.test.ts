@@ -3,7 +3,7 @@
  * round trip of its own, and changes nothing for the caller. The reads of one key leave connections for those of others.
  */
 import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Layer } from "effect"
+import { Duration, Effect, Fiber, Layer } from "effect"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Http from "../../support/inProcess.ts"
@@ -51,8 +51,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           yield* Http.send()
           yield* usedToday(Http.key)
           const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
-          assert.strictEqual(answer.status, status)
-          assert.deepStrictEqual({ records, credentials }, { records: 1, credentials: 0 })
+          assert.deepStrictEqual([answer.status, records, credentials], [status, 1, 0])
         })
     )
 
@@ -62,15 +61,12 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         const foreign = { authorization: "Bearer sk_of_another_service", "content-length": "2" }
         for (const more of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }, foreign]) {
           const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...more }, raw: watchedBody() }))
-          assert.strictEqual(refused.answer.status, 401)
-          assert.deepStrictEqual([refused.records, refused.credentials, reads], [0, 1, 0])
+          assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials, reads], [401, 0, 1, 0])
         }
         const raw = `{"status":"${"s".repeat(100_000)}"}`
-        const { answer, records, credentials } = yield* statementsOf(
-          Http.send({ headers: { "content-length": String(raw.length) }, raw })
-        )
-        assert.strictEqual(answer.status, 200)
-        assert.deepStrictEqual([records, credentials], [1, 1])
+        const sent = { headers: { "content-length": String(raw.length) }, raw }
+        const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
+        assert.deepStrictEqual([answer.status, records, credentials], [200, 1, 1])
       })
     )
 
@@ -79,16 +75,14 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         const { sql } = yield* TestDatabase
         const locked = Effect.gen(function* () {
           yield* sql`lock table api_keys in access exclusive mode`
-          const answers = Effect.forEach([{}, { raw: "{" }, { headers: unknown }, { path: get }], Http.send, {
-            concurrency: "unbounded"
-          })
-          const [took, all] = yield* Effect.timed(answers)
-          for (const { status, json } of all) {
-            assert.deepStrictEqual(
-              [status, json],
-              [503, { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }]
+          const busy = { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }
+          const [took] = yield* Effect.timed(
+            Effect.forEach(
+              [{}, { raw: "{" }, { headers: unknown }, { path: get }],
+              (sent) => Http.expectAnswer(sent, 503, busy),
+              { concurrency: "unbounded" }
             )
-          }
+          )
           assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
         })
         yield* sql.withTransaction(locked)
@@ -102,9 +96,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         assert.strictEqual((yield* Http.send(theOther)).status, 200)
         const locked = Effect.gen(function* () {
           yield* sql`lock table charges in access exclusive mode`
-          const stuck = yield* Effect.forEach(Array.range(1, 64), () =>
-            Effect.forkScoped(Http.send(), { startImmediately: true })
-          )
+          const stuck = yield* Effect.replicateEffect(Effect.forkScoped(Http.send(), { startImmediately: true }), 64)
           const waiting = sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`
           yield* eventually("a read that waits for the lock", waiting, ({ length }) => length > 0)
           assert.strictEqual((yield* Http.send(theOther)).status, 200)

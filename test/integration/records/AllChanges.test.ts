@@ -14,10 +14,7 @@ import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
 import * as PostgresStand from "../../../scripts/faults/sync/PostgresStand.ts"
-import { isFailed } from "../../../scripts/faults/sync/outcome.ts"
-import { play } from "../../../scripts/faults/sync/play.ts"
-import { historyOn, run as runHistories } from "../../../scripts/faults/sync/run.ts"
-import type { Stand } from "../../../scripts/faults/sync/Stand.ts"
+import * as Histories from "../../../scripts/faults/sync/run.ts"
 
 const Page = Schema.Struct({
   body: Schema.Array(
@@ -71,13 +68,11 @@ const reader = Effect.gen(function* () {
   const statements = (text: string) => text.replaceAll("$", `'${organization}'`).split("; ")
   /** Runs statements in one transaction. */
   const run = (text: string) =>
-    sql.withTransaction(Effect.forEach(statements(text), (statement) => sql.unsafe(statement), { discard: true }))
+    sql.withTransaction(Effect.forEach(statements(text), (statement) => sql.unsafe(statement)))
   const session = Effect.gen(function* () {
     const connection = yield* (yield* clientOf(url)).reserve
     return (text: string) =>
-      Effect.forEach(statements(text), (statement) => connection.executeUnprepared(statement, [], undefined), {
-        discard: true
-      })
+      Effect.forEach(statements(text), (statement) => connection.executeUnprepared(statement, [], undefined))
   })
   return { clock, read, readLater, run, session, sql }
 })
@@ -92,9 +87,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       Effect.gen(function* () {
         const { read, run, sql } = yield* reader
         yield* run(`${invoice("a")}; ${line("a1")}; ${line("a2")}`)
-        yield* run(
-          "insert into pets (organization_id, id) values ($, 'old'); delete from pets where organization_id = $"
-        )
+        yield* run("insert into pets (organization_id, id) values ($, 'old')")
+        yield* run("delete from pets where organization_id = $")
         yield* settled(sql)
         assert.deepStrictEqual(yield* read(), {
           seen: ["invoices a", "invoice-lines a1", "invoice-lines a2"],
@@ -269,25 +263,16 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
   )
 })
 
-const seed = 1
+const histories = { seed: 1, events: 0.2, told: 3, isReduced: false }
 
-/** The first history that fails. */
-const failure = Effect.fnUntraced(function* (stand: Stand, numbers: Iterable<number>) {
-  for (const number of numbers) {
-    const played = yield* play(stand, yield* historyOn(stand, seed, number))
-    if (isFailed(played)) return played
-  }
-  return undefined
-})
-
-const onPostgres = Effect.flatMap(TestDatabase, ({ sql, url }) => InProcessStand.over(url, sql))
-
-const options = { excludeTestServices: true } as const
-
-layer(TestDatabase.layer, options)("histories", (it) => {
+layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
   it.effect("lose nothing on Postgres", () =>
     Effect.gen(function* () {
-      assert.isUndefined((yield* failure(yield* onPostgres, Array.range(1, 5)))?.story())
+      const { sql, url } = yield* TestDatabase
+      const stand = yield* InProcessStand.over(url, sql)
+      const numbers = Array.range(1, 5)
+      const { failed } = yield* Histories.run({ ...histories, numbers, stands: [stand], embedded: stand })
+      assert.deepStrictEqual(failed, [])
     })
   )
 
@@ -297,8 +282,7 @@ layer(TestDatabase.layer, options)("histories", (it) => {
       Effect.gen(function* () {
         const stands = [yield* PostgresStand.make(undefined)]
         const embedded = yield* InProcessStand.embedded
-        const all = { seed, numbers: Array.range(1, 20), stands, embedded }
-        const { failed } = yield* runHistories({ ...all, events: 0.2, told: 3, isReduced: false })
+        const { failed } = yield* Histories.run({ ...histories, numbers: Array.range(1, 20), stands, embedded })
         assert.deepStrictEqual(failed, [])
       }),
     { ...long, timeout: 120_000 }

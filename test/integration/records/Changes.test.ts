@@ -16,24 +16,19 @@ import * as Walk from "../../../src/records/Walk.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { asHolderOfKey, asKnown, dataset, insertKeys, storesOf } from "./stores.ts"
+import { asKnown, dataset, insertKeys, readersOf, storesOf } from "./stores.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 
 const demo: ReadonlyArray<Partial<Readonly<Record<string, ReadonlyArray<Stored>>>>> = organizations.map(recordsOf)
 
 /** Some demo records of both organizations in each store, and each way to read them. */
-const readersOf = Effect.fnUntraced(function* (resource: Resource) {
+const demoOf = Effect.fnUntraced(function* (resource: Resource) {
   const { sql } = yield* TestDatabase
   const records = demo.flatMap((each) => (each[resource.name] ?? []).slice(0, 8))
-  const { memory, postgres, rows } = yield* storesOf(dataset(resource, records))
+  const stores = yield* storesOf(dataset(resource, records))
   yield* settled(sql)
-  const readers = [
-    ["memory", memory, asKnown],
-    ["Postgres", postgres, asKnown],
-    ["Postgres, by key", postgres, asHolderOfKey]
-  ] as const
-  return { own: rows.filter((row) => row.organization === organization), readers }
+  return { own: stores.rows.filter((row) => row.organization === organization), readers: readersOf(stores) }
 })
 
 const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
@@ -58,7 +53,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
     "of %s begin with every record of the organization, once, in pages of at most the limit",
     ([, resource]) =>
       Effect.gen(function* () {
-        const { own, readers } = yield* readersOf(resource)
+        const { own, readers } = yield* demoOf(resource)
         const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
         for (const [reader, repository, as] of readers) {
           const seen: Array<unknown> = []
@@ -76,8 +71,8 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
 
   it.effect("have a cursor that is refused if it is damaged, of another organization or another resource", () =>
     Effect.gen(function* () {
-      const ofPets = yield* readersOf(pets)
-      const ofProducts = yield* readersOf(products)
+      const ofPets = yield* demoOf(pets)
+      const ofProducts = yield* demoOf(products)
       for (const [index, [reader, repository, as]] of ofPets.readers.entries()) {
         const { cursor } = yield* as(organization)(read(repository, undefined, 2))
         assert.isAtMost(cursor.length, 120)
@@ -95,7 +90,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
   it.effect("of a reader that has seen all cost one short statement; a large page has a dedicated connection", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* readersOf(pets)
+      yield* demoOf(pets)
       const calls: Array<PropertyKey> = []
       const watched = new Proxy(sql, {
         get: (target, name) => {

@@ -12,15 +12,13 @@ import { integer, owners, recordsOf } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
-import { asHolderOfKey, asKnown, insertKeys, resources, type Stores, storesOf } from "./stores.ts"
+import { asHolderOfKey, asKnown, insertKeys, readersOf, resources, type Stores, storesOf } from "./stores.ts"
 
-const readers = ({ memory, postgres, skipping }: Stores) =>
+const readers = (stores: Stores) =>
   [
-    ["memory", memory, asKnown],
-    ["Postgres", postgres, asKnown],
-    ["Postgres, by key", postgres, asHolderOfKey],
-    ["Postgres, skipping in the index", skipping, asKnown],
-    ["Postgres, skipping in the index, by key", skipping, asHolderOfKey]
+    ...readersOf(stores),
+    ["Postgres, skipping in the index", stores.skipping, asKnown],
+    ["Postgres, skipping in the index, by key", stores.skipping, asHolderOfKey]
   ] as const
 
 /** Every reader returns exactly the rows of the page. */
@@ -50,7 +48,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
   const owned = stores.rows.filter((row) => row.organization === owner)
   const own = new Map(owned.map(({ id, record }) => [id, Pages.toText(record)]))
   const ids = [...new Set(stores.rows.map(({ id }) => id)), "nowhere", ""]
-  for (const [reader, repository, as] of readers(stores).slice(0, 3)) {
+  for (const [reader, repository, as] of readersOf(stores)) {
     for (const id of ids) {
       const answer = yield* as(owner)(Effect.match(repository.get(id), { onSuccess: Pages.toText, onFailure: String }))
       assert.strictEqual(answer, own.get(id) ?? String(new RecordNotFound()), `${reader}: ${id}`)

@@ -7,7 +7,7 @@ import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import type { Criteria, Repository } from "../../../src/records/Repository.ts"
+import type { Criteria } from "../../../src/records/Repository.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
@@ -17,13 +17,6 @@ const charge: Stored<typeof charges> = demo.charges[0]
 const pet: Stored<typeof pets> = demo.pets[0]
 const product: Stored<typeof products> = demo.products[0]
 const benefit: Stored<typeof petBenefits> = demo["pet-benefits"][0]
-
-interface Rule {
-  readonly rule: string
-  readonly given: Dataset
-  /** Requests, and the ids that each finds, separated by spaces. */
-  readonly finds: ReadonlyArray<readonly [request: Criteria, ids: string]>
-}
 
 /** Records that differ in what is given; without an id they are called 1, 2, 3. */
 const many = <A extends { readonly id: string }>(record: A, ...given: ReadonlyArray<Partial<A>>) =>
@@ -70,7 +63,8 @@ const numberTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
   ]
 }
 
-const rules: ReadonlyArray<Rule> = [
+/** Rules, records, and requests with the ids that each finds, separated by spaces. */
+const rules: ReadonlyArray<{ rule: string; given: Dataset; finds: ReadonlyArray<readonly [Criteria, ids: string]> }> = [
   {
     rule: "records of one time are ordered by the bytes of their ids, not by language, case or UTF-16",
     given: dataset(pets, many(pet, ...["😀", "a", "～", "é", "B", "Z1", "b", "Z", "a b", "e"].map((id) => ({ id })))),
@@ -151,16 +145,14 @@ const readIds = Schema.decodeEffect(
   Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 )
 
-const stores = ["memory", "postgres"] as const
-
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   for (const { rule, given, finds } of rules) {
     it.effect(rule, () =>
       Effect.gen(function* () {
-        const repositories: Readonly<Record<(typeof stores)[number], Repository>> = yield* storesOf(given)
-        for (const store of stores) {
+        const { memory, postgres } = yield* storesOf(given)
+        for (const [store, repository] of Object.entries({ memory, postgres })) {
           for (const [request, ids] of finds) {
-            const found = yield* repositories[store].search(request, { limit: 1000, offset: 0 })
+            const found = yield* repository.search(request, { limit: 1000, offset: 0 })
             const { body } = yield* readIds(Pages.toText(found))
             const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
             assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)

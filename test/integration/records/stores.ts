@@ -58,3 +58,11 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
 })
 
 export type Stores = Effect.Success<ReturnType<typeof storesOf>>
+
+/** The ways to read a store: by a known organization, and by a key. */
+export const readersOf = ({ memory, postgres }: Pick<Stores, "memory" | "postgres">) =>
+  [
+    ["memory", memory, asKnown],
+    ["Postgres", postgres, asKnown],
+    ["Postgres, by key", postgres, asHolderOfKey]
+  ] as const

@@ -53,7 +53,13 @@ const common = {
 } as const
 const found = { ...common, decided: ["404", ...common.decided] }
 
-const changesRequest = { cursor: "string", limit: "integer", wait: "integer", organization: "string" } as const
+/** A feed of changes, as it was decided. */
+const feed = {
+  ...common,
+  stability: "provisional",
+  request: { cursor: "string", limit: "integer", wait: "integer", organization: "string" },
+  decided: ["410", ...common.decided, "501"]
+} as const
 
 const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
   const { filters, get: stability, name, search } = resource
@@ -70,26 +76,8 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       request: { ...page, ...Object.fromEntries(types) }
     },
     { ...get, request: { id: "string", organization: "string" }, least: { id: "none" }, required: ["id"] },
-    {
-      ...common,
-      path: `/${name}/changes`,
-      kind: "changes",
-      stability: "provisional",
-      resource,
-      request: changesRequest,
-      decided: ["410", ...common.decided, "501"]
-    }
+    { ...feed, path: `/${name}/changes`, kind: "changes", resource }
   ]
-}
-
-/** The feed of all resources, as it was decided. */
-const feedEndpoint: Endpoint = {
-  ...common,
-  path: "/changes",
-  kind: "feed",
-  stability: "provisional",
-  request: { ...changesRequest, resources: "strings" },
-  decided: ["410", ...common.decided, "501"]
 }
 
 /** Every endpoint of records. */
@@ -156,7 +144,7 @@ export const taskFields = {
 
 /** Every endpoint. */
 export const endpoints: readonly [Endpoint, ...ReadonlyArray<Endpoint>] = [
-  feedEndpoint,
+  { ...feed, path: "/changes", kind: "feed", request: { ...feed.request, resources: "strings" } },
   ...recordEndpoints,
   ...processorEndpoints,
   ...taskEndpoints

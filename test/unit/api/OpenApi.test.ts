@@ -1,17 +1,11 @@
 /** The OpenAPI documents: that of the data API against the contract, each rule once over all endpoints, and that of the intake. */
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
-import {
-  type Endpoint,
-  endpoints,
-  processorEndpoints,
-  recordEndpoints,
-  taskEndpoints,
-  taskFields
-} from "../../support/contract/Contract.ts"
+import * as Contract from "../../support/contract/Contract.ts"
+import type { Endpoint } from "../../support/contract/Contract.ts"
 import { compact, send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { dig, entries, items, namesOf, schemasOf, worded } from "./document.ts"
@@ -87,7 +81,7 @@ describe("the document of the data API", () => {
     )
     assert.sameMembers(
       methods,
-      endpoints.map(({ path }) => `post ${path}`)
+      Contract.endpoints.map(({ path }) => `post ${path}`)
     )
   })
 
@@ -103,7 +97,7 @@ describe("the document of the data API", () => {
 
   every(
     "describes every endpoint, its key, its body and its statuses, and marks as provisional what the contract does not show",
-    endpoints,
+    Contract.endpoints,
     (endpoint) => {
       const operation = operationOf(endpoint)
       for (const name of ["summary", "description"]) assert.isNotEmpty(dig(operation, name))
@@ -134,7 +128,7 @@ describe("the document of the data API", () => {
 
   every(
     "has the fields of requests in order, each of its type; only an id or a clinic is required; there are no others",
-    endpoints,
+    Contract.endpoints,
     (endpoint) => {
       const request = requestOf(endpoint)
       return [dig(request, "additionalProperties"), items(dig(request, "required")), typesIn(request)]
@@ -148,7 +142,7 @@ describe("the document of the data API", () => {
 
   every(
     "has the ranges and the defaults of a page, and of a changes request",
-    endpoints.filter(({ request }) => "offset" in request || "wait" in request),
+    Contract.endpoints.filter(({ request }) => "offset" in request || "wait" in request),
     (endpoint) => ["limit", "offset", "wait"].map((field) => rangeOf(endpoint, field)),
     ({ request }) =>
       "offset" in request
@@ -158,7 +152,7 @@ describe("the document of the data API", () => {
 
   every(
     "has the fields of records in order, each of its type and always present; decided records are provisional",
-    recordEndpoints,
+    Contract.recordEndpoints,
     itemFacts,
     ({ resource: { fields, record } }) => [
       Object.entries(fields).map(([name, type]) => [name, worded(type)]),
@@ -167,22 +161,22 @@ describe("the document of the data API", () => {
     ]
   )
 
-  every("has the fields of deletion tasks in order, which are provisional", taskEndpoints, itemFacts, () => [
-    Object.entries(taskFields),
-    Object.keys(taskFields),
+  every("has the fields of deletion tasks in order, which are provisional", Contract.taskEndpoints, itemFacts, () => [
+    Object.entries(Contract.taskFields),
+    Object.keys(Contract.taskFields),
     true
   ])
 
   every(
     "has the parts of pages",
-    recordEndpoints.filter(({ kind }) => kind !== "get"),
+    Contract.recordEndpoints.filter(({ kind }) => kind !== "get"),
     (endpoint) => dig(responseOf(endpoint), "required"),
     ({ kind }) => (kind === "search" ? ["body"] : ["body", "removed", "cursor", "has_more"])
   )
 
   every(
     "has open objects of the payment processor, whether there are more, and the ranges of its request",
-    processorEndpoints,
+    Contract.processorEndpoints,
     (endpoint) => {
       const item = itemOf(endpoint)
       return [
@@ -256,18 +250,16 @@ it("a receipt has four statuses, and times of which one is nullable", () => {
   assert.deepStrictEqual(times, ["date-time!", "date-time"])
 })
 
-layer(layerIntake(layerMemory))("the intake", (test) => {
-  test.effect("accepts the example of a delivery, and serves the document and a page that shows it", () =>
-    Effect.gen(function* () {
-      const headers = Object.fromEntries(
-        parameters.slice(0, 2).map((one) => [String(dig(one, "name")), String(dig(one, "examples demo value"))])
-      )
-      const json = dig(operation, "requestBody content application/json examples demo value")
-      assert.strictEqual((yield* send({ path: "/api/v1/invoice-deletions", headers, json })).status, 202)
-      const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })
-      assert.strictEqual(yield* compact(served.json), yield* compact(intake))
-      const page = yield* send({ path: "/api/v1/docs", method: "GET" })
-      assert.deepStrictEqual([page.status, page.headers["content-type"]?.slice(0, 9)], [200, "text/html"])
-    })
-  )
-})
+it.effect("the intake accepts the example of a delivery, and serves the document and a page that shows it", () =>
+  Effect.gen(function* () {
+    const headers = Object.fromEntries(
+      parameters.slice(0, 2).map((one) => [String(dig(one, "name")), String(dig(one, "examples demo value"))])
+    )
+    const json = dig(operation, "requestBody content application/json examples demo value")
+    assert.strictEqual((yield* send({ path: "/api/v1/invoice-deletions", headers, json })).status, 202)
+    const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })
+    assert.strictEqual(yield* compact(served.json), yield* compact(intake))
+    const page = yield* send({ path: "/api/v1/docs", method: "GET" })
+    assert.deepStrictEqual([page.status, page.headers["content-type"]?.slice(0, 9)], [200, "text/html"])
+  }).pipe(Effect.provide(layerIntake(layerMemory)))
+)

@@ -7,6 +7,7 @@ import * as Server from "../../../src/app/Server.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import {
+  expectAnswer,
   InProcess,
   key,
   layerDemo,
@@ -21,24 +22,20 @@ import {
 } from "../../support/inProcess.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 
-const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
-  ["no Authorization header", undefined],
-  ["a scheme without a key", "Bearer"],
-  ["a key without a scheme", key],
-  ["a scheme that runs into the key", `Bearer${key}`],
-  ["another scheme with a valid key", `Basic ${key}`],
-  ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"]
-]
-
 const hasStatus = (expected: number, sent: Sent = {}) =>
   Effect.map(send(sent), ({ status }) => assert.strictEqual(status, expected))
 
 layer(InProcess.layer())("the API key of a request", (it) => {
-  it.effect.each(refused)("is refused with 401 and always the same body: %s", ([, authorization]) =>
+  it.effect.each<readonly [name: string, authorization: string | undefined]>([
+    ["no Authorization header", undefined],
+    ["a scheme without a key", "Bearer"],
+    ["a key without a scheme", key],
+    ["a scheme that runs into the key", `Bearer${key}`],
+    ["another scheme with a valid key", `Basic ${key}`],
+    ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"]
+  ])("is refused with 401 and always the same body: %s", ([, authorization]) =>
     Effect.gen(function* () {
-      const answer = yield* send({ headers: { authorization } })
-      assert.strictEqual(answer.status, 401)
-      assert.deepStrictEqual(answer.json, { detail: new Unauthorized().detail })
+      const answer = yield* expectAnswer({ headers: { authorization } }, 401, { detail: new Unauthorized().detail })
       assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
       assert.isUndefined(answer.headers["retry-after"])
     })
@@ -65,9 +62,8 @@ layer(InProcess.layer())("the API key of a request", (it) => {
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
   it.effect.each([key, "pda_live_unknown", "\u00e9"])("is 503, never 401, for the key %s", (given) =>
     Effect.gen(function* () {
-      const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
-      assert.strictEqual(answer.status, 503)
-      assert.deepStrictEqual(answer.json, { detail: new CredentialStoreDown().detail })
+      const headers = { authorization: `Bearer ${given}` }
+      const answer = yield* expectAnswer({ headers }, 503, { detail: new CredentialStoreDown().detail })
       assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
       assert.isUndefined(answer.headers["www-authenticate"])
     })
@@ -115,36 +111,19 @@ layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it
   )
 })
 
-/** The routes of the data API in a server without its middleware. */
-const mounted = (resolver: Layer.Layer<OrgResolver>) =>
-  InProcess.layerOf(Layer.provide(Server.dataApiRoutes, Layer.merge(layerDemo, resolver)))
-
-layer(mounted(OrgResolver.layerDown))("a request without a key", (it) => {
-  it.effect("is refused by another server too, also while the store is down", () =>
-    hasStatus(401, { headers: { authorization: undefined } })
-  )
-})
-
 const stranger = () => Effect.fail(new Unauthorized())
+const strangers = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger }))
 
-layer(mounted(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger }))))(
-  "a key that is not valid",
-  (it) => {
-    it.effect("is refused by an endpoint that looks it up first, and by one that fails before its read", () =>
-      Effect.gen(function* () {
-        yield* hasStatus(401, { path: "/api/v3/organization/get" })
-        yield* hasStatus(401, { json: { limit: 0 } })
-      })
-    )
-  }
-)
-
-const limited = (services: ServiceLayer) =>
-  Layer.unwrap(
-    Effect.map(Layer.build(AuthorizationServer.layerLimit(3)), (context) =>
-      InProcess.layer(services).pipe(Layer.provide(Layer.succeedContext(context)))
-    )
+test.effect.each<readonly [string, Layer.Layer<OrgResolver>, Sent]>([
+  ["without a key, while the store is down", OrgResolver.layerDown, { headers: { authorization: undefined } }],
+  ["to an endpoint that looks the key up first", strangers, { path: "/api/v3/organization/get" }],
+  ["to an endpoint that fails before it reads", strangers, { json: { limit: 0 } }]
+])("a request is refused by a server without our middleware too: %s", ([, resolver, sent]) =>
+  Effect.provide(
+    hasStatus(401, sent),
+    InProcess.layerOf(Layer.provide(Server.dataApiRoutes, Layer.merge(layerDemo, resolver)))
   )
+)
 
 /** Keys in the database of the records: a read is left to look its key up, unless there is a reason not to. */
 const besideRecords = (more: { readonly readsByKey?: () => boolean }) =>
@@ -155,40 +134,31 @@ const besideRecords = (more: { readonly readsByKey?: () => boolean }) =>
     )
   ).pipe(Layer.provide(layerDemo))
 
-layer(InProcess.layer(Layer.merge(layerDemo, besideRecords({ readsByKey: () => false }))))(
-  "a key in a distributed database",
-  (it) => {
-    it.effect("is looked up before the read", () => hasStatus(200))
-  }
+test.effect("a key in a distributed database is looked up before the read", () =>
+  Effect.provide(hasStatus(200), InProcess.layer(Layer.merge(layerDemo, besideRecords({ readsByKey: () => false }))))
 )
 
 const theOther = { headers: { authorization: `Bearer ${other.key}` } }
 const unknownKey = { headers: { authorization: "Bearer pda_live_unknown" } }
 
-const whereKeysAre = [
+test.effect.each([
   ["in a store of their own", layerDemo],
   ["beside the records", Layer.merge(layerDemo, besideRecords({}))]
-] as const
-
-for (const [where, services] of whereKeysAre) {
-  layer(limited(services))(`an organization that sends more requests than it may, with keys ${where},`, (it) => {
-    it.effect("is answered 429 with Retry-After, alone, until that time is over; a stranger is always 401", () =>
-      Effect.gen(function* () {
-        for (let request = 0; request < 4; request++) yield* hasStatus(401, unknownKey)
-        for (let request = 0; request < 3; request++) yield* hasStatus(200)
-        const last = yield* send()
-        assert.strictEqual(last.status, 429)
-        assert.deepStrictEqual(last.json, { detail: new TooManyRequests().detail })
-        assert.strictEqual(last.headers["retry-after"], "1")
-        yield* hasStatus(429, { raw: "{" })
-        yield* hasStatus(401, unknownKey)
-        yield* hasStatus(200, theOther)
-        yield* TestClock.adjust("1 second")
-        for (let request = 0; request < 3; request++) yield* hasStatus(200)
-      })
-    )
-  })
-}
+] as const)(
+  "more requests than an organization may send are 429 until Retry-After is over, its own alone; a stranger is always 401: keys %s",
+  ([, services]) =>
+    Effect.gen(function* () {
+      for (let request = 0; request < 4; request++) yield* hasStatus(401, unknownKey)
+      for (let request = 0; request < 3; request++) yield* hasStatus(200)
+      const last = yield* expectAnswer({}, 429, { detail: new TooManyRequests().detail })
+      assert.strictEqual(last.headers["retry-after"], "1")
+      yield* hasStatus(429, { raw: "{" })
+      yield* hasStatus(401, unknownKey)
+      yield* hasStatus(200, theOther)
+      yield* TestClock.adjust("1 second")
+      for (let request = 0; request < 3; request++) yield* hasStatus(200)
+    }).pipe(Effect.provide(Layer.provide(InProcess.layer(services), AuthorizationServer.layerLimit(3))))
+)
 
 const dying = layerDemoBut(["charges"], {
   search: () => Effect.die(new Error("a bug")),
@@ -204,14 +174,12 @@ const requests: ReadonlyArray<readonly [status: number, sent: Sent]> = [
   [404, { path: "/api/v3/unknown" }]
 ]
 
-const suites: ReadonlyArray<readonly [when: string, services: ServiceLayer, requests: typeof requests]> = [
+test.effect.each<readonly [when: string, services: ServiceLayer, requests: typeof requests]>([
   ["by requests", layerDemo, requests],
   ["when its store is down", Layer.merge(layerDemo, OrgResolver.layerDown), [[503, {}]]],
   ["when a handler dies", dying, [[500, {}]]],
   ["when the resolver dies", Layer.merge(layerDemo, dyingResolver), [[500, {}]]]
-]
-
-test.effect.each(suites)("an API key reaches no log line and no span: %s", ([, services, sent]) =>
+])("an API key reaches no log line and no span: %s", ([, services, sent]) =>
   Effect.gen(function* () {
     const { logs, spans } = yield* Recorded
     for (const [status, request] of sent) yield* hasStatus(status, request)

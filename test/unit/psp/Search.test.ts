@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Struct } from "effect"
 import { type Fault, faults } from "../../../src/api/Faults.ts"
-import { PspClient } from "../../../src/psp/PspClient.ts"
+import { memory, PspClient } from "../../../src/psp/PspClient.ts"
 import * as Http from "../../support/inProcess.ts"
 import { InProcess, organization, other, processorPaths } from "../../support/inProcess.ts"
 import { accounts, harbor, oak } from "../../support/stripe/accounts.ts"
@@ -17,7 +17,7 @@ const clinics = [
   { organization: other.organization, clinic: "clinic_harbor", account: harbor }
 ]
 
-const { calls, layer: client } = recorded(accounts)
+const { calls, layer: client } = recorded(memory(accounts).list)
 
 const [path = ""] = processorPaths
 

@@ -38,7 +38,9 @@ const standby: But = { isStandby: true }
 const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
-const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]> = [
+const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
+
+it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is resumed where it was given out", "Readable", {}, cursor],
   ["may be missing", "Readable", {}],
   ["is resumed on a standby, which may lag", "Readable", { ...standby, snapshot: "50:50:" }, cursor],
@@ -53,16 +55,12 @@ const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Curs
   ["is expired after a switchover beyond its end", "Expired", { ...promoted, durableUntil: 4999 }, cursor],
   ["is expired if a primary does not know its mark", "Expired", { mark: "other000", proven: null }, cursor],
   ["is behind if a standby does not know its mark", "Behind", { ...standby, ...promoted, proven: null }, cursor]
-]
-
-const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
-
-it.for(verdicts)("a cursor %s", ([, verdict, but, given]) => {
+])("a cursor %s", ([, verdict, but, given]) => {
   const snapshot = { ...here, ...but, state: { ...state, ...but } }
   assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
 })
 
-const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]> = [
+it.for<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
   ["of a server with another mark", { mark: "aaaa0002" }],
@@ -70,9 +68,7 @@ const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Pa
   ["of a cursor of another order", {}, { order: "another0" }],
   ["of a cursor with another mark", {}, { mark: "aaaa0002" }],
   ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
-]
-
-it.for(examined)("the whole state is examined %s", ([, but, given]) => {
+])("the whole state is examined %s", ([, but, given]) => {
   const at = given && { ...cursor, ...given }
   assert.isTrue(Cursor.isUnchanged(here, here, orderOf(here), at && cursor))
   assert.isFalse(Cursor.isUnchanged(here, { ...here, ...but }, orderOf(here), at))
@@ -183,22 +179,14 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
   return { mark: Cursor.decode(page.cursor, "pets")?.mark, places }
 })
 
-it.effect("a reader who comes to another run of the server reads again what its mark does not prove", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
-  })
-)
-
-it.effect("a standby that follows another run of its primary is read once it has the mark of that run", () =>
-  Effect.gen(function* () {
-    const marks = ["0000000a", "0000000a", "89abcdef"]
-    assert.strictEqual((yield* resumed(standby, marks)).mark, "89abcdef")
-    assert.strictEqual(
-      (yield* resumed(standby, ["0000000a"])).mark,
-      "0000000a",
-      "a standby far behind is read as it is"
-    )
-  })
+it.effect(
+  "in another run of the server, what the mark does not prove is read again, on a standby once it has a mark",
+  () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
+      assert.strictEqual((yield* resumed(standby, ["0000000a", "0000000a", "89abcdef"])).mark, "89abcdef")
+      assert.strictEqual((yield* resumed(standby, ["0000000a"])).mark, "0000000a", "far behind: read as it is")
+    })
 )
 
 it.effect("a standby with nothing new returns the cursor; one behind it, with a lag, or 410 for an unknown mark", () =>
@@ -227,10 +215,6 @@ const removed = (removal: string, position: number, branch = ""): Pages.ChangeRo
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
-it.each(searchable)("the record of %s begins with its id", ({ record }) => {
-  assert.strictEqual(Object.keys(record.fields)[0], "id")
-})
-
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
   assert.deepStrictEqual(Pages.placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
@@ -238,10 +222,8 @@ it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place 
 
 it("a removal is its id, unless there is a record again", () => {
   const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
-  assert.strictEqual(
-    Pages.toText(Pages.ofResource(pets).render({ ...page, rows })),
-    `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`
-  )
+  const text = Pages.toText(Pages.ofResource(pets).render({ ...page, rows }))
+  assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
@@ -262,10 +244,9 @@ it("a page of all resources begins with those that begin anew, and names the res
 })
 
 it("the version of the fields changes with a resource", () => {
-  const versionOf = (...resources: ReadonlyArray<(typeof searchable)[number]>) =>
+  const versionOf = (resources: typeof searchable) =>
     JSON.parse(Pages.toText(Pages.ofAll(resources).render({ ...page, rows: [] }))).schema
-  const [first, second] = searchable
-  assert.notStrictEqual(versionOf(first), versionOf(first, ...(second === undefined ? [] : [second])))
+  assert.notStrictEqual(versionOf(searchable), versionOf([searchable[0]]))
 })
 
 it.each([

@@ -43,13 +43,9 @@ it.live("A recovery to a point in time: cursors from before go on, those from wh
     const after = yield* Follower.service(recovered)
     yield* Cluster.untilWritable(recovered)
     for (let n = 0; n < 30; n++) yield* recovered.sql.unsafe(put(`again_${n % 25}`, `again ${n}`))
-    for (const [reader, gone] of [
-      [early, 0],
-      [late, 1]
-    ] as const) {
-      yield* Follower.goesOn(reader, after, recovered.sql, { gone, limit: 7 })
-      assert.isTrue(reader.copy().has("a") && reader.copy().has("c"))
-    }
+    yield* Follower.goesOn(early, after, recovered.sql, { limit: 7 })
+    yield* Follower.goesOn(late, after, recovered.sql, { gone: 1, limit: 7 })
+    for (const { copy } of [early, late]) assert.isTrue(copy().has("a") && copy().has("c"))
   })
 )
 
@@ -79,7 +75,7 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
     yield* write("a", "second")
     yield* write("b", "second")
     for (const from of [service, later]) yield* Follower.goesOn(reader, from, sql)
-  }).pipe(Effect.scoped)
+  })
 )
 
 for (const [how, isStopped] of [
@@ -90,8 +86,7 @@ for (const [how, isStopped] of [
     Effect.gen(function* () {
       const cluster = yield* Cluster.make()
       const run = (text: string) => cluster.sql.unsafe(text)
-      const early = Follower.make()
-      const [late, latest] = [Follower.make(), Follower.make()]
+      const [early, late, latest] = [Follower.make(), Follower.make(), Follower.make()]
       yield* Effect.gen(function* () {
         const service = yield* Follower.service(cluster)
         yield* run(put("a", "first"))
@@ -149,7 +144,6 @@ it.live(
         yield* cluster.sql.unsafe(put(`next_${n}`, "written"))
         yield* Follower.goesOn(reader, service, cluster.sql)
       }
-      const marks = yield* cluster.sql`select timeline from change_marks`
-      assert.lengthOf(marks, 6)
+      assert.lengthOf(yield* cluster.sql`select timeline from change_marks`, 6)
     })
 )

@@ -47,7 +47,7 @@ it.live("A transaction that stays open delays changes of others on a standby, an
     yield* isAbout(far, 3)
     yield* run("commit")
     yield* eventually("a standby that has all", lagOf(far), (lag) => lag === 0)
-  }).pipe(Effect.scoped)
+  })
 )
 
 it.live(
@@ -73,7 +73,7 @@ it.live(
         yield* goOn
         yield* isLevel
       }
-    }).pipe(Effect.scoped)
+    })
 )
 
 it.live("A reader of a standby goes on after a crash of the primary, also before there is a mark of its new run", () =>
@@ -113,6 +113,6 @@ for (const end of ["A crash", "A failover"]) {
       yield* after === primary ? primary.start : Cluster.promote(standby)
       yield* after.sql.unsafe(put("c", "next"))
       yield* Follower.goesOn(reader, yield* Follower.service(after), after.sql)
-    }).pipe(Effect.scoped)
+    })
   )
 }
