@@ -1,18 +1,23 @@
 /**
- * The findings of the doctor about a database in which something is wrong, and about replicas.
+ * The findings of the doctor about a database in which something is wrong, and about replicas; the one about each kind of
+ * object that a database lacks, and the statement that mends it.
  *
  * @module-tag long
  */
+import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import { sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
+import { script } from "../../../src/database/migrations/script.ts"
+import { changes, sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { begun, examined, has, isFine } from "./examined.ts"
+import { begun, examined, has, isFine, messagesOf } from "./examined.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Cluster from "../../support/Cluster.ts"
 
@@ -20,14 +25,6 @@ const of = (url: string, environment: Readonly<Record<string, string>> = {}, are
   Effect.map(examined({ DATABASE_URL: url, ...environment }), (findings) =>
     findings.filter((finding) => finding.area === area)
   )
-
-/** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
-const during = (statements: string, undone: string) =>
-  Effect.flatMap(TestDatabase, ({ sql }) => {
-    const run = (script: string) =>
-      Effect.forEach(script.split(";"), (statement) => sql.unsafe(statement), { discard: true })
-    return Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
-  })
 
 const task = (id: string, state: string, due: string) => `
   insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
@@ -86,6 +83,85 @@ const broken: ReadonlyArray<Broken> = [
   ]
 ]
 
+const roles = ["data-api", "intake", "worker"] as const
+
+const problems = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const said = [...(yield* MigrationsCheck.check(sql, roles)), ...(yield* changes(sql))]
+  return said.filter(({ message, status }) => status !== "ok" && !message.includes("is a superuser"))
+})
+
+const isWhole = Effect.map(problems, (found) => assert.deepStrictEqual(found, []))
+
+/** Runs statements as psql does. Those with the body of a function, which has semicolons, all in one. */
+const run = (text: string) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    text.includes("$function$")
+      ? Effect.provideService(script(text), SqlClient.SqlClient, sql)
+      : Effect.forEach(text.split(/;\s+(?=[a-z]+ )/i), (statement) => sql.unsafe(statement), { discard: true })
+  )
+
+/** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
+const during = (statements: string, undone: string) =>
+  Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
+
+/** The only finding, by what the statements break, and the statement that undoes it where the advice is none. */
+const lacking: Readonly<Record<string, readonly [statements: string, undo?: string]>> = {
+  "The table audit_log is missing.": ["alter table audit_log rename to gone", "alter table gone rename to audit_log"],
+  "The column deletion_tasks.trace_parent is missing.": [
+    "alter table deletion_tasks rename trace_parent to gone",
+    "alter table deletion_tasks rename gone to trace_parent"
+  ],
+  "The column intake_secrets.secret is not as the migrations make it.": [
+    "alter table intake_secrets alter column secret type varchar(80)",
+    "alter table intake_secrets alter column secret type text"
+  ],
+  "The column invoices.is_deleted is not as the migrations make it.": [
+    "alter table invoices alter column is_deleted drop default",
+    "alter table invoices alter column is_deleted set default false"
+  ],
+  "The column deletion_tasks.received_at is not as the migrations make it.": [
+    "alter table deletion_tasks alter column received_at drop not null",
+    "alter table deletion_tasks alter column received_at set not null"
+  ],
+  "The constraint organizations_own_id of organizations is missing.": [
+    "alter table organizations drop constraint organizations_own_id"
+  ],
+  "The constraint organizations_own_id of organizations is not as the migrations make it.": [
+    "alter table organizations drop constraint organizations_own_id, add constraint organizations_own_id check (id = organization_id) not valid"
+  ],
+  "The constraint api_date_fits of api_date is missing.": ["alter domain api_date drop constraint api_date_fits"],
+  "The index pets_search is missing.": ["drop index pets_search"],
+  "The index pets_search is not as the migrations make it.": [
+    "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
+  ],
+  "The index pets_created is not as the migrations make it.": [
+    "drop index pets_created; create index pets_created on pets (created_at)"
+  ],
+  "The trigger removed of pets is missing.": ["drop trigger removed on pets"],
+  "The trigger kept of removals is not as the migrations make it.": ["alter table removals enable trigger kept"],
+  "The function public.change_mark() is missing.": ["drop function change_mark()"],
+  "The function public.change_mark() is not as the migrations make it.": [
+    "create or replace function change_mark() returns void language sql as ''"
+  ],
+  "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
+  "The role practice_data_intake lacks INSERT on deletion_tasks.": [
+    "revoke insert (payload) on deletion_tasks from practice_data_intake"
+  ],
+  "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
+    "revoke execute on function touch_api_key from practice_data_api"
+  ],
+  "The role practice_data_worker may do more than it should: DELETE on pets.": [
+    "grant delete on pets to practice_data_worker"
+  ],
+  "Every role may do more than it should: EXECUTE on function change_begin().": [
+    "grant execute on function change_begin to public"
+  ],
+  "Every login may create objects in the schema public, such as functions that others call in error.": [
+    "grant create on schema public to public"
+  ]
+}
+
 layer(begun, { excludeTestServices: true })("about a database the doctor", (it) => {
   it.effect("warns of a superuser, unless nothing needs a role, and of nothing else if all is well", () =>
     Effect.gen(function* () {
@@ -123,10 +199,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
         [yield* emptyDatabase, "It is not migrated."]
       ] as const) {
         const failures = (yield* of(url)).filter(({ status }) => status === "fail")
-        assert.deepStrictEqual(
-          failures.map((each) => each.message),
-          [message]
-        )
+        assert.deepStrictEqual(messagesOf(failures), [message])
       }
     })
   )
@@ -139,11 +212,8 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       has(all, "fail", /lacks .+, which ROLES=worker needs/)
       isFine(yield* of(url, { ROLES: "intake" }))
       const ofKeys = of(`${url}?keys=apart`, { CREDENTIALS_DATABASE_URL: url }, "CREDENTIALS_DATABASE_URL")
-      const failed = (yield* ofKeys).filter(({ status }) => status === "fail")
-      assert.deepStrictEqual(
-        failed.map(({ advice }) => advice),
-        [`grant practice_data_api to ${name}`]
-      )
+      const [failed, ...others] = (yield* ofKeys).filter(({ status }) => status === "fail")
+      assert.deepStrictEqual([failed?.advice, others], [`grant practice_data_api to ${name}`, []])
       const { sql } = yield* TestDatabase
       yield* sql.unsafe(`grant select on api_keys to ${name}`)
       yield* sql.unsafe(`grant execute on function touch_api_key to ${name}`)
@@ -187,10 +257,61 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       // A login may set its own.
       const sql = yield* clientOf(url)
       for (const statement of statements) yield* sql.unsafe(statement)
-      assert.deepStrictEqual(
-        (yield* check).map(({ status }) => status),
-        ["ok"]
-      )
+      const [kept, ...others] = yield* check
+      assert.deepStrictEqual([kept?.status, others], ["ok", []])
+    })
+  )
+
+  it.effect.each(Object.entries(lacking))(
+    "names what is broken, and the statement that mends it: %s",
+    ([message, [statements, undo]]) =>
+      Effect.gen(function* () {
+        yield* run(statements)
+        const found = yield* problems
+        assert.deepStrictEqual(messagesOf(found), [message])
+        yield* run(undo ?? found[0]?.advice ?? "")
+        yield* isWhole
+      })
+  )
+
+  it.effect("names a disabled trigger of changes, whose order begins anew when it is mended", () =>
+    Effect.gen(function* () {
+      yield* run("alter table pets disable trigger removed")
+      const [found, consequence, ...others] = yield* problems
+      assert.strictEqual(found?.message, "The trigger removed of pets is not as the migrations make it.")
+      assert.include(consequence?.message, "The order of changes of pets has to begin anew")
+      assert.deepStrictEqual(others, [])
+      yield* run(found?.advice ?? "")
+      yield* isWhole
+    })
+  )
+
+  it.effect("names each role that may not use the schema", () =>
+    Effect.gen(function* () {
+      yield* run("revoke usage on schema public from public")
+      const found = yield* problems
+      const names = ["api", "intake", "worker"].map((role) => `practice_data_${role}`)
+      const expected = names.map((name) => `The role ${name} lacks USAGE on schema public.`)
+      assert.deepStrictEqual(messagesOf(found), expected)
+      for (const { advice = "" } of found) yield* run(advice)
+      yield* isWhole
+      yield* run("grant usage on schema public to public")
+    })
+  )
+
+  it.effect("names nothing of the operator's own, nor of what the service changes itself", () =>
+    Effect.gen(function* () {
+      for (const statement of [
+        "create or replace function change_base() returns bigint language sql stable parallel safe return 7000",
+        "create index own on pets (breed)",
+        "alter table pets add column own text default 'mine' not null",
+        "create function own() returns trigger language plpgsql as 'begin return new; end'",
+        "create trigger own before update on pets for each row execute function own()",
+        "create table own_records (id text primary key)",
+        "grant select on intake_secrets to practice_data_worker"
+      ])
+        yield* run(statement)
+      yield* isWhole
     })
   )
 })
@@ -210,10 +331,7 @@ test.live("The doctor tells of replicas that cannot be written, and that follow 
     const fine = yield* examined(both)
     has(fine, "ok", ", a replica, ", "READ_DATABASE_URL")
     has(fine, "ok", "It follows DATABASE_URL", "READ_DATABASE_URL")
-    assert.deepStrictEqual(
-      fine.filter(({ status }) => status === "fail"),
-      []
-    )
+    assert.isUndefined(fine.find(({ status }) => status === "fail"))
     has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a replica, which cannot be written.")
     const several = primary.url.replace(/@[^/]+/, (host) => `${host},${new URL(replica.url).host}`)
     const twice = primary.url.replace(/@[^/]+/, (host) => `${host},${host.slice(1)}`)
@@ -229,5 +347,34 @@ test.live("The doctor tells of replicas that cannot be written, and that follow 
     has(yield* examined(both), "fail", "does not follow its primary any more", "READ_DATABASE_URL")
     yield* onPrimary`alter role practice_data_intake rename to gone`
     has(yield* examined(both), "fail", "The role practice_data_intake does not exist.", "DATABASE_URL")
-  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+  }).pipe(Effect.provide(Reactivity.layer))
 )
+
+layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows of a database", (it) => {
+  it.effect("is what the migrations make: `npm run generate` writes it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const file = new URL("../../../src/operations/doctor/migrated.json", import.meta.url)
+      assert.strictEqual(readFileSync(file, "utf8"), yield* made(sql))
+    })
+  )
+
+  it.effect("is true in another schema as well", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
+      yield* sql`create schema practice`
+      yield* migrate(sql)
+      const problemsThere = Effect.map(MigrationsCheck.check(sql, roles), (said) =>
+        said.filter(({ status }) => status === "fail")
+      )
+      const closed = yield* problemsThere
+      assert.isTrue(closed.every(({ message }) => message.endsWith("lacks USAGE on schema practice.")))
+      for (const { advice = "" } of closed) yield* sql.unsafe(advice)
+      yield* sql`drop index pets_search`
+      const [index, ...others] = yield* problemsThere
+      assert.deepStrictEqual(others, [])
+      yield* sql.unsafe(index?.advice ?? "")
+      assert.deepStrictEqual(yield* problemsThere, [])
+    })
+  )
+})

@@ -87,10 +87,9 @@ const key = "sk_test_of_the_double"
 const processor = "Payment processor"
 const double = StripeDouble.layer({ key, accounts, platform: "acct_platform" })
 
-layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
-  it.effect(
-    "does not wait for a database that hangs",
-    () =>
+describe("over a database,", long, () => {
+  layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
+    it.effect("does not wait for a database that hangs", () =>
       Effect.gen(function* () {
         const { hostname, port } = new URL((yield* TestDatabase).url)
         const proxy = yield* TcpProxy.make({ host: hostname, port: Number(port) })
@@ -100,13 +99,10 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         for (const area of ["DATABASE_URL", "READ_DATABASE_URL"]) has(findings, "fail", /could not be checked/, area)
         has(findings, "ok", "PORT=0")
         assert.isBelow(Duration.toSeconds(took), inTime(15))
-      }),
-    long
-  )
+      })
+    )
 
-  it.effect(
-    "reports a connection to another machine that is not encrypted",
-    () =>
+    it.effect("reports a connection to another machine that is not encrypted", () =>
       Effect.gen(function* () {
         // This machine too, by an address that is not known to be.
         const url = Object.assign(new URL((yield* TestDatabase).url), { hostname: "0.0.0.0" })
@@ -115,13 +111,10 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         const { host } = url
         has(findings, "ok", `The task store is at ${host}: not encrypted.`)
         has(findings, "ok", `DATABASE_URL=postgres://postgres@${host}/`)
-      }),
-    long
-  )
+      })
+    )
 
-  it.effect(
-    "reports a running service, and the warnings of its health",
-    () =>
+    it.effect("reports a running service, and the warnings of its health", () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase
         const { address } = yield* Process.start({ DATABASE_URL: url, READ_DATABASE_URL: nowhere })
@@ -129,13 +122,10 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         const findings = yield* examined({ DATABASE_URL: url, PORT: port })
         has(findings, "ok", /^It runs at .+ version \d/, "Service")
         has(findings, "warn", "Its health warns of records", "Service")
-      }),
-    long
-  )
+      })
+    )
 
-  it.effect(
-    "tries the payment processor with an account that is connected",
-    () =>
+    it.effect("tries the payment processor with an account that is connected", () =>
       Effect.gen(function* () {
         const { url, sql } = yield* TestDatabase
         const stripe = yield* StripeDouble
@@ -151,7 +141,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         has(yield* examined(environment), "warn", "(RateLimited)", processor)
         yield* sql`update clinics set processor_account = null`
         has(yield* examined(environment), "ok", "No clinic has a connected account", processor)
-      }).pipe(Effect.provide(double)),
-    long
-  )
+      }).pipe(Effect.provide(double))
+    )
+  })
 })

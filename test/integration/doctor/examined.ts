@@ -46,3 +46,7 @@ export const has = (
 /** Fails if something is wrong. */
 export const isFine = (findings: ReadonlyArray<Finding>) =>
   assert.deepStrictEqual(findings.filter(({ status }) => status !== "ok").map(textOf), [])
+
+/** The messages of findings. */
+export const messagesOf = (findings: ReadonlyArray<{ readonly message: string }>) =>
+  findings.map(({ message }) => message)

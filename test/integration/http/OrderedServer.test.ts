@@ -15,13 +15,12 @@ import { exchange, get, open, statusesOf } from "../../support/Raw.ts"
 const minute = Duration.minutes(1)
 
 /** A server that listens, and has no handler. */
-const openedWith = (timeout: Duration.Duration) =>
-  Effect.gen(function* () {
-    const timeouts = { headersTimeout: timeout, bodyTimeout: minute, idleTimeout: timeout }
-    const server = new OrderedServer({ maxConnections: 10, ...timeouts })
-    const { port } = yield* Listening.on(server)
-    return { server, port }
-  })
+const openedWith = Effect.fnUntraced(function* (timeout: Duration.Duration) {
+  const timeouts = { headersTimeout: timeout, bodyTimeout: minute, idleTimeout: timeout }
+  const server = new OrderedServer({ maxConnections: 10, ...timeouts })
+  const { port } = yield* Listening.on(server)
+  return { server, port }
+})
 
 const opened = openedWith(minute)
 
@@ -55,10 +54,8 @@ describe("A connection", () => {
       const { received, send } = yield* open(`http://127.0.0.1:${port}`)
       let parsed = 0
       const count = () => (parsed += 1)
-      yield* Effect.acquireRelease(
-        Effect.sync(() => subscribe("http.server.request.start", count)),
-        () => Effect.sync(() => unsubscribe("http.server.request.start", count))
-      )
+      subscribe("http.server.request.start", count)
+      yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", count)))
       yield* send(get("/1") + get("/2"))
       yield* eventually("both requests", () => parsed === 2)
       server.on("request", ({ url }, response) => response.end(`answer to ${url}`))
@@ -142,7 +139,7 @@ describe("A connection", () => {
   )
 
   it.live(
-    "whose body comes in small pieces is answered 400 and closed, but not in a few, or in any number of 32 bytes",
+    "whose body comes in small pieces is answered 400 and closed, but not a few, nor any number of 32 bytes",
     () =>
       Effect.gen(function* () {
         const { begun, port } = yield* listening
@@ -202,15 +199,11 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
     )
     for (const text of [named, unread]) assert.match(text ?? "", /^HTTP\/1.1 400 .*\r\ndate: \w{3}, .* GMT\r\n[^]*"}$/)
     assert.match(head ?? "", /^HTTP\/1.1 400 [^]*\r\ncontent-length: 24\r\n[^{]*\r\n\r\n$/)
-    assert.deepStrictEqual(
-      refused.map(({ address, bytes, path, status }) => [status, path, address, bytes]),
-      [
-        [400, "/a", "127.0.0.1", 24],
-        [400, "", "127.0.0.1", 24],
-        [400, "/", "127.0.0.1", 0]
-      ]
-    )
-    assert.strictEqual(refused[0]?.id, "mine")
+    const address = "127.0.0.1"
+    assert.lengthOf(refused, 3)
+    assert.deepInclude(refused[0], { id: "mine", status: 400, path: "/a", address, bytes: 24 })
+    assert.deepInclude(refused[1], { status: 400, path: "", address, bytes: 24 })
+    assert.deepInclude(refused[2], { status: 400, path: "/", address, bytes: 0 })
   })
 )
 

@@ -47,17 +47,12 @@ const writerTo = (fd: number, capacity?: number) =>
 const piped = Effect.fnUntraced(function* (capacity?: number) {
   const path = yield* pipe
   const reader = yield* opened(path, O_RDONLY)
-  const fd = yield* opened(path, O_WRONLY)
-  const writer = yield* writerTo(fd, capacity)
-  return { path, read: () => readAll(reader), writer }
+  const writer = yield* writerTo(yield* opened(path, O_WRONLY), capacity)
+  return { read: () => readAll(reader), writer }
 })
 
 const line = (number: number, length = 100) => `${number} `.padEnd(length - 1, "x") + "\n"
-const numbersOf = (text: string) =>
-  text
-    .split("\n")
-    .slice(0, -1)
-    .map((each) => Number(each.split(" ")[0]))
+const numbersOf = (text: string) => Array.from(text.split("\n").slice(0, -1), (each) => Number(each.split(" ")[0]))
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
 /** All that is read until it has a text. */

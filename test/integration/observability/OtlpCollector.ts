@@ -81,11 +81,7 @@ const spansOf = ({ resourceSpans = [] }: typeof Export.Type) =>
   resourceSpans.flatMap((of) =>
     of.scopeSpans
       .flatMap(({ spans }) => spans)
-      .map((span) => ({
-        ...span,
-        status: span.status.code,
-        resource: of.resource.attributes
-      }))
+      .map((span) => ({ ...span, status: span.status.code, resource: of.resource.attributes }))
   )
 
 /** A span that came in. */

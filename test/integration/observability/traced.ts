@@ -26,7 +26,7 @@ type Environment = Readonly<Record<string, string>>
 export const settingsOf = (env: Environment) => OtlpConfig.config.parse(ConfigProvider.fromEnv({ env: { ...env } }))
 
 /** Exports to the collector, some milliseconds after the fact. */
-export const exporting = (env: Environment = {}) =>
+const exporting = (env: Environment = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { url } = yield* OtlpCollector
@@ -59,30 +59,22 @@ const services = Layer.mergeAll(App.services, App.intakeServices(delay), HealthC
   Layer.provide([databases, processor])
 )
 
-const routes = Layer.mergeAll(
-  Server.dataApiRoutes,
-  Server.intakeRoutes(delay),
-  Server.operationsRoutes,
-  Server.middleware
-)
+const routes = Layer.merge(Server.dataApiRoutes, Server.intakeRoutes(delay))
+const served = Layer.mergeAll(routes, Server.operationsRoutes, Server.middleware)
 
 const server = Layer.unwrap(
   Effect.map(Effect.context<Layer.Services<typeof services>>(), (context) =>
-    InProcess.layerOf(routes.pipe(Layer.provide(services), Layer.provide(Layer.succeedContext(context))))
+    InProcess.layerOf(served.pipe(Layer.provide(services), Layer.provide(Layer.succeedContext(context))))
   )
 )
+
+const stripe = StripeDouble.layer({ key: secrets.stripe, accounts, platform: "acct_platform" })
 
 /** All of it. Tasks are due at once. */
 export const traced = (env: Environment = {}) =>
   Layer.merge(server, services).pipe(
     Layer.provideMerge(exporting(env)),
-    Layer.provideMerge(
-      Layer.mergeAll(
-        TestDatabase.layerDemo,
-        StripeDouble.layer({ key: secrets.stripe, accounts, platform: "acct_platform" }),
-        OtlpCollector.layer
-      )
-    )
+    Layer.provideMerge([TestDatabase.layerDemo, stripe, OtlpCollector.layer])
   )
 
 /** The spans that came in, once there is one that a test waits for. */
@@ -141,10 +133,9 @@ export const traceOf = Effect.fnUntraced(function* (callerId: string) {
   return { all, root, tree: treeOf(all, root) }
 })
 
-export const round = Effect.flatMap(
-  Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) }),
-  (worker) => worker.round
-)
+const worker = Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) })
+
+export const round = Effect.flatMap(worker, (rounds) => rounds.round)
 
 const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
 

@@ -42,11 +42,9 @@ const fieldsOf = ({ kind, request, required }: Endpoint) =>
     Arbitrary.all(
       Object.entries(request).map(([name, type]) => {
         const value = name === "organization" ? literal('"org_oakridge"') : valuesOf[type]
-        const isNeeded = required.includes(name) || kind === "get"
-        return Arbitrary.map(
-          Arbitrary.all([integer(0, 3), oneOf<string>(value, value, literal("null"))]),
-          ([chance, text]) => (chance < (isNeeded ? 3 : 1) ? [`${json(name)}:${text}`] : [])
-        )
+        const most = required.includes(name) || kind === "get" ? 3 : 1
+        const drawn = Arbitrary.all([integer(0, 3), oneOf<string>(value, value, literal("null"))])
+        return Arbitrary.map(drawn, ([chance, text]) => (chance < most ? [`${json(name)}:${text}`] : []))
       })
     ),
     (fields) => fields.flat()
@@ -76,15 +74,13 @@ const oddHeaders = oneOf<Headers>(
 const requestTo = (endpoint: Endpoint) => {
   const valid = Arbitrary.map(fieldsOf(endpoint), (fields) => `{${fields.join(",")}}`)
   const body = oneOf<string | Uint8Array>(valid, nearlyValid(endpoint), anyJson, bytes)
-  return Arbitrary.map(
-    Arbitrary.all([body, integer(0, 9), oneOf(Arbitrary.Constant({}), Arbitrary.Constant({}), oddHeaders)]),
-    ([text, chance, odd]) => ({
-      endpoint,
-      body: text,
-      headers: { ...headersOf("oakridge"), ...odd },
-      chunked: chance === 0
-    })
-  )
+  const odd = oneOf(Arbitrary.Constant({}), Arbitrary.Constant({}), oddHeaders)
+  return Arbitrary.map(Arbitrary.all([body, integer(0, 9), odd]), ([text, chance, more]) => ({
+    endpoint,
+    body: text,
+    headers: { ...headersOf("oakridge"), ...more },
+    chunked: chance === 0
+  }))
 }
 
 const detail = /^\{"detail":"[^"]+"\}$/

@@ -13,8 +13,17 @@ import { link } from "../../../src/http/Html.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
 import { Chromium, desktop, faultsOf, isInstalled, openPage, phone, type Screen, screenshot } from "./Chromium.ts"
-import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
-import { token } from "../../unit/operations/pages.ts"
+import {
+  busy,
+  checksOf,
+  entryOf,
+  figures,
+  keysOf,
+  processOf,
+  store,
+  taskOf,
+  token
+} from "../../unit/operations/fakes.ts"
 
 class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
@@ -35,43 +44,6 @@ const tryIt = Effect.fnUntraced(function* (version: "v1" | "v3", operation: stri
   return (yield* Effect.promise(() => output.innerText())).slice(0, 3)
 }, Effect.scoped)
 
-/** Pages, and the heading that each has once it is there. */
-const pages = [
-  ["landing", "/", "Practice Data"],
-  ["v3", "/api/v3/docs", "Practice data API"],
-  ["v3-search", "/api/v3/docs#charges.search", "Search charges"],
-  ["v1", "/api/v1/docs", "Invoice deletion intake"]
-] as const
-
-const look = Effect.fnUntraced(function* ([name, path, heading]: (typeof pages)[number], screen: Screen) {
-  const { page, problems } = yield* openPage(`${yield* Service}${path}`, screen)
-  yield* Effect.promise(() => page.getByRole("heading", { name: heading }).first().waitFor())
-  yield* Effect.promise(() => page.screenshot({ path: screenshot(name, screen) }))
-  assert.deepStrictEqual(problems, [])
-  assert.deepStrictEqual(yield* faultsOf(page), [])
-}, Effect.scoped)
-
-const screens = [desktop, phone]
-
-describe.skipIf(!isInstalled)("In Chromium", () => {
-  layer(Layer.merge(Chromium.layer, Service.layer), { excludeTestServices: true })((it) => {
-    for (const screen of screens) {
-      it.effect(
-        `every page is whole on a ${screen.name}, accessible and as wide as the screen`,
-        () => Effect.forEach(pages, (page) => look(page, screen), { discard: true }),
-        long
-      )
-    }
-
-    it.effect.each([
-      ["v1", "invoiceDeletions.schedule", "202"],
-      ["v3", "charges.search", "200"]
-    ] as const)("a request of the documentation of %s can be sent as it stands", ([version, operation, status]) =>
-      Effect.map(tryIt(version, operation), (found) => assert.strictEqual(found, status))
-    )
-  })
-})
-
 const now = Effect.runSync(Clock.currentTimeMillis)
 
 const endless = "x".repeat(300)
@@ -80,17 +52,13 @@ const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
 
 const tasks = [
   dead,
-  taskOf("org_willow_creek_veterinary_partners_of_the_north_west", endless.slice(0, 36), "dead", now, {
+  {
+    ...taskOf("org_willow_creek_veterinary_partners_of_the_north_west", endless.slice(0, 36), "dead", now),
     last_error: `ConstraintError 23514, constraint ${endless}`
-  }),
+  },
   taskOf(endless.slice(0, 128), "7c9e6679-7425-40de-944b-e07fc1f90ae7", "completed", now),
-  ...Array.from({ length: 40 }, (_, index) =>
-    taskOf(
-      "org_harbor",
-      `nightly-${index}`,
-      index % 3 === 0 ? "scheduled" : index % 3 === 1 ? "running" : "completed",
-      now
-    )
+  ...(["scheduled", "running", "completed"] as const).flatMap((state) =>
+    Array.from({ length: 13 }, (_, index) => taskOf("org_harbor", `${state}-${index}`, state, now))
   )
 ]
 
@@ -119,34 +87,44 @@ const served = (memory: Parameters<typeof store>[0]) =>
 const full = served({ tasks, keys: keysOf(now), audit: tasks.slice(0, 9).map((task) => entryOf(task, now)) })
 const empty = served({ tasks: [], keys: [], audit: [] })
 
-const taskPath = link("/ops/task", { organization: dead.organization_id, id: dead.id })
-const replayPath = link("/ops/task/replay", { organization: dead.organization_id, id: dead.id })
+/** Pages by the names of their screenshots, and the heading that each has once it is there. */
+type Pages = ReadonlyArray<readonly [name: string, path: string, heading?: string]>
 
-const paths = {
-  overview: "/ops",
-  day: "/ops?window=day",
-  requests: "/ops/requests",
-  deletions: "/ops/deletions",
-  task: taskPath,
-  replay: replayPath,
-  keys: "/ops/keys",
-  audit: "/ops/audit"
-} as const
+const pages: Pages = [
+  ["landing", "/", "Practice Data"],
+  ["v3-search", "/api/v3/docs#charges.search", "Search charges"],
+  ["v1", "/api/v1/docs", "Invoice deletion intake"],
+  ["v3", "/api/v3/docs", "Practice data API"]
+]
 
-const looked = Effect.fnUntraced(function* (base: string, kind: string, screen: Screen) {
-  const { page, problems } = yield* openPage(`${base}/ops`, screen)
-  for (const [name, path] of Object.entries(paths)) {
-    // The tasks of an empty store are not there.
-    if (kind === "empty" && (name === "task" || name === "replay")) continue
+const operatorsPages: Pages = [
+  ["overview", "/ops"],
+  ["day", "/ops?window=day"],
+  ["requests", "/ops/requests"],
+  ["deletions", "/ops/deletions"],
+  ["keys", "/ops/keys"],
+  ["audit", "/ops/audit"]
+]
+
+/** The pages of a deletion, which an empty store does not have. */
+const taskPages: Pages = ["task", "task/replay"].map((name) => [
+  name.replace("/", "-"),
+  link(`/ops/${name}`, { organization: dead.organization_id, id: dead.id })
+])
+
+const look = Effect.fnUntraced(function* (base: string, kind: string, screen: Screen, looked: Pages) {
+  const { page, problems } = yield* openPage(base, screen)
+  for (const [name, path, heading = ""] of looked) {
     yield* Effect.promise(() => page.goto(`${base}${path}`))
-    assert.deepStrictEqual(yield* faultsOf(page), [], `${name} ${screen.name}`)
-    yield* Effect.promise(() => page.screenshot({ path: screenshot(`ops-${kind}-${name}`, screen), fullPage: true }))
+    yield* Effect.promise(() => page.getByRole("heading", { name: heading }).first().waitFor())
+    assert.deepStrictEqual(yield* faultsOf(page), [], `${kind} ${name}`)
+    const fullPage = kind !== "public"
+    yield* Effect.promise(() => page.screenshot({ path: screenshot(`${kind}-${name}`, screen), fullPage }))
   }
   assert.deepStrictEqual(problems, [])
 }, Effect.scoped)
 
-const press = (page: Page, ...keys: ReadonlyArray<string>) =>
-  Effect.forEach(keys, (key) => Effect.promise(() => page.keyboard.press(key)), { discard: true })
+const press = (page: Page, key: string) => Effect.promise(() => page.keyboard.press(key))
 
 /** Presses Tab until an element has the focus, as a person would who sees where it is. */
 const tabTo = Effect.fnUntraced(function* (page: Page, selector: string) {
@@ -166,23 +144,30 @@ const tabTo = Effect.fnUntraced(function* (page: Page, selector: string) {
 const shows = (page: Page, text: string | RegExp) =>
   Effect.promise(() => page.getByText(text).first().waitFor({ timeout: 20_000 }))
 
-describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
-  layer(Chromium.layer, { excludeTestServices: true })((it) => {
-    for (const screen of screens) {
-      it.effect(
-        `are whole and legible on a ${screen.name}, full and empty`,
-        () =>
-          Effect.gen(function* () {
-            yield* looked(yield* full, "full", screen)
-            yield* looked(yield* empty, "empty", screen)
-          }).pipe(Effect.scoped),
-        long
-      )
-    }
+describe.skipIf(!isInstalled)("In Chromium", () => {
+  layer(Layer.merge(Chromium.layer, Service.layer), { excludeTestServices: true })("pages", (it) => {
+    it.effect.each([
+      ["v1", "invoiceDeletions.schedule", "202"],
+      ["v3", "charges.search", "200"]
+    ] as const)("a request of the documentation of %s can be sent as it stands", ([version, operation, status]) =>
+      Effect.map(tryIt(version, operation), (found) => assert.strictEqual(found, status))
+    )
 
-    it.effect(
-      "a deletion is found and replayed by keyboard alone",
-      () =>
+    describe("people", long, () => {
+      for (const screen of [desktop, phone]) {
+        it.effect(`see every page whole on a ${screen.name}, accessible and as wide as the screen`, () =>
+          Effect.flatMap(Service, (url) => look(url, "public", screen, pages))
+        )
+
+        it.effect(`see every page for operators so on a ${screen.name}, full and empty`, () =>
+          Effect.gen(function* () {
+            yield* look(yield* full, "ops", screen, [...operatorsPages, ...taskPages])
+            yield* look(yield* empty, "ops-empty", screen, operatorsPages)
+          })
+        )
+      }
+
+      it.effect("find and replay a deletion by keyboard alone", () =>
         Effect.gen(function* () {
           const { page, problems } = yield* openPage(`${yield* full}/ops`, desktop)
           yield* press(page, "Tab")
@@ -211,17 +196,12 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
           }
           yield* shows(page, `Deletion ${dead.idempotency_key}`)
           // The browser tells of the 403.
-          assert.deepStrictEqual(
-            problems.filter((one) => !one.includes("403")),
-            []
-          )
-        }).pipe(Effect.scoped),
-      long
-    )
+          const others = problems.filter((one) => !one.includes("403"))
+          assert.deepStrictEqual(others, [])
+        })
+      )
 
-    it.effect(
-      "show what changes, and leave alone what a person does meanwhile",
-      () =>
+      it.effect("see the operators' pages change, and go on with what they do meanwhile", () =>
         Effect.gen(function* () {
           const base = yield* full
           const { page, problems } = yield* openPage(`${base}/ops`, desktop)
@@ -243,13 +223,10 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
           yield* Effect.promise(() => page.getByRole("button", { name: "Pause" }).click())
           assert.strictEqual(yield* Effect.promise(() => page.getByRole("status").innerText()), "Paused")
           assert.deepStrictEqual(problems, [])
-        }).pipe(Effect.scoped),
-      long
-    )
+        })
+      )
 
-    it.effect(
-      "say that the service does not answer, and since when",
-      () =>
+      it.effect("see that the service does not answer, and since when", () =>
         Effect.gen(function* () {
           const scope = yield* Scope.make()
           const base = yield* Effect.provideService(full, Scope.Scope, scope)
@@ -258,8 +235,8 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
           yield* shows(page, /No answer since \d\d:\d\d:\d\d UTC/)
           yield* Effect.promise(() => page.screenshot({ path: screenshot("ops-gone", desktop) }))
           yield* shows(page, "Latency p95")
-        }).pipe(Effect.scoped),
-      long
-    )
+        })
+      )
+    })
   })
 })

@@ -31,14 +31,11 @@ it.live(
       const late = Raw.unfinished.replace("\r\n\r\n", "\r\nX-Request-Id: late\r\n\r\n")
       assert.deepStrictEqual(Raw.statusesOf(yield* Raw.exchange(program.url, late)), [408])
       const ids = Array.makeBy(200, (index) => `mine-${index}`)
-      const search = (id: string) =>
-        Effect.flatMap(Client.make(program.url), ({ call }) =>
-          call({
-            path: "/api/v3/charges/search",
-            headers: { ...Client.headersOf("oakridge"), "x-request-id": id },
-            body: '{"limit":1}'
-          })
-        ).pipe(Effect.scoped)
+      const search = Effect.fnUntraced(function* (id: string) {
+        const headers = { ...Client.headersOf("oakridge"), "x-request-id": id }
+        const { call } = yield* Client.make(program.url)
+        return yield* call({ path: "/api/v3/charges/search", headers, body: '{"limit":1}' })
+      }, Effect.scoped)
       yield* Effect.forEach(ids, search, { concurrency: 8 })
       const { end, seconds } = yield* Program.stop(program)
       assert.deepStrictEqual(end, Program.inOrder)
@@ -54,10 +51,8 @@ it.live(
         requests.map(({ resource }) => [resource["service.instance.id"], resource["process.pid"]] as const)
       )
       assert.deepStrictEqual([exporting.size, new Set(exporting.values()).size], [2, 2])
-      assert.includeMembers(
-        requests.map(({ attributes }) => attributes["practice_data.request_id"]),
-        ids
-      )
+      const traced = requests.map(({ attributes }) => attributes["practice_data.request_id"])
+      assert.includeMembers(traced, ids)
       assert.isTrue((yield* exported).some(({ body }) => body.startsWith("Listening on")))
       assert.deepStrictEqual(yield* faults, [])
     }).pipe(Effect.provide(Layer.merge(OtlpCollector.layer, TestDatabase.layerDemo)))

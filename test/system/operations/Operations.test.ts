@@ -35,13 +35,10 @@ const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/sec
 
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
-/** True where there is a promtool. */
-const hasPromtool = spawnSync("promtool", ["--version"]).error === undefined
-
-/** The complaints of `promtool check metrics` about a text. */
-const promtool = (text: string): string => {
-  const { stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })
-  return stdout + stderr
+/** Fails if `promtool check metrics`, where there is one, complains about a text. */
+const promtool = (input: string) => {
+  const { error, stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input, encoding: "utf8" })
+  if (error === undefined) assert.strictEqual(stdout + stderr, "")
 }
 
 type Samples = Readonly<Record<string, number>>
@@ -65,42 +62,32 @@ const scraped = Effect.fnUntraced(function* (environment: Process.Environment) {
 const statusOf = ({ call }: Client.Client, path: string) =>
   Effect.map(call({ path, method: "GET", headers: {} }), ({ status }) => status)
 
-describe.concurrent("The operators' listener", () => {
-  it.live("has metrics, health and the page, and none of them is on the public port", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const { client, operators, scrape } = yield* scraped({ DATABASE_URL: url, OPERATIONS_TOKEN: token })
-      for (const path of [...paths, "/metrics", "/health"]) {
-        assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [200, 404], path)
-      }
-      for (const path of ["/api/v1/health", "/api/v3/openapi.json"]) {
-        assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [404, 200], path)
-      }
-      yield* client.ask("/charges/search")
-      for (const path of hostile) yield* client.call({ path, body: "{}" })
-      const expected = Object.keys(metrics).filter((name) => !notHere.includes(name))
-      // A program that has just started has not counted its tasks yet.
-      yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
-      const { text } = yield* scrape
-      assert.sameMembers([...namesOf(text)], expected)
-      const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
-      assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
-      if (hasPromtool) assert.strictEqual(promtool(text), "")
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
-  )
-
-  it.live("is there only where it is asked for, on a Postgres", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
-  )
-})
+it.live("The operators' listener, if asked for, has metrics, health and the page, which the public port has not", () =>
+  Effect.gen(function* () {
+    const { url } = yield* TestDatabase
+    assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
+    const { client, operators, scrape } = yield* scraped({ DATABASE_URL: url, OPERATIONS_TOKEN: token })
+    for (const path of [...paths, "/metrics", "/health"])
+      assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [200, 404], path)
+    for (const path of ["/api/v1/health", "/api/v3/openapi.json"])
+      assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [404, 200], path)
+    yield* client.ask("/charges/search")
+    for (const path of hostile) yield* client.call({ path, body: "{}" })
+    const expected = Object.keys(metrics).filter((name) => !notHere.includes(name))
+    // A program that has just started has not counted its tasks yet.
+    yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
+    const { text } = yield* scrape
+    assert.sameMembers([...namesOf(text)], expected)
+    const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
+    assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
+    promtool(text)
+  }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
+)
 
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
-const up = (dependency: string) => `practice_data_dependency_up{dependency="${dependency}"}`
-const isUp = (samples: Samples, dependency: string) => samples[up(dependency)] === 1
+const isUp = (samples: Samples, dependency: string) =>
+  samples[`practice_data_dependency_up{dependency="${dependency}"}`] === 1
 
 const taskNames = [
   'practice_data_tasks{state="scheduled"}',
@@ -110,12 +97,6 @@ const taskNames = [
 
 const knowsTasks = (samples: Samples) => taskNames.every((name) => name in samples)
 const knowsNoTasks = (samples: Samples) => taskNames.every((name) => !(name in samples))
-
-const losses = [
-  ["records", "swallow"],
-  ["credentials", "refuse"],
-  ["tasks", "swallow"]
-] as const
 
 const requests = (process: number) =>
   `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
@@ -136,7 +117,8 @@ describe("/metrics", () => {
         CREDENTIALS_DATABASE_URL: stores.credentials.url
       })
       yield* untilSamples("tasks that are counted", knowsTasks)
-      for (const [name, cut] of losses) {
+      for (const name of ["records", "credentials", "tasks"] as const) {
+        const cut = name === "credentials" ? "refuse" : "swallow"
         const { proxy } = stores[name]
         const outages = `practice_data_dependency_outages_total{dependency="${name}"}`
         const before = yield* read
@@ -159,11 +141,8 @@ describe("/metrics", () => {
   it.live("tells several processes apart, answers for those that hang, and begins at 0 for one that is replaced", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
-      const { client, program, read, scrape, untilSamples } = yield* scraped({
-        DATABASE_URL: url,
-        PROCESSES: "2",
-        LOG_LEVEL: "Debug"
-      })
+      const environment = { DATABASE_URL: url, PROCESSES: "2", LOG_LEVEL: "Debug" }
+      const { client, program, read, scrape, untilSamples } = yield* scraped(environment)
       const answered = 'practice_data_processes_answered{process="parent"}'
       const restarts = 'practice_data_process_restarts_total{process="parent"}'
 
@@ -177,11 +156,10 @@ describe("/metrics", () => {
       // Nothing is random: each counter is the same one each time.
       for (let time = 0; time < 5; time++) assert.strictEqual((yield* readBoth)[requests(1)], before[requests(1)])
       assert.strictEqual(before['practice_data_processes{process="parent"}'], 2)
-      for (const name of ["1", "2", "parent"]) {
+      for (const name of ["1", "2", "parent"])
         assert.isAbove(before[`process_resident_memory_bytes{process="${name}"}`] ?? 0, 0)
-      }
       assert.isFalse(Object.keys(before).some((key) => !key.includes('process="')))
-      if (hasPromtool) assert.strictEqual(promtool((yield* scrape).text), "")
+      promtool((yield* scrape).text)
 
       const [first = 0, second = 0] = Process.childrenOf(program.pid)
       // One that hangs costs a second, and its last figures are not shown again.
@@ -200,9 +178,8 @@ describe("/metrics", () => {
       })
       const replaced = [1, 2].filter((each) => after[startTime(each)] !== before[startTime(each)])
       assert.strictEqual(replaced.length, 1)
-      for (const each of [1, 2]) {
+      for (const each of [1, 2])
         assert.strictEqual(after[requests(each)], replaced.includes(each) ? 0 : before[requests(each)])
-      }
     }).pipe(Effect.provide(ownDatabase))
   )
 })

@@ -63,16 +63,11 @@ class Filled extends Context.Service<Filled, { readonly url: string }>()(
 
 /** The status of a search with a key. */
 const statusOf = (address: string, key: string) =>
-  Effect.flatMap(Client.make(address), ({ call }) =>
-    call({
-      path: "/api/v3/charges/search",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: "{}"
-    })
-  ).pipe(
-    Effect.map(({ status }) => status),
-    Effect.scoped
-  )
+  Effect.gen(function* () {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
+    const { call } = yield* Client.make(address)
+    return (yield* call({ path: "/api/v3/charges/search", headers, body: "{}" })).status
+  }).pipe(Effect.scoped)
 
 const chargesOf = (url: string) =>
   Effect.flatMap(clientOf(url), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
@@ -81,9 +76,7 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
   /** A test in a folder of its own, over the Postgres with the demo data. */
   const rehearse = <E>(what: string, steps: (url: string, cwd: string) => Effect.Effect<void, E, Scope.Scope>) =>
     it.effect.skipIf(Tools.binaries === undefined)(what, () =>
-      Effect.gen(function* () {
-        yield* steps((yield* Filled).url, yield* Process.temporaryFolder)
-      }).pipe(Effect.scoped)
+      Effect.flatMap(Effect.all([Filled, Process.temporaryFolder]), ([{ url }, cwd]) => steps(url, cwd))
     )
 
   rehearse(
@@ -159,8 +152,6 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
   )
 })
 
-const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
-
 test.live(
   "The README's commands lead from an empty Postgres to a synced copy",
   () =>
@@ -169,15 +160,12 @@ test.live(
       const port = String((yield* Effect.scoped(Listening.on(createServer()))).port)
       const cwd = yield* Process.temporaryFolder
       for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
+      const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
       const commands = (section?.code ?? "").replace(/postgres:\S+/, url).replaceAll("3000", port)
+      const variables = { HOME: cwd, PORT: port, PRACTICE_DATA_URL: `http://127.0.0.1:${port}` }
       const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill $! || true; wait || true' EXIT\n${commands}`], {
         cwd,
-        env: {
-          PATH: yield* Config.String("PATH"),
-          HOME: cwd,
-          PORT: port,
-          PRACTICE_DATA_URL: `http://127.0.0.1:${port}`
-        }
+        env: { PATH: yield* Config.String("PATH"), ...variables }
       })
       assert.include(stdout, "Created org_1")
       assert.include(readdirSync(cwd), "practice.db")
@@ -185,6 +173,6 @@ test.live(
       const [organization, ...others] = copy.prepare("select id, name from organizations").all()
       assert.deepStrictEqual([{ ...organization }, others], [{ id: "org_1", name: "Happy Paws" }, []])
       copy.close()
-    }).pipe(Effect.scoped, Effect.provide(TestDatabase.layer)),
+    }).pipe(Effect.provide(TestDatabase.layer)),
   300_000
 )

@@ -46,10 +46,10 @@ const accepted: ReadonlyArray<Sent> = [
   }))
 ]
 
-const notObjects = {
-  object: ["[]", `"{}"`, "9".repeat(400), "true", "[".repeat(500_000) + "]".repeat(500_000)],
-  missing: ["", " \r\n ", "null", " null\n"]
-} as const
+const notObjects = [
+  ["object", ["[]", `"{}"`, "9".repeat(400), "true", "[".repeat(500_000) + "]".repeat(500_000)]],
+  ["missing", ["", " \r\n ", "null", " null\n"]]
+] as const
 
 /** Bodies that are not JSON, and where they stop being it, in characters. */
 const malformed = [
@@ -73,10 +73,8 @@ layer(InProcess.layer())("a body", (test) => {
     })
   )
 
-  test.effect.each(["object", "missing"] as const)("that is no object is 422: %s", (kind) =>
-    Effect.forEach(notObjects[kind], (raw) =>
-      expectAnswer({ raw }, 422, { detail: [{ loc: ["body"], ...faults[kind] }] })
-    )
+  test.effect.each(notObjects)("that is no object is 422: %s", ([kind, values]) =>
+    Effect.forEach(values, (raw) => expectAnswer({ raw }, 422, { detail: [{ loc: ["body"], ...faults[kind] }] }))
   )
 
   test.effect("that is not JSON or UTF-8 is 422 with the position where it stops being it", () =>
@@ -139,11 +137,10 @@ describe("the memory of large bodies", () => {
   )
 })
 
+const bodies = JsonBodyServer.layer({ maxBytes: 1_000_000, budget: { left: 100_000 } })
+
 const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
-  Layer.provideMerge([
-    AuthorizationServer.layer,
-    JsonBodyServer.layer({ maxBytes: 1_000_000, budget: { left: 100_000 } })
-  ]),
+  Layer.provideMerge([AuthorizationServer.layer, bodies]),
   Layer.provide(layerDemo)
 )
 
@@ -188,15 +185,11 @@ describe("large bodies", () => {
     Effect.gen(function* () {
       yield* prune("{}")
       let turns = 0
-      const ticking = yield* Effect.sync(() => turns++).pipe(
-        Effect.repeat(Schedule.spaced("1 millis")),
-        Effect.forkChild
-      )
+      const turn = Effect.sync(() => turns++)
+      const ticking = yield* Effect.forkChild(Effect.repeat(turn, Schedule.spaced("1 millis")))
       const many = Array.from({ length: 8 }, () => prune(`{"text":"a","x":[${"[],".repeat(500_000)}[]]}`))
-      assert.deepStrictEqual(
-        yield* Effect.all(many, { concurrency: "unbounded" }),
-        many.map(() => ({ value: '{"text":"a","x":null}' }))
-      )
+      for (const result of yield* Effect.all(many, { concurrency: "unbounded" }))
+        assert.deepStrictEqual(result, { value: '{"text":"a","x":null}' })
       yield* Fiber.interrupt(ticking)
       assert.isAbove(turns, 20)
     })

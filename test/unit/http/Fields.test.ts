@@ -6,10 +6,8 @@ import { expectAnswer, InProcess, invalid, paths, send } from "../../support/inP
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
-const idsOf = Effect.fnUntraced(function* (raw: string) {
-  const { json } = yield* send({ raw })
-  return isPage(json) ? json.body.map(({ id }) => id) : undefined
-})
+const idsOf = (raw: string) =>
+  Effect.map(send({ raw }), ({ json }) => (isPage(json) ? json.body.map(({ id }) => id) : undefined))
 
 /** Values of a field, and the page that each asks for: how many of the 150 charges, from which position. */
 const pages = [
@@ -25,7 +23,7 @@ const digits = "9".repeat(400)
 const outOfRange = ["-1e400", "1e400", "9007199254740993", digits, `-${digits}`]
 const detail = "limit must be between 1 and 1000"
 
-/** A field, values in JSON that are of another type, and the fault. */
+/** Values in JSON of another type than the field's. */
 const otherTypes = [
   ["limit", ["true", `"100"`, `""`, "[1]", "{}"], faults.int],
   ["offset", ["false", `"abc"`], faults.int],
@@ -35,19 +33,16 @@ const otherTypes = [
   ["created_at_since", ["1767225600", "true", "[]", "{}"], faults.datetime]
 ] as const
 
-const unstorable = [
-  ["U+0000", String.raw`"charge\u0000_1"`],
-  ["a pair in the wrong order", String.raw`"\ude00\ud83d"`]
-] as const
+/** A character that no database can hold, and a pair of surrogates in the wrong order. */
+const unstorable = [String.raw`"charge\u0000_1"`, String.raw`"\ude00\ud83d"`]
 
 layer(InProcess.layer())("a field", (it) => {
   it.effect.each(pages)("%s %s asks for %d records from position %d on", ([field, raw, count, from]) =>
     Effect.gen(function* () {
       const all = yield* idsOf(`{"limit":1000}`)
-      assert.strictEqual(all?.length, 150)
       const found = yield* idsOf(`{"${field}":${raw}}`)
       assert.deepStrictEqual(found, all?.slice(from, from + count))
-      assert.strictEqual(found?.length, count)
+      assert.deepStrictEqual([all?.length, found?.length], [150, count])
     })
   )
 
@@ -70,11 +65,11 @@ layer(InProcess.layer())("a field", (it) => {
   it.effect("that is named twice means the last one", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* idsOf(`{"limit":5,"limit":2}`))?.length, 2)
-      assert.strictEqual((yield* send({ raw: `{"limit":2,"limit":"x"}` })).status, 422)
+      yield* expectAnswer({ raw: `{"limit":2,"limit":"x"}` }, 422, invalid(["limit", faults.int]))
     })
   )
 
-  it.effect.each(unstorable)("with a text that no database can hold is 422: %s", ([, raw]) =>
+  it.effect.each(unstorable)("with a text that no database can hold is 422: %s", (raw) =>
     Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
       expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
     )
@@ -105,15 +100,8 @@ const vocabulary = {
 } as const
 
 /** Faults in some fields, none of the fields in its place. */
-const faulty = {
-  zebra: 1,
-  updated_at_since: "tomorrow, early",
-  include_deleted: 1,
-  product_code: [],
-  alpha: null,
-  limit: true,
-  "0": "x"
-}
+const known = { updated_at_since: "tomorrow, early", include_deleted: 1, product_code: [] }
+const faulty = { zebra: 1, ...known, alpha: null, limit: true, "0": "x" }
 
 const dateParsing = {
   type: "datetime_from_date_parsing",
@@ -139,10 +127,8 @@ layer(InProcess.layer())("a 422", (it) => {
       for (const [name, [type, msg]] of Object.entries(vocabulary))
         assert.deepInclude(faults, { [name]: { type, msg } })
       // Not even the order of members changes.
-      assert.strictEqual(
-        (yield* send({ path, json: { pet: 1 } })).text,
-        `{"detail":[{"loc":["body","pet"],"msg":"Input should be a valid string","type":"string_type"}]}`
-      )
+      const expected = `{"detail":[{"loc":["body","pet"],"msg":"Input should be a valid string","type":"string_type"}]}`
+      assert.strictEqual((yield* send({ path, json: { pet: 1 } })).text, expected)
     })
   )
 
@@ -150,14 +136,12 @@ layer(InProcess.layer())("a 422", (it) => {
     expectAnswer({ path, json: faulty }, 422, invalid(...found, ...extra(["0", "zebra", "alpha"])))
   )
 
-  it.effect("lists the first 100 of its faults, those of known fields first", () =>
-    Effect.gen(function* () {
-      const names = unknown(20_000)
-      const json = { ...Object.fromEntries(names.map((name) => [name, 1])), ...faulty }
-      const all = [...found, ...extra(["0", ...names])]
-      yield* expectAnswer({ path, json }, 422, invalid(...all.slice(0, 100)))
-    })
-  )
+  it.effect("lists the first 100 of its faults, those of known fields first", () => {
+    const names = unknown(20_000)
+    const json = { ...Object.fromEntries(names.map((name) => [name, 1])), ...faulty }
+    const all = [...found, ...extra(["0", ...names])]
+    return expectAnswer({ path, json }, 422, invalid(...all.slice(0, 100)))
+  })
 
   it.effect.each([
     ["is no text", "\ud800\0", "\ud800\0"],

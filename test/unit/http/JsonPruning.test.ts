@@ -48,10 +48,8 @@ describe("pruned JSON", () => {
   it("has the first hundred names that the schema does not know, and all that it knows", () => {
     const unknown = Array.from({ length: 300 }, (_, index) => `"x${index}":[]`)
     const first = Array.from({ length: 100 }, (_, index) => `"x${index}":null`)
-    assert.deepStrictEqual(
-      pruned(`{${unknown.join(",")},"text":"a"}`),
-      Result.succeed(`{${first.join(",")},"text":"a"}`)
-    )
+    const expected = Result.succeed(`{${first.join(",")},"text":"a"}`)
+    assert.deepStrictEqual(pruned(`{${unknown.join(",")},"text":"a"}`), expected)
   })
 
   it("has as many items as there may be, and is not read on after one more", () => {
@@ -61,14 +59,12 @@ describe("pruned JSON", () => {
     assert.isTrue(isPruned('{"other":[1,2,3,4,5,6]}'))
   })
 
-  it.prop(
-    "is JSON exactly where the text is",
-    { all: Schema.Array(Piece).check(Schema.isMaxLength(10)) },
-    ({ all }) => {
-      const text = all.join("")
-      assert.strictEqual(isPruned(text), isJson(text), text)
-    }
-  )
+  const Pieces = Schema.Array(Piece).check(Schema.isMaxLength(10))
+
+  it.prop("is JSON exactly where the text is", { all: Pieces }, ({ all }) => {
+    const text = all.join("")
+    assert.strictEqual(isPruned(text), isJson(text), text)
+  })
 
   it.prop("is as strict around what is JSON", { value: Schema.Json, piece: Piece }, ({ value, piece }) => {
     const json = JSON.stringify(value, undefined, 1)

@@ -4,14 +4,7 @@
  */
 import { layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import {
-  CredentialStoreDown,
-  EncodingUnsupported,
-  IdRequired,
-  OrgMismatch,
-  RecordStoreDown,
-  Unauthorized
-} from "../../../src/api/Errors.ts"
+import * as Errors from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { expectAnswer, InProcess, invalid, layerDemo, layerDemoBut, other, type Sent } from "../../support/inProcess.ts"
@@ -25,9 +18,9 @@ const text = { "content-type": "text/plain" }
 
 type Case = readonly [rule: string, sent: Sent, status: number, json: unknown]
 
-const unauthorized = { detail: new Unauthorized().detail }
-const mismatch = { detail: new OrgMismatch().detail }
-const encoded = { detail: new EncodingUnsupported().detail }
+const unauthorized = { detail: new Errors.Unauthorized().detail }
+const mismatch = { detail: new Errors.OrgMismatch().detail }
+const encoded = { detail: new Errors.EncodingUnsupported().detail }
 const extra = { detail: [{ loc: ["query", "a"], ...faults.extra }] }
 const contentType = { detail: [{ loc: ["header", "content-type"], ...faults.contentType }] }
 
@@ -59,7 +52,7 @@ layer(InProcess.layer(Layer.orDie(services.pipe(Layer.provide(store)))), { exclu
   }
 )
 
-const keysDown = { detail: new CredentialStoreDown().detail }
+const keysDown = { detail: new Errors.CredentialStoreDown().detail }
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two faults", (it) => {
   it.effect.each<Case>([
     ["the key's store before the syntax", { raw: "{" }, 503, keysDown],
@@ -68,14 +61,14 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two fa
 })
 
 const range = { detail: "limit must be between 1 and 1000" }
-const down = () => Effect.fail(new RecordStoreDown())
-const recordsDown = { detail: new RecordStoreDown().detail }
+const down = () => Effect.fail(new Errors.RecordStoreDown())
+const recordsDown = { detail: new Errors.RecordStoreDown().detail }
 layer(InProcess.layer(layerDemoBut(["charges"], { search: down, get: down })))("of two faults", (it) => {
   it.effect.each<Case>([
     ["the key before the records' store", { headers: badKey }, 401, unauthorized],
     ["the organization before the records' store", { json: foreign }, 400, mismatch],
     ["the pagination before the records' store", { json: { limit: 0 } }, 400, range],
-    ["the id before the records' store", { path: get }, 400, { detail: new IdRequired().detail }],
+    ["the id before the records' store", { path: get }, 400, { detail: new Errors.IdRequired().detail }],
     ["and the records' store last", { path: get, json: { id: "none" } }, 503, recordsDown]
   ])("%s", check)
 })

@@ -1,6 +1,6 @@
 /** The lines of the log: their form, what never is in one, and the access log, a line for each request with what is known of it. */
-import { assert, describe, it as test, layer } from "@effect/vitest"
-import { Cause, Effect, Layer, Option, Redacted, Schema, Tracer } from "effect"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
@@ -20,15 +20,10 @@ const unknownKey = `pda_live_${"a1B2".repeat(9)}zz`
 /** A log that keeps its lines, and everything that is to be logged. */
 const logged = (options: Logging.Options) => {
   const lines: Array<string> = []
-  const writer = Layer.succeed(LogWriter, {
-    write: (line) => void lines.push(line),
-    dropped: () => 0,
-    end: () => undefined
-  })
-  const observers = Layer.effect(
-    RequestObservers,
-    Effect.map(accessLog(options), (observe) => [observe])
-  )
+  const write = (line: string) => void lines.push(line)
+  const writer = Layer.succeed(LogWriter, { write, dropped: () => 0, end: () => undefined })
+  const observe = Effect.map(accessLog(options), (each) => [each])
+  const observers = Layer.effect(RequestObservers, observe)
   return { lines, layer: observers.pipe(Layer.provideMerge(Logging.layerNoDeps(options)), Layer.provide(writer)) }
 }
 
@@ -40,29 +35,21 @@ const linesOf = (effect: Effect.Effect<void>, format: Logging.Options["format"] 
 
 test.effect("a line is one flat object without secrets, with what follows its message as a detail", () =>
   Effect.gen(function* () {
-    const lines = yield* linesOf(
-      Effect.annotateLogs(Effect.logWarning("Bearer a failed", "basic b", 3), {
-        task_id: "bearer c",
-        attempt: 2,
-        is_last: true,
-        of: ["b"]
-      })
-    )
+    const known = { attempt: 2, is_last: true }
+    const warning = Effect.logWarning("Bearer a failed", "basic b", 3)
+    const lines = yield* linesOf(Effect.annotateLogs(warning, { ...known, task_id: "bearer c", of: ["b"] }))
     assert.lengthOf(lines, 1)
     assert.deepStrictEqual(parse(lines[0] ?? ""), {
+      ...known,
       time: "1970-01-01T00:00:00.000Z",
       level: "WARN",
       message: "Bearer … failed",
       detail: "basic … 3",
       task_id: "bearer …",
-      attempt: 2,
-      is_last: true,
       of: "[ 'b' ]"
     })
-    assert.deepStrictEqual(
-      yield* linesOf(Effect.annotateLogs(Effect.logInfo("It is back"), { away_ms: 5 }), "logfmt"),
-      [`time=1970-01-01T00:00:00.000Z level=INFO message="It is back" away_ms=5\n`]
-    )
+    const back = yield* linesOf(Effect.annotateLogs(Effect.logInfo("It is back"), { away_ms: 5 }), "logfmt")
+    assert.deepStrictEqual(back, [`time=1970-01-01T00:00:00.000Z level=INFO message="It is back" away_ms=5\n`])
   })
 )
 
@@ -92,13 +79,9 @@ test.effect("a line for people has a cause below it, without secrets, and no com
   Effect.gen(function* () {
     const error = new Error("\u001b[31m Bearer secret")
     error.stack = `${error.message}\n    at a place`
-    const lines = yield* linesOf(
-      Effect.annotateLogs(Effect.logError("It failed", Cause.die(error)), "attempt", 2),
-      "pretty"
-    )
-    assert.deepStrictEqual(lines, [
-      "[00:00:00.000] ERROR It failed attempt=2\nError: \\u001b[31m Bearer …\n    at a place\n"
-    ])
+    const failed = Effect.annotateLogs(Effect.logError("It failed", Cause.die(error)), "attempt", 2)
+    const line = "[00:00:00.000] ERROR It failed attempt=2\nError: \\u001b[31m Bearer …\n    at a place\n"
+    assert.deepStrictEqual(yield* linesOf(failed, "pretty"), [line])
   })
 )
 
@@ -128,20 +111,19 @@ const everywhere: ReadonlyArray<Sent> = [
   { path: "/api/v1/invoice-deletions", headers: { "x-organization-id": unknownKey, "idempotency-key": unknownKey } }
 ]
 
-for (const format of ["json", "logfmt", "pretty"] as const) {
-  const log = logged({ format, level: "All" })
-  layer(InProcess.layer(dying).pipe(Layer.provide(log.layer)))(`the ${format} log`, (suite) => {
-    suite.effect("has no key, wherever a client puts it", () =>
-      Effect.gen(function* () {
-        yield* Effect.forEach(everywhere, send, { discard: true })
-        const text = log.lines.join("")
-        assert.isAtLeast(log.lines.length, everywhere.length)
-        assert.include(text, "a bug with pda_demo_")
-        for (const each of [key, unknownKey, "a1B2a1B2"]) assert.notInclude(text, each)
-      })
-    )
-  })
-}
+test.effect.each(["json", "logfmt", "pretty"] as const)(
+  "the %s log has no key, wherever a client puts it",
+  (format) => {
+    const log = logged({ format, level: "All" })
+    return Effect.gen(function* () {
+      yield* Effect.forEach(everywhere, send, { discard: true })
+      const text = log.lines.join("")
+      assert.isAtLeast(log.lines.length, everywhere.length)
+      assert.include(text, "a bug with pda_demo_")
+      for (const each of [key, unknownKey, "a1B2a1B2"]) assert.notInclude(text, each)
+    }).pipe(Effect.provide(InProcess.layer(dying).pipe(Layer.provide(log.layer))))
+  }
+)
 
 /** The one line of a request: its length, and what else is known of this one. */
 const lineOf = (lines: Array<string>, id: string) => {
@@ -156,8 +138,6 @@ const lineOf = (lines: Array<string>, id: string) => {
 
 const options = { format: "json", level: "Info" } as const
 const demo = logged(options)
-
-const hanging = layerDemoBut(["charges"], { search: () => Effect.never, get: () => Effect.never })
 
 const turns = Effect.repeat(
   Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void))),
@@ -205,25 +185,23 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
 })
 
 const abandoned = logged(options)
-layer(InProcess.layer(hanging).pipe(Layer.provide(abandoned.layer)))("a request without a response", (it) => {
-  it.effect("says 499 where the client leaves first", () =>
-    Effect.gen(function* () {
-      const handle = yield* InProcess
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const signal = yield* Effect.abortSignal
-          const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": "left" }
-          const body = '{"id":"any"}'
-          void handle(new Request("http://localhost/api/v3/charges/get", { method: "POST", headers, body, signal }))
-          yield* turns
-        })
-      )
-      yield* turns
-      const { bytes, known } = lineOf(abandoned.lines, "left")
-      assert.deepStrictEqual([bytes, known["status"]], [0, 499])
-    })
-  )
-})
+const hanging = layerDemoBut(["charges"], { search: () => Effect.never, get: () => Effect.never })
+
+test.effect("a request whose client leaves first has a line with 499", () =>
+  Effect.gen(function* () {
+    const handle = yield* InProcess
+    const client = yield* Scope.make()
+    const signal = yield* Scope.provide(Effect.abortSignal, client)
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": "left" }
+    const init = { method: "POST", headers, body: '{"id":"any"}', signal }
+    void handle(new Request("http://localhost/api/v3/charges/get", init))
+    yield* turns
+    yield* Scope.close(client, Exit.void)
+    yield* turns
+    const { bytes, known } = lineOf(abandoned.lines, "left")
+    assert.deepStrictEqual([bytes, known["status"]], [0, 499])
+  }).pipe(Effect.provide(InProcess.layer(hanging).pipe(Layer.provide(abandoned.layer))))
+)
 
 const taken = logged(options)
 const signingSecrets = IntakeSecrets.layerMemory({ org_signed: [Redacted.make("whsec_c2VjcmV0")] })
@@ -284,19 +262,17 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
 /** Texts that a client can send, and what stands for them in a line for machines. */
 const hostile = ['a"b\\c', 'a\r\n{"level":"FATAL"}', "a\u001b[31mb", "a\u2028b\u202eb", "a b=c", "\ud800", ""]
 
-describe("a text that wants to be more than a value", () => {
-  test.each(hostile)("%j is one in json and in logfmt", (text) => {
-    const fields = { ...Logging.headOf(0, "Info", "m"), user_agent: text }
-    const line = Logging.formats.json(fields)
-    // oxlint-disable-next-line no-control-regex -- what may not be in it
-    assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)
-    assert.strictEqual(parse(line)["user_agent"], text)
-    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(Logging.formats.logfmt(fields))?.[1] ?? ""
-    const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
-    if (Option.isSome(decoded)) assert.strictEqual(decoded.value, text)
-    else assert.match(value, /^[^\s"=]*$/)
-    assert.isTrue(Option.isSome(decoded) || value === text)
-  })
+test.each(hostile)("a text that wants to be more than a value is one in json and in logfmt: %j", (text) => {
+  const fields = { ...Logging.headOf(0, "Info", "m"), user_agent: text }
+  const line = Logging.formats.json(fields)
+  // oxlint-disable-next-line no-control-regex -- what may not be in it
+  assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)
+  assert.strictEqual(parse(line)["user_agent"], text)
+  const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(Logging.formats.logfmt(fields))?.[1] ?? ""
+  const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
+  if (Option.isSome(decoded)) assert.strictEqual(decoded.value, text)
+  else assert.match(value, /^[^\s"=]*$/)
+  assert.isTrue(Option.isSome(decoded) || value === text)
 })
 
 const make = (path = "/a", userAgent = `curl ${unknownKey}`) =>
@@ -325,9 +301,7 @@ test.effect("The time in which a client chose to wait is noted, whatever comes o
   Effect.gen(function* () {
     const account = make()
     const waiting = polling(Effect.andThen(Effect.sleep("3 seconds"), Effect.fail("late")))
-    const fiber = yield* Effect.forkChild(Effect.flip(Effect.provideService(waiting, Note, account.note)), {
-      startImmediately: true
-    })
+    const fiber = yield* Effect.forkChild(Effect.flip(Effect.provideService(waiting, Note, account.note)))
     yield* TestClock.adjust("3 seconds")
     assert.isDefined(fiber.pollUnsafe())
     assert.strictEqual(account.polled, 3000)

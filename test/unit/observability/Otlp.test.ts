@@ -1,12 +1,16 @@
-/** A collector that fails, hangs or redirects: nothing waits for it, nothing piles up, and the log has two lines. The units of metrics. */
+/**
+ * A collector that fails, hangs or redirects: nothing waits for it, nothing piles up, and the log has two lines. The units of metrics, and
+ * the standard variables of OpenTelemetry that the operators' guide lists.
+ */
 import { inspect } from "node:util"
-import { assert, it, test } from "@effect/vitest"
-import { Array, Effect, Exit, Fiber, Layer, Logger, Redacted, References, Scope } from "effect"
+import { assert, describe, it, test } from "@effect/vitest"
+import { Array, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, References, Scope } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { unitOf } from "../../../src/observability/Metrics.ts"
 import * as Otlp from "../../../src/observability/Otlp.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
+import * as Failure from "../../../src/process/Failure.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 import { settingsOf } from "../../integration/observability/traced.ts"
 
@@ -36,10 +40,8 @@ const exporting = Effect.fnUntraced(function* (...answers: Array.NonEmptyReadonl
   const send = execute(request).pipe(
     Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))]))
   )
-  const failures = Effect.map(
-    samples,
-    (found) => found['practice_data_telemetry_export_failures_total{signal="traces"}']
-  )
+  const name = 'practice_data_telemetry_export_failures_total{signal="traces"}'
+  const failures = Effect.map(samples, (found) => found[name])
   return { failures, lines, send, tries: () => tries }
 })
 
@@ -108,6 +110,8 @@ it.effect("a collector that fails has a line in the log, and one when all is wel
   }).pipe(withRegistry)
 )
 
+const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }
+
 it.effect("A stop waits for two seconds for the collector, for all signals together", () =>
   Effect.gen(function* () {
     const sent: Array<string> = []
@@ -117,10 +121,7 @@ it.effect("A stop waits for two seconds for the collector, for all signals toget
       if (body._tag === "Uint8Array") units.push(...(/"unit":"\w+"/.exec(Buffer.from(body.body).toString()) ?? []))
       return Effect.never
     })
-    const settings = yield* settingsOf({
-      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
-    })
+    const settings = yield* settingsOf({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" })
     const layerExports = Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, hanging))
     const scope = yield* Scope.make()
     const context = yield* Layer.buildWithScope(layerExports, scope)
@@ -150,7 +151,7 @@ it.effect("An export follows no redirect, which would take its headers to anothe
       redirects.push(init?.redirect)
       return Promise.resolve(new Response("{}"))
     }
-    const settings = yield* settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" })
+    const settings = yield* settingsOf(endpoint)
     yield* Effect.scoped(Layer.build(Otlp.layer(settings))).pipe(Effect.provideService(FetchHttpClient.Fetch, fetch))
     assert.deepStrictEqual(redirects, ["manual"])
   }).pipe(withRegistry)
@@ -159,4 +160,76 @@ it.effect("An export follows no redirect, which would take its headers to anothe
 test("A metric has the unit of its name", () => {
   const units = ["request_duration_seconds", "response_bytes_total", "requests_total"].map(unitOf)
   assert.deepStrictEqual(units, ["s", "By", "1"])
+})
+
+const secret = "s3cret"
+
+const anEndpoint = "an http or https URL without a password, such as http://127.0.0.1:4318"
+const someAttributes = "attributes such as deployment.environment.name=production,region=eu, percent-encoded"
+const someHeaders = "headers such as x-api-key=secret,x-tenant=1, percent-encoded"
+
+/** Invalid values of a variable, each with what is expected. */
+const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: string]> = [
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", 'http/protobuf or http/json, such as http/protobuf, got "grpc"'],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4318", anEndpoint],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://user:${secret}@host`, anEndpoint],
+  ["OTEL_EXPORTER_OTLP_HEADERS", secret, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a b=${secret}`, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%0d%0ab: c`, someHeaders],
+  ["OTEL_TRACES_SAMPLER_ARG", "1.1", 'a number from 0 to 1, such as 0.01, got "1.1"'],
+  ["OTEL_RESOURCE_ATTRIBUTES", "region", `${someAttributes}, got "region"`]
+]
+
+describe("the variables of OpenTelemetry", () => {
+  it.effect.each(wrong)("abort startup with %s=%s", ([variable, value, expected]) =>
+    Effect.gen(function* () {
+      const said = Failure.explain(yield* Effect.flip(settingsOf({ [variable]: value })))
+      assert.strictEqual(said, `The configuration is wrong. ${variable}: expected ${expected}`)
+    })
+  )
+
+  it.effect.each<Readonly<Record<string, string>>>([
+    { OTEL_TRACES_EXPORTER: "otlp" },
+    { OTEL_SDK_DISABLED: "true", ...endpoint }
+  ])("export nothing with %j", (env) =>
+    Effect.gen(function* () {
+      const { logs, metrics, traces } = yield* settingsOf(env)
+      assert.isTrue([traces, metrics, logs].every(Option.isNone))
+    })
+  )
+
+  it.effect("export all three with one, each below it, as protobuf and within ten seconds", () =>
+    Effect.gen(function* () {
+      const settings = yield* settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/base/" })
+      for (const signal of ["traces", "metrics", "logs"] as const) {
+        const { compression, headers, protocol, timeout, url } = Option.getOrThrow(settings[signal])
+        assert.strictEqual(Redacted.value(url).href, `http://collector:4318/base/v1/${signal}`)
+        assert.deepStrictEqual(Redacted.value(headers), {})
+        assert.deepStrictEqual([compression, protocol, timeout], ["none", "http/protobuf", 10_000])
+      }
+      const { ratio, sampler, temporality } = settings
+      assert.deepStrictEqual([sampler, ratio, temporality], ["parentbased_always_on", 1, "cumulative"])
+    })
+  )
+
+  it.effect("of one signal come before those of all", () =>
+    Effect.gen(function* () {
+      const settings = yield* settingsOf({
+        ...endpoint,
+        OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20all, x-tenant = 1",
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example.com/otlp?token=1",
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: "authorization=Basic%20dHJhY2Vz",
+        OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "500",
+        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json",
+        OTEL_METRICS_EXPORTER: "none"
+      })
+      const traces = Option.getOrThrow(settings.traces)
+      assert.strictEqual(Redacted.value(traces.url).href, "https://traces.example.com/otlp?token=1")
+      assert.deepStrictEqual(Redacted.value(traces.headers), { authorization: "Basic dHJhY2Vz" })
+      assert.deepStrictEqual([traces.protocol, traces.timeout], ["http/json", 500])
+      assert.isTrue(Option.isNone(settings.metrics))
+      const logs = Option.getOrThrow(settings.logs)
+      assert.deepStrictEqual(Redacted.value(logs.headers), { authorization: "Bearer all", "x-tenant": "1" })
+    })
+  )
 })

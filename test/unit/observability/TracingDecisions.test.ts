@@ -1,5 +1,5 @@
 /** Which requests are sampled, and which span a caller names. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Context, Effect, References, Tracer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Account, sample } from "../../../src/observability/RequestFacts.ts"
@@ -7,53 +7,50 @@ import * as Tracing from "../../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
 
-const parent = (sampled: boolean) => Tracing.parseTraceParent(`00-${traceId}-${spanId}-0${sampled ? 1 : 0}`)
-
-describe("a sampler", () => {
-  // The threshold of a probability in the specification: 56 bits from the right, and those at or above it are taken.
-  it.each([
-    [0.5, "ffffffffffffffffff80000000000000", true],
-    [0.5, "0000000000000000007fffffffffffff", false],
-    [0.25, "000000000000000000c0000000000000", true],
-    [0.25, "ffffffffffffffffffbfffffffffffff", false]
-  ])("of ratio %d decides on %s by its last 56 bits", (ratio, id, isTaken) => {
-    assert.strictEqual(Tracing.makeSampler("parentbased_traceidratio", ratio).takes(id), isTaken)
-  })
+// The threshold of a probability in the specification: 56 bits from the right, and those at or above it are taken.
+it.each([
+  [0.5, "ffffffffffffffffff80000000000000", true],
+  [0.5, "0000000000000000007fffffffffffff", false],
+  [0.25, "000000000000000000c0000000000000", true],
+  [0.25, "ffffffffffffffffffbfffffffffffff", false]
+])("a sampler of ratio %d decides on %s by its last 56 bits", (ratio, id, isTaken) => {
+  assert.strictEqual(Tracing.makeSampler("parentbased_traceidratio", ratio).takes(id), isTaken)
 })
 
-describe("a traceparent", () => {
-  it.each([true, false])("is read as it is written, sampled: %s", (sampled) => {
-    assert.deepInclude(parent(sampled), { traceId, spanId, sampled })
-  })
-
-  it.each([null, "garbage", `00-${"0".repeat(32)}-${spanId}-01`])("that is %j is as if there were none", (header) =>
-    assert.isUndefined(Tracing.parseTraceParent(header))
-  )
+it("a traceparent is read as it is written, and an invalid one is as if there were none", () => {
+  for (const [flags, sampled] of [
+    ["01", true],
+    ["00", false]
+  ] as const)
+    assert.deepInclude(Tracing.parseTraceParent(`00-${traceId}-${spanId}-${flags}`), { traceId, spanId, sampled })
+  for (const header of [null, "garbage", `00-${"0".repeat(32)}-${spanId}-01`])
+    assert.isUndefined(Tracing.parseTraceParent(header), String(header))
 })
 
-describe("a request", () => {
-  const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
+const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
 
-  /** The samples with and without a key. A sampler by ratio takes the id of the caller, however small the ratio. */
-  const sampled = (name: (typeof Tracing.samplers)[number], flags?: "00" | "01") => {
-    const headers = flags === undefined ? {} : { traceparent: `00-${"f".repeat(32)}-${spanId}-${flags}` }
-    const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
-    const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
-    const found = sample(Context.make(Tracing.Traces, traces), request, new Account(given))
-    return [found?.withKey !== undefined, found?.withoutKey !== undefined]
-  }
+/** The samples with and without a key. A sampler by ratio takes the id of the caller, however small the ratio. */
+const sampled = (name: (typeof Tracing.samplers)[number], flags?: "00" | "01") => {
+  const headers = flags === undefined ? {} : { traceparent: `00-${"f".repeat(32)}-${spanId}-${flags}` }
+  const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
+  const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
+  const found = sample(Context.make(Tracing.Traces, traces), request, new Account(given))
+  return [found?.withKey !== undefined, found?.withoutKey !== undefined]
+}
 
-  it.each([
-    ["always_on", [true, true], [true, true], [true, true]],
-    ["always_off", [false, false], [false, false], [false, false]],
-    ["traceidratio", [false, false], [false, false], [false, false]],
-    ["parentbased_always_on", [true, true], [true, true], [false, true]],
-    ["parentbased_always_off", [false, false], [true, false], [false, false]],
-    ["parentbased_traceidratio", [false, false], [true, false], [false, false]]
-  ] as const)("is sampled by %s as the sampler says, and as a caller with a key says", (name, alone, taken, left) => {
+it.each([
+  ["always_on", [true, true], [true, true], [true, true]],
+  ["always_off", [false, false], [false, false], [false, false]],
+  ["traceidratio", [false, false], [false, false], [false, false]],
+  ["parentbased_always_on", [true, true], [true, true], [false, true]],
+  ["parentbased_always_off", [false, false], [true, false], [false, false]],
+  ["parentbased_traceidratio", [false, false], [true, false], [false, false]]
+] as const)(
+  "a request is sampled by %s as the sampler says, and as a caller with a key says",
+  (name, alone, taken, left) => {
     assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [alone, taken, left])
-  })
-})
+  }
+)
 
 /** A tracer that keeps its spans. */
 const keeping = () => {
@@ -98,10 +95,8 @@ it.effect.each([
         Effect.provideService(References.TracerEnabled, false)
       )
       const [run, statement] = spans
-      assert.deepStrictEqual(
-        [run?.status._tag, statement?.name],
-        isTaken ? ["Ended", "statement"] : ["Started", undefined]
-      )
+      const expected = isTaken ? ["Ended", "statement"] : ["Started", undefined]
+      assert.deepStrictEqual([run?.status._tag, statement?.name], expected)
       assert.deepStrictEqual([run?.parent._tag, run?.links[0]?.span], ["None", delivery])
       assert.notStrictEqual(run?.traceId, traceId)
       if (isTaken) assert.strictEqual(statement?.traceId, run?.traceId)

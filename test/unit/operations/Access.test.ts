@@ -1,11 +1,10 @@
 /** Access to the operators' pages, and to the changes there. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { link } from "../../../src/http/Html.ts"
 import { Token } from "../../../src/operations/Access.ts"
-import { figures, processOf, store, taskOf } from "./fakes.ts"
-import { ask, type Asked, basic, type Configured, listener, token } from "./pages.ts"
+import { ask, type Asked, basic, type Configured, figures, listener, processOf, store, taskOf, token } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
@@ -63,33 +62,27 @@ const cases: ReadonlyArray<Case> = [
   ["a change of another site", remote, replay, post({ ...basic("alice", token), origin: "http://evil.example" }), 403]
 ]
 
-describe("access to the operators' pages", () => {
-  it.live.each(cases)("%s", ([, configured, path, asked, status]) =>
-    Effect.gen(function* () {
-      const answer = yield* ask(path, asked)
-      assert.strictEqual(answer.status, status, answer.text)
-      assert.strictEqual(answer.headers.get("x-content-type-options"), "nosniff")
-      assert.notInclude(answer.text, token)
-      if (status === 401) assert.match(answer.headers.get("www-authenticate") ?? "", /^Basic/)
-    }).pipe(Effect.provide(listener(services, configured)))
-  )
-})
+it.live.each(cases)("access to the operators' pages: %s", ([, configured, path, asked, status]) =>
+  Effect.gen(function* () {
+    const answer = yield* ask(path, asked)
+    assert.strictEqual(answer.status, status, answer.text)
+    assert.strictEqual(answer.headers.get("x-content-type-options"), "nosniff")
+    assert.notInclude(answer.text, token)
+    if (status === 401) assert.match(answer.headers.get("www-authenticate") ?? "", /^Basic/)
+  }).pipe(Effect.provide(listener(services, configured)))
+)
 
-/** The status of a refusal, if the token is refused. */
+/** The status of a refusal. */
 const refused = (text: string) =>
-  Token.use(({ check }) => check(Redacted.make(text))).pipe(
-    Effect.match({ onFailure: ({ status }) => status, onSuccess: () => undefined })
-  )
+  Effect.map(Effect.flip(Token.use(({ check }) => check(Redacted.make(text)))), ({ status }) => status)
 
-it.effect(
-  "ten wrong tokens in a minute are refused as such, the next ones are too many, and the right one passes",
-  () =>
-    Effect.gen(function* () {
-      for (let index = 0; index < 10; index++) assert.strictEqual(yield* refused(`wrong ${index}`), 401)
-      yield* TestClock.adjust("59 seconds")
-      assert.strictEqual(yield* refused("wrong"), 429)
-      assert.isUndefined(yield* refused(token))
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* refused("wrong"), 401)
-    }).pipe(Effect.provide(Token.layer(Option.some(Redacted.make(token)))))
+it.effect("ten wrong tokens in a minute are 401, the next ones are 429, and the right one passes", () =>
+  Effect.gen(function* () {
+    for (let index = 0; index < 10; index++) assert.strictEqual(yield* refused(`wrong ${index}`), 401)
+    yield* TestClock.adjust("59 seconds")
+    assert.strictEqual(yield* refused("wrong"), 429)
+    yield* Token.use(({ check }) => check(Redacted.make(token)))
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* refused("wrong"), 401)
+  }).pipe(Effect.provide(Token.layer(Option.some(Redacted.make(token)))))
 )

@@ -23,6 +23,10 @@ const origin = "http://127.0.0.1:12111"
 const somebody = `http://someone:${secret}@127.0.0.1:12111`
 const notAnOrigin = ["http", "http://", "localhost:12111", "ftp://127.0.0.1", somebody, `${origin}/v1`, `${origin}/#v1`]
 
+const notKeys = [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "]
+const roles = "any of data-api, intake, worker, separated by commas, such as data-api,intake"
+const token = "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16"
+
 /** Wrong values of each variable, and what is expected. */
 const wrong: ReadonlyArray<Wrong> = [
   ["HOST", address, [" ", "127.0.0.1 ", long]],
@@ -40,11 +44,7 @@ const wrong: ReadonlyArray<Wrong> = [
   ["DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001"]],
   ["RATE_LIMIT", "an integer from 1 to 1000000, such as 100", ["0", "1000001"]],
   ["DATA_DIR", "a folder such as .data, or memory", [" ", long]],
-  [
-    "ROLES",
-    "any of data-api, intake, worker, separated by commas, such as data-api,intake",
-    ["data-api,cook", "Worker", " ", "data-api,"]
-  ],
+  ["ROLES", roles, ["data-api,cook", "Worker", " ", "data-api,"]],
   ["DELETION_DELAY", "a duration of at most 366d, such as 1m", ["soon", "1 fortnight", "367 days", "Infinity", long]],
   ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["36501d"]],
   [
@@ -64,18 +64,8 @@ const wrong: ReadonlyArray<Wrong> = [
     true
   ]),
   ["STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin, true],
-  [
-    "STRIPE_SECRET_KEY",
-    "a key of visible ASCII characters, such as sk_live_...",
-    [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "],
-    true
-  ],
-  [
-    "OPERATIONS_TOKEN",
-    "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16",
-    ["short", `${secret} ${secret}`, long],
-    true
-  ]
+  ["STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notKeys, true],
+  ["OPERATIONS_TOKEN", token, ["short", `${secret} ${secret}`, long], true]
 ]
 
 const shown = (value: string) => JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
@@ -100,33 +90,23 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("the default address is loopback where the keys are public, else any", () =>
+  it.effect.each([
+    [{}, "127.0.0.1"],
+    [{ DATABASE_URL: "postgres://someone@host/db" }, "0.0.0.0"]
+  ] as const)("the default address is loopback where the keys are public, else any: %j", ([environment, expected]) =>
     Effect.gen(function* () {
-      const DATABASE_URL = "postgres://someone@host/db"
-      assert.strictEqual((yield* read({})).host, "127.0.0.1")
-      assert.strictEqual((yield* read({ DATABASE_URL })).host, "0.0.0.0")
-      for (const environment of [{}, { DATABASE_URL }]) {
-        assert.strictEqual((yield* read({ ...environment, HOST: "10.0.0.1" })).host, "10.0.0.1")
-      }
+      assert.strictEqual((yield* read(environment)).host, expected)
+      assert.strictEqual((yield* read({ ...environment, HOST: "10.0.0.1" })).host, "10.0.0.1")
     })
   )
 
   it.effect("words may have any case; roles may have spaces and repeat", () =>
     Effect.gen(function* () {
       const url = "postgresql://someone@host/db?sslmode=require"
-      const settings = yield* read({
-        LOG_LEVEL: "debug",
-        LOG_FORMAT: "JSON",
-        MIGRATE: "Yes",
-        ROLES: "worker, intake,intake",
-        DATABASE_URL: url
-      })
-      assert.deepInclude(settings, {
-        logLevel: "Debug",
-        logFormat: "json",
-        migrate: Option.some(true),
-        roles: ["intake", "worker"]
-      })
+      const words = { LOG_LEVEL: "debug", LOG_FORMAT: "JSON", MIGRATE: "Yes", ROLES: "worker, intake,intake" }
+      const settings = yield* read({ ...words, DATABASE_URL: url })
+      const migrate = Option.some(true)
+      assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate, roles: ["intake", "worker"] })
       assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
     })
   )
@@ -136,8 +116,7 @@ describe("the configuration", () => {
   )
 
   it.effect("the defaults are those of the operators' guide", () =>
-    Effect.gen(function* () {
-      const settings = yield* read({})
+    Effect.map(read({}), (settings) =>
       assert.deepInclude(settings, {
         port: 3000,
         maxConnections: 2000,
@@ -156,6 +135,6 @@ describe("the configuration", () => {
         deletionDelay: Duration.minutes(1),
         taskRetention: Duration.days(90)
       })
-    })
+    )
   )
 })

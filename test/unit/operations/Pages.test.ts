@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
-import { busy, checksOf, entryOf, figures, keysOf, processOf, revokedId, store, taskOf } from "./fakes.ts"
-import { ask, basic, listener, token } from "./pages.ts"
+import { ask, basic, busy, checksOf, entryOf, figures, keysOf, listener, processOf } from "./fakes.ts"
+import { revokedId, store, taskOf, token } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
@@ -19,19 +19,12 @@ const completed = taskOf("org_harbor", "delivery-2", "completed", now)
 
 const ofTask = (path: string, { id, organization_id }: typeof dead) => link(path, { organization: organization_id, id })
 
-const secret = {
-  organization_id: "org_harbor",
-  id: "secret_0a1b2c3d4e5f",
-  created_at: dead.received_at,
-  revoked_at: null
-}
+const secretId = "secret_0a1b2c3d4e5f"
+const secret = { organization_id: "org_harbor", id: secretId, created_at: dead.received_at, revoked_at: null }
 
-const memory = {
-  secrets: [secret],
-  tasks: [dead, completed],
-  keys: keysOf(now),
-  audit: [entryOf(dead, now)]
-}
+const memory = { secrets: [secret], tasks: [dead, completed], keys: keysOf(now), audit: [entryOf(dead, now)] }
+
+const form = { name: "alice", token }
 
 /** A program that sends the token. */
 const byCurl = { method: "POST", headers: { ...basic("bob", token), accept: "*/*" } }
@@ -81,25 +74,26 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     })
   )
 
-  it.effect("the overview shows dead deletions, dependencies and processes", () =>
-    shows("/ops", ["Requests in 1 min", "Dead deletions", "Replica lag", "processor", "pid 4242", "180 MiB"])
+  it.effect("/ redirects to the overview, which shows dependencies and processes, as /health does", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* ask("/")).headers.get("location"), "/ops")
+      yield* shows("/ops", ["Requests in 1 min", "Dead deletions", "Replica lag", "processor", "pid 4242", "180 MiB"])
+      const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
+      yield* shows("/health", ['{"status":"pass"', ...parts])
+    })
   )
 
   it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>
     Effect.gen(function* () {
       const text = yield* shows("/ops/requests?window=day", ["Requests in 5 min", "outage", "invalid"])
-      const found = ["willow_creek_veterinary_partners", "oakridge", "harbor"].map((name) =>
-        text.indexOf(`org_${name}<`)
-      )
-      assert.notInclude(found, -1)
+      for (const name of ["willow_creek_veterinary_partners", "oakridge", "harbor"])
+        assert.include(text, `org_${name}<`)
       const requests = Array.from(text.matchAll(/class="id"\s*>\/api[^<]*<\/span><\/th><td[^>]*>(\d+)</g), ([, one]) =>
         Number(one)
       )
       assert.isAbove(requests.length, 2)
-      assert.deepStrictEqual(
-        requests,
-        requests.toSorted((one, two) => two - one)
-      )
+      const sorted = requests.toSorted((one, two) => two - one)
+      assert.deepStrictEqual(requests, sorted)
     })
   )
 
@@ -130,10 +124,10 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   )
 
   it.effect.each([
+    "/nope",
     "/ops/task",
     "/ops/task?organization=org_harbor&id=nope",
-    "/ops/task?organization=%00&id=1",
-    "/nope"
+    "/ops/task?organization=%00&id=1"
   ])("%s is 404", (path) => Effect.map(ask(path), ({ status }) => assert.strictEqual(status, 404)))
 
   const replayable = listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] })))
@@ -144,7 +138,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       // A page reloads without JavaScript too; a form that a person fills in does not.
       yield* shows("/ops", ["/ops/live.js", '<noscript><meta http-equiv="refresh"'])
       assert.notMatch(yield* shows(path, ["Replay this deletion"]), /live\.js|http-equiv/)
-      const done = yield* ask(path, { form: { name: "alice", token } })
+      const done = yield* ask(path, { form })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, ofTask("/ops/task", dead)])
       const { status, text } = yield* ask(ofTask("/ops/task/replay", another), byCurl)
       assert.deepStrictEqual([status, text], [200, `Replaying ${another.id}\n`])
@@ -165,7 +159,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       for (const since of ["soon", "%2B010000-01-01T00:00Z", "0000-01-01T00:00Z"])
         assert.strictEqual((yield* ask(`${path}?since=${since}`)).status, 422)
       assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
-      const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
+      const done = yield* ask(path, { form: { ...form, reason: "total" } })
       assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=dead"])
       assert.strictEqual((yield* ask(`${path}?reason=total`, byCurl)).status, 409)
     }).pipe(Effect.provide(replayable, { local: true }))
@@ -173,25 +167,24 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
 
   it.effect.each([
     ["/ops/keys", { organization: "org_a", purpose: "CI" }, "pda_live_new", "key_3nVVQ0aXbT1Zk"],
-    ["/ops/secrets", { organization: "org_a" }, "whsec_new", secret.id]
-  ] as const)("%s: one is made, and shown once; one is revoked", ([path, form, made, old]) =>
+    ["/ops/secrets", { organization: "org_a" }, "whsec_new", secretId]
+  ] as const)("%s: one is made, and shown once; one is revoked", ([path, fields, made, old]) =>
     Effect.gen(function* () {
       yield* shows(path, [`${path}/create`, `${path}/revoke?organization=`])
-      const create = { form: { ...form, name: "alice", token } }
+      const create = { form: { ...fields, ...form } }
       const shown = yield* ask(`${path}/create`, create)
       assert.deepStrictEqual([shown.status, shown.headers.get("cache-control")], [200, "no-store"])
       assert.include(shown.text, `<pre>${made}</pre>`)
       const text = yield* ask(`${path}/create`, { ...create, headers: { accept: "*/*" } })
       assert.strictEqual(text.text, `${made}\n`)
-      const unnamed = yield* ask(`${path}/create`, { form: { name: "alice", token, organization: " " } })
-      assert.strictEqual(unnamed.status, 422)
+      assert.strictEqual((yield* ask(`${path}/create`, { form: { ...form, organization: " " } })).status, 422)
       yield* shows(`${path}/revoke?id=${old}`, [old, "It stops working at once"])
       for (const [revoked, status] of [
         [`${path}/revoke?id=${old}`, 303],
         [`${path}/revoke?id=nope`, 404],
         [`/ops/keys/revoke?id=${revokedId}`, 409]
       ] as const) {
-        assert.strictEqual((yield* ask(revoked, { form: { name: "alice", token } })).status, status)
+        assert.strictEqual((yield* ask(revoked, { form })).status, status)
       }
     })
   )
@@ -209,14 +202,6 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.notInclude(text, "wrong-horse")
       if (expected === 403) assert.include(text, "Wrong token. Nothing was changed.")
       yield* shows(ofTask("/ops/task", dead), ["Replay…"])
-    })
-  )
-
-  it.effect("/health lists each dependency of each process, and / redirects to the pages", () =>
-    Effect.gen(function* () {
-      const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
-      yield* shows("/health", ['{"status":"pass"', ...parts])
-      assert.strictEqual((yield* ask("/")).headers.get("location"), "/ops")
     })
   )
 })
@@ -265,7 +250,7 @@ test.effect("the form of a change whose store is lost meanwhile says that it may
   const countDead = () => Effect.suspend(() => (reads++ === 0 ? Effect.succeed(1) : lost("Cannot be reached.")))
   const services = Layer.merge(well, storeWith({ countDead, replayDead: () => lost("It may be done.") }))
   return Effect.gen(function* () {
-    const { status, text } = yield* ask("/ops/deletions/replay", { form: { name: "alice", token } })
+    const { status, text } = yield* ask("/ops/deletions/replay", { form })
     assert.strictEqual(status, 503)
     assert.include(text, "It may be done.")
   }).pipe(Effect.provide(listener(services)))
@@ -328,9 +313,8 @@ describe("HTML", () => {
       link("/ops/keys", { organization: text })
     ]
     const services = Layer.merge(figures(Effect.succeed({ processes: [own], silent: [] })), store(given))
-    return Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text))).pipe(
-      Effect.provide(listener(services), { local: true })
-    )
+    const found = Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text)))
+    return Effect.provide(found, listener(services), { local: true })
   }
 
   test.live("every page has the same elements, whatever the texts on it are", () =>

@@ -1,5 +1,6 @@
-/** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
-import { Effect, Layer, Option, Record, Redacted } from "effect"
+/** Made-up data of the operators' pages, and their listener over it in this process, without a socket. */
+import { Context, Effect, Layer, Option, Record, Redacted, type Scope } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
@@ -7,22 +8,18 @@ import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
 import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
+import { Token } from "../../../src/operations/Access.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { Figures, type Processes, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
+import { routes } from "../../../src/operations/OperationsListener.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
 
 /** A task of a state, by its Idempotency-Key. */
-export const taskOf = (
-  organization: string,
-  key: string,
-  state: State,
-  now: number,
-  some: Partial<Task> = {}
-): Task => ({
+export const taskOf = (organization: string, key: string, state: State, now: number): Task => ({
   organization_id: organization,
   id: taskIdOf(organization, key),
   idempotency_key: key,
@@ -44,8 +41,7 @@ export const taskOf = (
       : null,
   invoices_count: 4,
   invoice_lines_count: 3,
-  trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-  ...some
+  trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 })
 
 /** The counts of a process that was busy for a day, and failed for some of it. */
@@ -176,3 +172,65 @@ export const store = (rows: {
       })
     }
   })
+
+/** The operators' token. */
+export const token = "correct-horse-battery"
+
+type Handler = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  never,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+class Served extends Context.Service<Served, { readonly handler: Handler }>()(
+  "practice-data/test/unit/operations/fakes/Served"
+) {}
+
+/** The configuration of the listener. */
+export interface Configured {
+  readonly host?: string
+  readonly token?: string | undefined
+}
+
+/** The listener, over figures and a store. */
+export const listener = (
+  services: Layer.Layer<Figures | OperatorStore>,
+  { host = "127.0.0.1", token: own }: Configured = { token }
+) =>
+  Layer.effect(
+    Served,
+    Effect.gen(function* () {
+      const operators = yield* Token
+      const handler = yield* HttpRouter.toHttpEffect(routes(host))
+      return Served.of({ handler: Effect.orDie(Effect.provideService(handler, Token, operators)) })
+    })
+  ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))]))
+
+/** A request: its differences from a reader's on this machine. */
+export interface Asked {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** The fields of a form. */
+  readonly form?: Readonly<Record<string, string>>
+}
+
+/** HTTP Basic. */
+export const basic = (name: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`
+})
+
+/** Sends a request to the listener. */
+export const ask = Effect.fnUntraced(function* (path: string, { form, headers = {}, method }: Asked = {}) {
+  const { handler } = yield* Served
+  const request = new Request(`http://localhost:9464${path}`, {
+    method: method ?? (form === undefined ? "GET" : "POST"),
+    headers: { host: "localhost:9464", accept: "text/html", ...headers },
+    ...(form === undefined ? {} : { body: new URLSearchParams(form) })
+  })
+  // The path alone, as Node gives it.
+  const served = HttpServerRequest.fromWeb(request).modify({ url: path })
+  const response = HttpServerResponse.toWeb(
+    yield* Effect.provideService(handler, HttpServerRequest.HttpServerRequest, served)
+  )
+  return { status: response.status, headers: response.headers, text: yield* Effect.promise(() => response.text()) }
+}, Effect.scoped)
