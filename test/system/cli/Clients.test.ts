@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import * as Readers from "../../integration/cli/sync/readers.ts"
 import { processWith, runWith, start } from "../../support/cli.ts"
 import { everything, resources } from "../../support/contract/Contract.ts"
@@ -42,15 +42,17 @@ const printed = (...command: ReadonlyArray<string>) =>
 const records = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(printed(...command, "--json"), (text) => Effect.forEach(text.trim().split("\n"), parse))
 
+const decodeRecords = Schema.decodeUnknownEffect(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
+
 /** The records as `/search` has them: the JSON of each, by its id. */
 const searched = Effect.fnUntraced(function* (name: string) {
   const { ask } = yield* Service
   const resource = resources.find((one) => one.name === name) ?? assert.fail(name)
   const path = resource.search === undefined ? "get" : "search"
   const { text } = yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))
-  const found = JSON.parse(text)
-  const all: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
-  return Object.fromEntries(all.map((record) => [record.id, JSON.stringify(record)]))
+  const found = yield* parse(text)
+  const all = yield* decodeRecords(found["body"] ?? [found])
+  return Object.fromEntries(all.map((record) => [record["id"], JSON.stringify(record)]))
 })
 
 /** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */
