@@ -127,19 +127,9 @@ const outcomeOf = (cause: Cause.Cause<unknown>): Outcome => {
   return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
 }
 
-const systemClock = Context.get(Context.empty(), Clock.Clock)
-
-/**
- * Calls a function after some milliseconds, unless the result is called before. On the system's clock it is a timer of
- * Node: a fiber for each statement costs 8 % of a single record's CPU time.
- */
+/** Calls a function after some milliseconds, unless the result is called before. */
 const after = (context: Context.Context<never>, millis: number, expired: () => void) => {
-  if (Context.get(context, Clock.Clock) === systemClock) {
-    // oxlint-disable-next-line effecttsgo/global-timers -- measured, see above
-    const timer = setTimeout(expired, millis)
-    return () => clearTimeout(timer)
-  }
-  const fiber = Effect.runForkWith(context)(Effect.andThen(Effect.sleep(millis), Effect.sync(expired)))
+  const fiber = Effect.runForkWith(context)(Effect.delay(Effect.sync(expired), millis))
   return () => fiber.interruptUnsafe()
 }
 

@@ -2,7 +2,7 @@
  * A resource: its fields, its filters, its table, its order, and from these its endpoints. The schemas of requests and
  * responses, the OpenAPI document, the queries and the in-memory fake follow from its one description.
  */
-import { Context, type DateTime, Schema, SchemaAST, Struct } from "effect"
+import { type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
@@ -95,15 +95,12 @@ const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-/** The annotations of an endpoint whose statement looks the API key up. */
 const documented = (
   { contract = [], name }: Resource,
   verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
-) =>
-  Context.add(annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts }), ReadsByKey, true)
+) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
 
-// Each endpoint is annotated by itself: `annotateEndpoints` of their group costs 15 % of a single record's CPU time.
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
 ) =>
@@ -160,7 +157,7 @@ export const groupOf = <const Name extends string>({ name, record }: Pick<Resour
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
-) => groupOf(resource).add(search(resource), get(resource), changes(resource))
+) => groupOf(resource).add(search(resource), get(resource), changes(resource)).annotateEndpoints(ReadsByKey, true)
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
