@@ -3,7 +3,7 @@
  * and a simple one is planned once. A page of changes reads about the changes that it tells, however deep the cursor is.
  */
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Formatter, Number } from "effect"
+import { DateTime, Effect, Formatter } from "effect"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { consumptionLogs, invoices } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
@@ -20,54 +20,10 @@ import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
 import { asHolderOfKey, asKnown } from "../records/stores.ts"
+import { blocksOf, explain, nodesOf, rowsOf } from "./plans.ts"
 
 /** The organization whose rows `fill` writes. */
 const organization = "org_large"
-
-interface Plan {
-  readonly "Node Type": string
-  readonly "Relation Name"?: string
-  readonly "Actual Rows": number
-  readonly "Actual Loops": number
-  readonly "Rows Removed by Filter"?: number
-  readonly "Shared Hit Blocks": number
-  readonly "Shared Read Blocks": number
-  readonly Plans?: ReadonlyArray<Plan>
-}
-
-const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
-
-const literal = (value: unknown) =>
-  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
-
-let explained = 0
-
-/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
-const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
-  const { sql } = yield* TestDatabase
-  const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
-  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`)
-  const name = `explained_${++explained}`
-  const rows = yield* sql.withTransaction(
-    Effect.gen(function* () {
-      yield* sql.unsafe(`select ${set.join(", ")}`)
-      yield* sql.unsafe(`prepare ${name} as ${text}`)
-      return yield* sql.unsafe<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
-        `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
-      ).unprepared
-    })
-  )
-  const [row] = rows
-  return row === undefined ? yield* Effect.die("no plan") : row["QUERY PLAN"][0].Plan
-})
-
-const rowsOf = (nodes: ReadonlyArray<Plan>) =>
-  Number.sumAll(
-    nodes.map((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"])
-  )
-
-const blocksOf = (nodes: ReadonlyArray<Plan>) =>
-  Number.sumAll(nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]))
 
 /** The hash of an organization's key. */
 const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(owner))

@@ -8,6 +8,7 @@ import { Array, Effect, Layer, Schema } from "effect"
 import { OtlpCollector } from "../../integration/observability/OtlpCollector.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
@@ -25,9 +26,11 @@ it.live(
         DATABASE_URL: (yield* TestDatabase).url,
         PROCESSES: "2",
         LOG_FORMAT: "json",
+        LOG_LEVEL: "Debug",
         BODY_TIMEOUT: "1s",
         OTEL_EXPORTER_OTLP_ENDPOINT: collector
       })
+      yield* eventually("both listen", () => program.stdout().split("A process listens").length > 2)
       const late = Raw.unfinished.replace("\r\n\r\n", "\r\nX-Request-Id: late\r\n\r\n")
       assert.deepStrictEqual(Raw.statusesOf(yield* Raw.exchange(program.url, late)), [408])
       const ids = Array.makeBy(200, (index) => `mine-${index}`)

@@ -1,0 +1,56 @@
+/** The plans of statements as they run, and what their nodes read. */
+import { Effect, Number } from "effect"
+import { inOrder } from "../../../src/database/Database.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+/** The nodes of a plan, itself first. */
+export const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+const literal = (value: unknown) =>
+  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+
+let explained = 0
+
+/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
+export const explain = Effect.fnUntraced(function* (
+  text: string,
+  values: ReadonlyArray<unknown>,
+  isPlannedOnce: boolean
+) {
+  const { sql } = yield* TestDatabase
+  const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  const name = `explained_${++explained}`
+  const rows = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`select ${set.join(", ")}`)
+      yield* sql.unsafe(`prepare ${name} as ${text}`)
+      return yield* sql.unsafe<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+        `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
+      ).unprepared
+    })
+  )
+  const [row] = rows
+  return row === undefined ? yield* Effect.die("no plan") : row["QUERY PLAN"][0].Plan
+})
+
+/** The rows that nodes read, those that their filters removed among them. */
+export const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  Number.sumAll(
+    nodes.map((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"])
+  )
+
+/** The blocks that nodes read. */
+export const blocksOf = (nodes: ReadonlyArray<Plan>) =>
+  Number.sumAll(nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]))
