@@ -145,6 +145,9 @@ const firstSecond = async () => {
   table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
 }
 
+/** The parts of a measure that alternate between the contenders: the speed of a machine changes within seconds. */
+const slices = 5
+
 /** Each round has new processes: one start of Node differs from the next by more than a change does. */
 const eachKind = async () => {
   const names = contenders.map(({ name }) => name)
@@ -154,7 +157,8 @@ const eachKind = async () => {
     await warm(servers, works)
     for (const [work, results] of measured) {
       await check(servers, work)
-      results.push(...(await measure(rotated(runnersOf(servers, work, 16), round))))
+      const runners = runnersOf(servers, work, 16, seconds / slices)
+      for (let slice = 0; slice < slices; slice++) results.push(...(await measure(rotated(runners, slice))))
     }
     await stopAll(servers)
   }
