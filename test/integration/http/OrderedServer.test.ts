@@ -4,7 +4,7 @@
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { RequestListener, ServerResponse } from "node:http"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
@@ -107,6 +107,21 @@ describe("A connection", () => {
         return trickling.closed && server.open === 1
       })
       assert.isFalse(waiting.closed)
+    })
+  )
+
+  it.live("that was refused is closed two seconds later, however long others may be idle", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* opened
+      const isRefused = new Promise((resolve) => server.once("refused", resolve))
+      const socket = yield* connected(port)
+      socket.pause()
+      socket.write("GET / HTTP/1.1\r\n\r\n")
+      yield* Effect.promise(() => isRefused)
+      const until = performance.now() + 2001
+      const clock = vi.spyOn(performance, "now").mockImplementation(() => until)
+      yield* Effect.addFinalizer(() => Effect.sync(() => clock.mockRestore()))
+      yield* eventually("its end", () => server.open === 0)
     })
   )
 
