@@ -1,5 +1,5 @@
 import { env, stderr } from "node:process"
-// For the processes of `practice-data serve`, which start here.
+// oxlint-disable-next-line import/no-unassigned-import -- it sets V8, also in the processes of `practice-data serve`
 import "./requireNode.cjs"
 
 // The imports take a while, and a first start makes a database.

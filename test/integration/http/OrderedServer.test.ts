@@ -113,11 +113,12 @@ describe("A connection", () => {
   it.live("that was refused is closed two seconds later, however long others may be idle", () =>
     Effect.gen(function* () {
       const { port, server } = yield* opened
-      const isRefused = new Promise((resolve) => server.once("refused", resolve))
+      let isRefused = false
+      server.once("refused", () => (isRefused = true))
       const socket = yield* connected(port)
       socket.pause()
       socket.write("GET / HTTP/1.1\r\n\r\n")
-      yield* Effect.promise(() => isRefused)
+      yield* eventually("its refusal", () => isRefused)
       const until = performance.now() + 2001
       const clock = vi.spyOn(performance, "now").mockImplementation(() => until)
       yield* Effect.addFinalizer(() => Effect.sync(() => clock.mockRestore()))
