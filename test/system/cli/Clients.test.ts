@@ -59,7 +59,7 @@ const searched = Effect.fnUntraced(function* (name: string) {
 const warehouse = Effect.gen(function* () {
   const admin = new URL(yield* emptyDatabase)
   const sql = yield* clientOf(admin.href)
-  const [database, user] = [admin.pathname.slice(1), `${admin.pathname.slice(1)}_user`]
+  const [database, user] = [admin.pathname.slice(1), `user_of_${admin.pathname.slice(1)}`]
   yield* sql.unsafe(`create role ${user} login password '${password}'`)
   yield* sql.unsafe(`grant connect, create on database ${database} to ${user}`)
   return { target: `postgres://${user}@${admin.host}/${database}?schema=practice`, sql }
