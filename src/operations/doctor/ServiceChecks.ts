@@ -10,7 +10,7 @@ import * as Failure from "../../process/Failure.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import * as Variable from "../../process/Variable.ts"
-import { makeStripe, type PspError } from "../../psp/PspClient.ts"
+import { type PspError, stripe } from "../../psp/PspClient.ts"
 import { isLoopback, type Settings, variables } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 
@@ -113,7 +113,7 @@ export const processor = Effect.fnUntraced(function* (settings: Settings, sql: D
     sql`select processor_account as account from clinics where processor_account is not null limit 1`
   )
   if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
-  const client = makeStripe({ secretKey, apiUrl: stripeApiUrl })
+  const client = yield* stripe({ secretKey, apiUrl: stripeApiUrl })
   const tried = yield* Effect.match(client.list("payouts", clinic.account, { limit: 1 }), {
     onFailure: factOf,
     onSuccess: () => ok("The processor answers.")
