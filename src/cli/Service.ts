@@ -1,6 +1,6 @@
 /** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
 import { Effect, Layer } from "effect"
-import { Reactivity } from "effect/reactivity"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import { resources } from "../api/records/index.ts"
 import { beginAnew } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"

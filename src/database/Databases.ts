@@ -1,6 +1,6 @@
 /** The databases that the configuration names. */
 import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import type { Pool } from "../observability/Metrics.ts"

@@ -2,7 +2,7 @@
 import { Context, Effect, Exit, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { RateLimiter } from "effect/persistence"
+import * as RateLimiter from "effect/persistence/RateLimiter"
 import { type CredentialStoreDown, marked, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, CurrentOrganization, mayBeLarge, ReadsByKey } from "../api/Authorization.ts"
 import { Note, note } from "../observability/RequestFacts.ts"
