@@ -13,7 +13,7 @@ import { prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
-import { machine, median, startPostgres } from "./support.ts"
+import { figure, machine, median, startPostgres } from "./support.ts"
 
 const [roundsText = "5", secondsText = "2", ...named] = process.argv.slice(2)
 const rounds = Number(roundsText)
@@ -24,7 +24,6 @@ const sizes = [10_000, 100_000, 1_000_000] as const
 const [, , largestSize] = sizes
 
 const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} rounds of ${seconds} s`
-const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
 const postgres = await startPostgres(process.env["BENCH_DATA"], {
   shared_buffers: "4GB",
@@ -50,9 +49,11 @@ interface Runner {
   readonly run: () => Promise<Round>
 }
 
-interface Result extends Round {
-  readonly name: string
-}
+/** What each contender came to, by its name. */
+type Results = ReadonlyMap<string, Round>
+
+const roundOf = (results: Results, name: string): Round =>
+  results.get(name) ?? { perSecond: NaN, server: NaN, database: NaN }
 
 /** The list, beginning at another place each round: whoever comes first is slower. */
 const rotated = <A>(all: ReadonlyArray<A>, round: number) => {
@@ -60,53 +61,56 @@ const rotated = <A>(all: ReadonlyArray<A>, round: number) => {
   return [...all.slice(first), ...all.slice(0, first)]
 }
 
-/** The medians of each contender, in their order. */
-const medians = (names: ReadonlyArray<string>, measured: ReadonlyArray<Result>): ReadonlyArray<Result> =>
-  names.map((name) => {
-    const medianOf = (value: (round: Round) => number) =>
-      median(measured.filter((result) => result.name === name).map(value))
-    return {
-      name,
-      perSecond: medianOf((round) => round.perSecond),
-      server: medianOf((round) => round.server),
-      database: medianOf((round) => round.database)
-    }
-  })
-
 /** Measures each once. */
-const measure = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Result>> => {
-  const results: Array<Result> = []
-  for (const { name, run } of runners) results.push({ name, ...(await run()) })
+const measure = async (runners: ReadonlyArray<Runner>): Promise<Results> => {
+  const results = new Map<string, Round>()
+  for (const { name, run } of runners) results.set(name, await run())
   return results
 }
 
+/** The medians of several measures of each contender. */
+const medians = (names: ReadonlyArray<string>, all: ReadonlyArray<Results>): Results =>
+  new Map(
+    names.map((name) => {
+      const of = (value: (round: Round) => number) => median(all.map((results) => value(roundOf(results, name))))
+      return [
+        name,
+        { perSecond: of((one) => one.perSecond), server: of((one) => one.server), database: of((one) => one.database) }
+      ]
+    })
+  )
+
 /** Measures in turn, round by round, after a round to warm up. */
-const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Result>> => {
-  const measured: Array<Result> = []
+const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Results>> => {
+  const measured: Array<Results> = []
   for (let round = 0; round <= rounds; round++) {
     const results = await measure(rotated(runners, round))
-    if (round > 0) measured.push(...results)
+    if (round > 0) measured.push(results)
   }
-  return medians(
-    runners.map(({ name }) => name),
-    measured
+  return measured
+}
+
+/** Prints the medians of rounds. Ratios are medians of those of each round: all contenders had the same machine in it. */
+const table = (title: string, names: ReadonlyArray<string>, all: ReadonlyArray<Results>) => {
+  const [base = ""] = names
+  console.log(`\n${title}`)
+  console.table(
+    names.map((name) => {
+      const of = (value: (its: Round, ours: Round) => number) =>
+        figure(median(all.map((results) => value(roundOf(results, name), roundOf(results, base)))))
+      return {
+        contender: name,
+        "per second": of((its) => its.perSecond),
+        "ours / its": of((its, ours) => ours.perSecond / its.perSecond),
+        "CPU ms, server": of((its) => its.server),
+        "CPU ms, database": of((its) => its.database),
+        "CPU, ours / its": of((its, ours) => (ours.server + ours.database) / (its.server + its.database))
+      }
+    })
   )
 }
 
-const table = (title: string, results: ReadonlyArray<Result>) => {
-  const [base] = results
-  console.log(`\n${title}`)
-  console.table(
-    results.map(({ name, perSecond, server, database: inDatabase }) => ({
-      contender: name,
-      "per second": Math.round(perSecond),
-      "ours / its": figure((base?.perSecond ?? 0) / perSecond),
-      "CPU ms, server": figure(server),
-      "CPU ms, database": figure(inDatabase),
-      "CPU, ours / its": figure(((base?.server ?? 0) + (base?.database ?? 0)) / (server + inDatabase))
-    }))
-  )
-}
+const namesOf = (all: ReadonlyArray<{ readonly name: string }>) => all.map(({ name }) => name)
 
 const runnersOf = (servers: Servers, work: Work.Work, connections: number, duration = seconds): ReadonlyArray<Runner> =>
   [...servers].map(([{ name }, server]) => ({
@@ -142,7 +146,8 @@ const firstSecond = async () => {
     return round
   }
   const cold = contenders.map((contender) => ({ name: contender.name, run: () => first(contender) }))
-  table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
+  const title = `page of 100, 16 connections, ${largestSize} records, the first second after a start`
+  table(title, namesOf(cold), await interleave(cold))
 }
 
 /** The parts of a measure that alternate between the contenders: the speed of a machine changes within seconds. */
@@ -150,20 +155,22 @@ const slices = 5
 
 /** Each round has new processes: one start of Node differs from the next by more than a change does. */
 const eachKind = async () => {
-  const names = contenders.map(({ name }) => name)
-  const measured = new Map<Work.Work, Array<Result>>(works.map((work) => [work, []]))
+  const names = namesOf(contenders)
+  const measured = new Map<Work.Work, Array<Results>>(works.map((work) => [work, []]))
   for (let round = 0; round < rounds; round++) {
     const servers = await startAll(contenders)
     await warm(servers, works)
     for (const [work, results] of measured) {
       await check(servers, work)
       const runners = runnersOf(servers, work, 16, seconds / slices)
-      for (let slice = 0; slice < slices; slice++) results.push(...(await measure(rotated(runners, slice))))
+      const parts: Array<Results> = []
+      for (let slice = 0; slice < slices; slice++) parts.push(await measure(rotated(runners, slice)))
+      results.push(medians(names, parts))
     }
     await stopAll(servers)
   }
   for (const [work, results] of measured) {
-    table(`${work.name}, 16 connections, ${largestSize} records, ${rounds} starts`, medians(names, results))
+    table(`${work.name}, 16 connections, ${largestSize} records, ${rounds} starts`, names, results)
   }
 }
 
@@ -171,8 +178,12 @@ const byConnections = async (servers: Servers) => {
   const more = await startAll([withProcesses])
   await warm(more, [Work.pageOf100])
   for (const connections of [1, 16, 64]) {
-    const results = await interleave(runnersOf(new Map([...servers, ...more]), Work.pageOf100, connections))
-    table(`page of 100, ${connections} connections, ${largestSize} records`, results)
+    const runners = runnersOf(new Map([...servers, ...more]), Work.pageOf100, connections)
+    table(
+      `page of 100, ${connections} connections, ${largestSize} records`,
+      namesOf(runners),
+      await interleave(runners)
+    )
   }
   await stopAll(more)
 }
@@ -205,7 +216,7 @@ const bySize = async () => {
     name: `${size} records`,
     run: () => load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds })
   }))
-  table("page of 100, 16 connections, by the number of records", await interleave(runners))
+  table("page of 100, 16 connections, by the number of records", namesOf(runners), await interleave(runners))
   for (const server of servers.values()) await server.stop()
 }
 
