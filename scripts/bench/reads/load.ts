@@ -1,4 +1,5 @@
 /** Asks a server for a while over several connections at once. */
+import { setTimeout } from "node:timers/promises"
 import autocannon from "autocannon"
 import { requestOf, statusOf } from "./contenders.ts"
 import { cpuOf, type Server } from "./processes.ts"
@@ -13,6 +14,9 @@ export interface Round {
   readonly database: number
 }
 
+/** Milliseconds in which the server before, and its database, end what its clients have left: 16 pages of 1000, say. */
+const settling = 200
+
 /** Asks the same for some seconds. An answer with another status than expected fails the bench. */
 export const load = async (
   server: Server,
@@ -21,6 +25,7 @@ export const load = async (
   { connections, seconds }: { readonly connections: number; readonly seconds: number }
 ): Promise<Round> => {
   const { path, ...request } = requestOf(work)
+  await setTimeout(settling)
   const before = { server: cpuOf(server.pid), database: cpuOf(postmaster), time: performance.now() }
   const run = await autocannon({ url: server.url + path, ...request, connections, duration: seconds, sampleInt: 100 })
   const took = (performance.now() - before.time) / 1000
