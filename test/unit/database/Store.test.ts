@@ -251,6 +251,31 @@ it.effect("taken connections and waiting statements are gauges that go down agai
 
 const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
+it.effect(
+  "a request is told the times of its statements, and how long they waited; of one on a shared connection too",
+  () =>
+    Effect.gen(function* () {
+      const told: Array<Store.Accounted> = []
+      const answer = Effect.delay(Effect.succeed([]), "40 millis")
+      const { ask, isUp, short } = yield* makeStore({ connections: 1, shared: { run: () => answer } })
+      const statement = Effect.delay(Effect.succeed("found"), "300 millis")
+      const asking = Effect.all([short, ask(statement), ask(statement, "b")], { concurrency: "unbounded" })
+      const accounting = Effect.provideService(Store.Accounting, (one) => void told.push(one))
+      yield* begun(accounting(asking))
+      yield* turn
+      yield* TestClock.adjust("1 second")
+      yield* Ref.set(isUp, false)
+      yield* Effect.exit(accounting(ask(Effect.fail(unreachable))))
+      assert.deepStrictEqual(told, [
+        { waited: 0, took: 40 },
+        { waited: 0, took: 300 },
+        { waited: 300, took: 300 },
+        { waited: 0, took: 0 },
+        { refused: "Unreachable" }
+      ])
+    }).pipe(withRegistry)
+)
+
 it.effect.each([
   ["answered", Effect.succeed([])],
   ["failed", Effect.fail(dropped)],

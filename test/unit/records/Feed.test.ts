@@ -150,6 +150,7 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   const given = { ...walk, running: [40, 70], partial: part }
   const back = Walk.setBack(given, 50)
   assert.deepStrictEqual([back.place.position, back.running, back.partial], [49, [40], undefined])
+  assert.isUndefined(Walk.setBack(given, 60).partial)
   assert.deepStrictEqual(Walk.setBack(given, 65).partial, part)
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
