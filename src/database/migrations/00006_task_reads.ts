@@ -1,6 +1,6 @@
 /**
- * What the data API may read of deletion tasks: neither what they delete, nor why an attempt failed, whose text names
- * tables and constraints.
+ * Lets the data API read deletion tasks, but neither what they delete, nor why an attempt failed: that text names tables
+ * and constraints.
  */
 import { script } from "./script.ts"
 

@@ -1,5 +1,5 @@
 /**
- * What operators changed, who did it and when; and the trace of a delivery, to which the run of its task is linked.
+ * The audit log of operators' changes, and the trace of a delivery, to which the run of its task is linked.
  *
  * The services' roles can only add to the audit log. Its index by time is one that the organization cannot lead: operators
  * look at all of it, newest first.

@@ -72,6 +72,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a delivery gets 503 within 2 sec
   it.effect.each([
     ["the tasks cannot be written", 0],
     ["the secrets are read after 490 milliseconds, and the tasks cannot be written", 490],
+    ["the secrets would be read after 900 milliseconds, and the tasks cannot be written", 900],
     ["the secrets cannot be read", 2000]
   ] as const)("when %s", ([, secretsAfter]) =>
     Effect.gen(function* () {
