@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlClient } from "effect/sql"
 import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"

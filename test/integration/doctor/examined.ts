@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
-import { Reactivity } from "effect/reactivity"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type { Finding } from "../../../src/operations/doctor/Check.ts"
 import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
