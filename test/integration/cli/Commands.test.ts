@@ -1,5 +1,5 @@
 /** The commands of operators, over a Postgres. */
-import { assert, layer } from "@effect/vitest"
+import { assert, beforeEach, layer } from "@effect/vitest"
 import { Effect, Option, Semaphore } from "effect"
 import { show } from "../../../src/deletions/Tasks.ts"
 import { cli, processWith, runWith } from "../../support/cli.ts"
@@ -63,6 +63,9 @@ const wrong = [
 
 // These claim whatever is due.
 const inTurn = Semaphore.withPermits(Semaphore.makeUnsafe(1), 1)
+
+// Requests are sent again at once.
+beforeEach(() => void (Math.random = () => 0))
 
 layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command", (it) => {
   it.effect("`tasks list` prints a table of the tasks of a state and an organization, with their errors", () =>

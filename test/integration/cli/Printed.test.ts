@@ -37,7 +37,7 @@ const isHarmless = (printed: string) => {
 interface Reply {
   readonly status: number
   readonly body: string
-  readonly location?: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A service that responds with the reply that it is given. */
@@ -51,9 +51,9 @@ class Liar extends Context.Service<Liar, { url: string; reply: Reply; asked: str
       const server = createServer((request, response) => {
         liar.asked = ""
         request.setEncoding("utf8").on("data", (text: string) => (liar.asked += text))
-        const { body, status, ...others } = liar.reply
-        const headers = { "content-type": "application/json", connection: "close", ...others }
-        request.once("end", () => response.writeHead(status, headers).end(body))
+        const { body, headers, status } = liar.reply
+        const all = { "content-type": "application/json", connection: "close", ...headers }
+        request.once("end", () => response.writeHead(status, all).end(body))
       })
       liar.url = `http://127.0.0.1:${(yield* Listening.on(server)).port}`
       return liar
@@ -112,7 +112,9 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     [200, "postgres://someone:s3cret@127.0.0.1:1/nothing", 75, "127.0.0.1:1"]
   ] as const)("where it responds with %i, a sync to %s ends with %i", ([status, target, code, reason]) =>
     Effect.gen(function* () {
-      const { stderr, ...ended } = yield* says({ status, body: json({ id: "org" }) }, "sync", target)
+      // Longer than a command waits before it tries again.
+      const headers = { "retry-after": "61" }
+      const { stderr, ...ended } = yield* says({ status, body: json({ id: "org" }), headers }, "sync", target)
       assert.deepStrictEqual(ended, { code, stdout: "" })
       assert.include(stderr, reason)
     })
@@ -139,7 +141,7 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
             ...[400, 401, 404, 410].map((status) => ({ status, body: json({ detail: text }) })),
             { status: 422, body: faults },
             { status: 200, body: text },
-            { status: 302, body: "", location: "/\u009b31m\u0085" }
+            { status: 302, body: "", headers: { location: "/\u009b31m\u0085" } }
           ]) {
             const { code, stderr, stdout } = yield* says(reply, "get", "charges", "c")
             assert.deepStrictEqual({ code, stdout }, { code: 1, stdout: "" })

@@ -14,7 +14,7 @@ const messageOf = (sql: Effect.Success<typeof empty>) =>
 
 const unmigrated = "The database is not migrated. Run: npm run cli -- migrate"
 
-layer(TestDatabase.layerDatabases, { excludeTestServices: true })("migrations", (it) => {
+layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true })("migrations", (it) => {
   it.effect("are missing above the last recorded one, apply once, and are not required of a role that sees none", () =>
     Effect.gen(function* () {
       const sql = yield* empty

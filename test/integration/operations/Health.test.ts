@@ -41,7 +41,11 @@ const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const { run } = database
   const slowly: typeof run = (request, statements) => Effect.delay(run(request, statements), "300 millis")
   if (place === "slow") return Object.assign(database, { run: slowly })
-  if (place === "silent") yield* proxy.cut("swallow")
+  if (place === "silent") {
+    yield* proxy.cut("swallow")
+    // Before the connections are closed, which would wait for their statements.
+    yield* Effect.addFinalizer(() => proxy.cut("reset"))
+  }
   return database
 })
 
