@@ -184,7 +184,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
     }).pipe(Effect.provide(TaskReads.layer))
   )
 
-  const rows = 20_000
+  const rows = 10_000
 
   /** Adds tasks of organizations, the SQL of whose name is given: one in 5,000 is dead, all others are completed. */
   const add = (organization_id: string) =>
