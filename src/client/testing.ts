@@ -45,9 +45,8 @@ const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => 
 type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 
 const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
-  const found = records.filter((record) =>
-    Object.entries(request).every(([name, value]) => satisfies(record, name, value))
-  )
+  const filters = isLive ? [] : Object.entries(request)
+  const found = records.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
   const { limit = 100, offset = 0, starting_after: after } = request
   const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
   const end = start + Number(limit)
@@ -61,7 +60,9 @@ const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
   const page = { cursor: "fake-cursor", has_more: false }
   if (name !== "")
     return respond(200, { ...page, body: known[name] ?? [], removed: [] }, { "x-changes-complete": "true" })
-  const body = Object.entries(known).flatMap(([resource, all]) => all.map((record) => ({ resource, record })))
+  const body = resources
+    .filter(({ verbs }) => verbs.includes("changes"))
+    .flatMap(({ name: resource }) => (known[resource] ?? []).map((record) => ({ resource, record })))
   return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
 }
 
@@ -69,7 +70,7 @@ const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
 /**
  * A service in memory. It searches by equal fields and by times, reads by id, gives all records as changes once, and takes
- * deliveries. It checks no key, and its records stay in the given order.
+ * deliveries. It checks no key, its records stay in the given order, and a live read has them all for any clinic.
  *
  * @example
  * const service = fakeService({ charges: [{ id: "charge_1", status: "open" }] })

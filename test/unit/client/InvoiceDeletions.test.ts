@@ -111,7 +111,8 @@ test("each try of a request is reported", async () => {
 })
 
 test("the service for tests searches, reads, gives changes and stores a delivery once, as the service does", async () => {
-  const { fetch, requests } = fakeService(records)
+  const live = [{ id: "a" }, { id: "b" }]
+  const { fetch, requests } = fakeService({ ...records, organization: [{ id: "o" }], "psp-charges": live })
   const client = clientOf(fetch)
   assert.deepStrictEqual(idsOf(await client.charges.search({ status: "open" })), ["c1"])
   assert.deepStrictEqual(idsOf(await client.charges.search({ updated_at_since: "2026-01-02T00:00:00Z" })), ["c2"])
@@ -126,4 +127,6 @@ test("the service for tests searches, reads, gives changes and stores a delivery
   assert.strictEqual(requests.at(-1)?.path, "/api/v3/changes")
   const send = () => senderOf({ fetch }).send({ invoices }, { idempotencyKey: "k" })
   assert.deepStrictEqual([(await send()).status, (await send()).status], ["scheduled", "duplicate"])
+  assert.deepStrictEqual(idsOf(await collect(client.psp.charges.all({ clinic: "c" }, { pageSize: 1 }))), idsOf(live))
+  assert.propertyVal(await fetch("http://fake/api/v3/chargers/search", {}), "status", 404)
 })
