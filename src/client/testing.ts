@@ -31,21 +31,23 @@ const refuse = (status: number, detail: string, headers?: Readonly<Record<string
 
 const notFilters = ["organization", "limit", "offset", "starting_after", "include_deleted"]
 
-const timeOf = (value: unknown) => Date.parse(String(value))
+/** The processor counts seconds. */
+const timeOf = (value: unknown) => (typeof value === "number" ? value : Date.parse(String(value)))
 
-/** True if a record satisfies a filter: a time from or before, or an equal field. */
+/** True if a record satisfies a filter: a time within a bound, or an equal field. */
 const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => {
   if (value === null || value === undefined || notFilters.includes(name)) return true
-  const [, field, bound] = /^(.+)_(since|before)$/.exec(name) ?? []
+  const [, field, bound] = /^(.+)_(since|before|gte|lte)$/.exec(name) ?? []
   if (field === undefined) return record[name] === value
-  const at = timeOf(record[field] ?? record[`${field}_at`])
-  return bound === "since" ? at >= timeOf(value) : at < timeOf(value)
+  const [at, limit] = [timeOf(record[field] ?? record[`${field}_at`]), timeOf(value)]
+  if (bound === "before") return at < limit
+  return bound === "lte" ? at <= limit : at >= limit
 }
 
 type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 
 const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
-  const filters = isLive ? [] : Object.entries(request)
+  const filters = Object.entries(request).filter(([name]) => !(isLive && name === "clinic"))
   const found = records.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
   const { limit = 100, offset = 0, starting_after: after } = request
   const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
@@ -70,7 +72,7 @@ const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
 /**
  * A service in memory. It searches by equal fields and by times, reads by id, gives all records as changes once, and takes
- * deliveries. It checks no key, its records stay in the given order, and a live read has them all for any clinic.
+ * deliveries. It checks no key, its records stay in the given order, and those of live reads are of any clinic.
  *
  * @example
  * const service = fakeService({ charges: [{ id: "charge_1", status: "open" }] })

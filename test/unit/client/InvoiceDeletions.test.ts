@@ -111,7 +111,7 @@ test("each try of a request is reported", async () => {
 })
 
 test("the service for tests searches, reads, gives changes and stores a delivery once, as the service does", async () => {
-  const live = [{ id: "a" }, { id: "b" }]
+  const live = [1, 2, 3].map((created) => ({ id: `live_${created}`, created }))
   const { fetch, requests } = fakeService({ ...records, organization: [{ id: "o" }], "psp-charges": live })
   const client = clientOf(fetch)
   assert.deepStrictEqual(idsOf(await client.charges.search({ status: "open" })), ["c1"])
@@ -128,5 +128,7 @@ test("the service for tests searches, reads, gives changes and stores a delivery
   const send = () => senderOf({ fetch }).send({ invoices }, { idempotencyKey: "k" })
   assert.deepStrictEqual([(await send()).status, (await send()).status], ["scheduled", "duplicate"])
   assert.deepStrictEqual(idsOf(await collect(client.psp.charges.all({ clinic: "c" }, { pageSize: 1 }))), idsOf(live))
+  const { data } = await client.psp.charges.search({ clinic: "c", created_gte: 2, created_lte: 2 })
+  assert.deepStrictEqual(idsOf(data), ["live_2"])
   assert.propertyVal(await fetch("http://fake/api/v3/chargers/search", {}), "status", 404)
 })
