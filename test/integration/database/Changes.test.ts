@@ -261,9 +261,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
-  it.effect("have one of each run, and keep those of a thousand runs before", () =>
+  it.effect("have one of each run, of which readers use the last, and keep those of a thousand runs before", () =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
+      const { insert, sql } = yield* reader()
       const tokens = Effect.map(marks, (found) => found.map(({ token }) => token))
       const restarted = (times: number) =>
         sql.unsafe(`do $$ begin
@@ -277,6 +277,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
       const after = yield* tokens
       assert.strictEqual(new Set(after).size, before.length + 2)
       assert.includeMembers(after, before)
+      yield* insert("a")
       yield* restarted(1100)
       assert.lengthOf(yield* tokens, 1001)
     })

@@ -1,8 +1,6 @@
 /**
  * The findings of the doctor about a database in which something is wrong, and about replicas; the one about each kind of
  * object that a database lacks, and the statement that mends it.
- *
- * @module-tag long
  */
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
@@ -19,6 +17,7 @@ import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import { begun, examined, has, isFine, messagesOf } from "./examined.ts"
 import { eventually } from "../../support/eventually.ts"
+import { long } from "../../support/tries.ts"
 import * as Cluster from "../../support/Cluster.ts"
 
 const of = (url: string, environment: Readonly<Record<string, string>> = {}, area = "DATABASE_URL") =>
@@ -178,63 +177,75 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     })
   )
 
-  it.effect.each(broken)("reports %s", ([, statements, undone, expected, options = ""]) =>
-    Effect.gen(function* () {
-      const url = new URL((yield* TestDatabase).url)
-      if (options !== "") url.searchParams.set("options", options)
-      yield* during(statements, undone)
-      const findings = yield* of(url.href)
-      for (const message of expected) has(findings, "warn", message)
-    })
+  it.effect.each(broken)(
+    "reports %s",
+    ([, statements, undone, expected, options = ""]) =>
+      Effect.gen(function* () {
+        const url = new URL((yield* TestDatabase).url)
+        if (options !== "") url.searchParams.set("options", options)
+        yield* during(statements, undone)
+        const findings = yield* of(url.href)
+        for (const message of expected) has(findings, "warn", message)
+      }),
+    long
   )
 
-  it.effect("compares no objects where migrations are missing", () =>
-    Effect.gen(function* () {
-      yield* during(
-        `delete from migrations where migration_id = ${lastId}; drop index pets_search`,
-        `insert into migrations (migration_id, name) values (${lastId}, '${last.slice(6)}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
-      )
-      for (const [url, message] of [
-        [(yield* TestDatabase).url, `It lacks the migrations ${last}.`],
-        [yield* emptyDatabase, "It is not migrated."]
-      ] as const) {
-        const failures = (yield* of(url)).filter(({ status }) => status === "fail")
-        assert.deepStrictEqual(messagesOf(failures), [message])
-      }
-    })
+  it.effect(
+    "compares no objects where migrations are missing",
+    () =>
+      Effect.gen(function* () {
+        yield* during(
+          `delete from migrations where migration_id = ${lastId}; drop index pets_search`,
+          `insert into migrations (migration_id, name) values (${lastId}, '${last.slice(6)}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
+        )
+        for (const [url, message] of [
+          [(yield* TestDatabase).url, `It lacks the migrations ${last}.`],
+          [yield* emptyDatabase, "It is not migrated."]
+        ] as const) {
+          const failures = (yield* of(url)).filter(({ status }) => status === "fail")
+          assert.deepStrictEqual(messagesOf(failures), [message])
+        }
+      }),
+    long
   )
 
-  it.effect("reports the privileges that the roles of the process need and the login lacks", () =>
-    Effect.gen(function* () {
-      const { name, url } = yield* newLogin("intake")
-      const all = yield* of(url)
-      has(all, "fail", `The login ${name} lacks SELECT on api_keys`)
-      has(all, "fail", /lacks .+, which ROLES=worker needs/)
-      isFine(yield* of(url, { ROLES: "intake" }))
-      const ofKeys = of(`${url}?keys=apart`, { CREDENTIALS_DATABASE_URL: url }, "CREDENTIALS_DATABASE_URL")
-      const [failed, ...others] = (yield* ofKeys).filter(({ status }) => status === "fail")
-      assert.deepStrictEqual([failed?.advice, others], [`grant practice_data_api to ${name}`, []])
-      const { sql } = yield* TestDatabase
-      yield* sql.unsafe(`grant select on api_keys to ${name}`)
-      yield* sql.unsafe(`grant execute on function touch_api_key to ${name}`)
-      isFine(yield* ofKeys)
-      const database = new URL(url).pathname.slice(1)
-      yield* during(
-        `revoke connect on database ${database} from public`,
-        `grant connect on database ${database} to public`
-      )
-      has(yield* of(url), "fail", "permission denied for database")
-    })
+  it.effect(
+    "reports the privileges that the roles of the process need and the login lacks",
+    () =>
+      Effect.gen(function* () {
+        const { name, url } = yield* newLogin("intake")
+        const all = yield* of(url)
+        has(all, "fail", `The login ${name} lacks SELECT on api_keys`)
+        has(all, "fail", /lacks .+, which ROLES=worker needs/)
+        isFine(yield* of(url, { ROLES: "intake" }))
+        const ofKeys = of(`${url}?keys=apart`, { CREDENTIALS_DATABASE_URL: url }, "CREDENTIALS_DATABASE_URL")
+        const [failed, ...others] = (yield* ofKeys).filter(({ status }) => status === "fail")
+        assert.deepStrictEqual([failed?.advice, others], [`grant practice_data_api to ${name}`, []])
+        const { sql } = yield* TestDatabase
+        yield* sql.unsafe(`grant select on api_keys to ${name}`)
+        yield* sql.unsafe(`grant execute on function touch_api_key to ${name}`)
+        isFine(yield* ofKeys)
+        const database = new URL(url).pathname.slice(1)
+        yield* during(
+          `revoke connect on database ${database} from public`,
+          `grant connect on database ${database} to public`
+        )
+        has(yield* of(url), "fail", "permission denied for database")
+      }),
+    long
   )
 
-  it.effect("reports too few connections, of the server or of the login", () =>
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      has(yield* of(url, { DATABASE_POOL_SIZE: "1000" }), "fail", /needs 3000 connections of \d+\./)
-      const limited = yield* newLogin("api")
-      yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
-      has(yield* of(limited.url), "fail", "needs 30 connections of 5.")
-    })
+  it.effect(
+    "reports too few connections, of the server or of the login",
+    () =>
+      Effect.gen(function* () {
+        const { sql, url } = yield* TestDatabase
+        has(yield* of(url, { DATABASE_POOL_SIZE: "1000" }), "fail", /needs 3000 connections of \d+\./)
+        const limited = yield* newLogin("api")
+        yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
+        has(yield* of(limited.url), "fail", "needs 30 connections of 5.")
+      }),
+    long
   )
 
   it.effect("reports the settings that a pooler keeps from sessions, and the statements that set them", () =>
@@ -316,38 +327,41 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
   )
 })
 
-test.live("The doctor tells of replicas that cannot be written, and that follow no more, and of missing roles", () =>
-  Effect.gen(function* () {
-    const primary = yield* Cluster.make()
-    const replica = yield* Cluster.standbyOf(primary)
-    const [onPrimary, onReplica] = [yield* clientOf(primary.url), yield* clientOf(replica.url)]
-    yield* migrate(onPrimary)
-    yield* eventually(
-      "the replica has the tables",
-      onReplica`select to_regclass('change_marks') is not null as is_there`,
-      ([row]) => row?.["is_there"] === true
-    )
-    const both = { DATABASE_URL: primary.url, READ_DATABASE_URL: replica.url }
-    const fine = yield* examined(both)
-    has(fine, "ok", ", a replica, ", "READ_DATABASE_URL")
-    has(fine, "ok", "It follows DATABASE_URL", "READ_DATABASE_URL")
-    assert.isUndefined(fine.find(({ status }) => status === "fail"))
-    has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a replica, which cannot be written.")
-    const several = primary.url.replace(/@[^/]+/, (host) => `${host},${new URL(replica.url).host}`)
-    const twice = primary.url.replace(/@[^/]+/, (host) => `${host},${host.slice(1)}`)
-    const primaries = /Several of its servers are primaries/
-    const hasOne = Effect.fnUntraced(function* (url: string) {
-      const said = yield* examined({ DATABASE_URL: `${url}?target_session_attrs=read-write` })
-      assert.isFalse(said.some(({ message }) => primaries.test(message)))
-    })
-    yield* hasOne(several)
-    yield* onReplica`select pg_promote()`
-    has(yield* examined({ DATABASE_URL: `${several}?target_session_attrs=read-write` }), "fail", primaries)
-    yield* hasOne(twice)
-    has(yield* examined(both), "fail", "does not follow its primary any more", "READ_DATABASE_URL")
-    yield* onPrimary`alter role practice_data_intake rename to gone`
-    has(yield* examined(both), "fail", "The role practice_data_intake does not exist.", "DATABASE_URL")
-  }).pipe(Effect.provide(Reactivity.layer))
+test.live(
+  "The doctor tells of replicas that cannot be written, and that follow no more, and of missing roles",
+  () =>
+    Effect.gen(function* () {
+      const primary = yield* Cluster.make()
+      const replica = yield* Cluster.standbyOf(primary)
+      const [onPrimary, onReplica] = [yield* clientOf(primary.url), yield* clientOf(replica.url)]
+      yield* migrate(onPrimary)
+      yield* eventually(
+        "the replica has the tables",
+        onReplica`select to_regclass('change_marks') is not null as is_there`,
+        ([row]) => row?.["is_there"] === true
+      )
+      const both = { DATABASE_URL: primary.url, READ_DATABASE_URL: replica.url }
+      const fine = yield* examined(both)
+      has(fine, "ok", ", a replica, ", "READ_DATABASE_URL")
+      has(fine, "ok", "It follows DATABASE_URL", "READ_DATABASE_URL")
+      assert.isUndefined(fine.find(({ status }) => status === "fail"))
+      has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a replica, which cannot be written.")
+      const several = primary.url.replace(/@[^/]+/, (host) => `${host},${new URL(replica.url).host}`)
+      const twice = primary.url.replace(/@[^/]+/, (host) => `${host},${host.slice(1)}`)
+      const primaries = /Several of its servers are primaries/
+      const hasOne = Effect.fnUntraced(function* (url: string) {
+        const said = yield* examined({ DATABASE_URL: `${url}?target_session_attrs=read-write` })
+        assert.isFalse(said.some(({ message }) => primaries.test(message)))
+      })
+      yield* hasOne(several)
+      yield* onReplica`select pg_promote()`
+      has(yield* examined({ DATABASE_URL: `${several}?target_session_attrs=read-write` }), "fail", primaries)
+      yield* hasOne(twice)
+      has(yield* examined(both), "fail", "does not follow its primary any more", "READ_DATABASE_URL")
+      yield* onPrimary`alter role practice_data_intake rename to gone`
+      has(yield* examined(both), "fail", "The role practice_data_intake does not exist.", "DATABASE_URL")
+    }).pipe(Effect.provide(Reactivity.layer)),
+  long
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows of a database", (it) => {
@@ -359,22 +373,25 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
     })
   )
 
-  it.effect("is true in another schema as well", () =>
-    Effect.gen(function* () {
-      const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
-      yield* sql`create schema practice`
-      yield* migrate(sql)
-      const problemsThere = Effect.map(MigrationsCheck.check(sql, roles), (said) =>
-        said.filter(({ status }) => status === "fail")
-      )
-      const closed = yield* problemsThere
-      assert.isTrue(closed.every(({ message }) => message.endsWith("lacks USAGE on schema practice.")))
-      for (const { advice = "" } of closed) yield* sql.unsafe(advice)
-      yield* sql`drop index pets_search`
-      const [index, ...others] = yield* problemsThere
-      assert.deepStrictEqual(others, [])
-      yield* sql.unsafe(index?.advice ?? "")
-      assert.deepStrictEqual(yield* problemsThere, [])
-    })
+  it.effect(
+    "is true in another schema as well",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
+        yield* sql`create schema practice`
+        yield* migrate(sql)
+        const problemsThere = Effect.map(MigrationsCheck.check(sql, roles), (said) =>
+          said.filter(({ status }) => status === "fail")
+        )
+        const closed = yield* problemsThere
+        assert.isTrue(closed.every(({ message }) => message.endsWith("lacks USAGE on schema practice.")))
+        for (const { advice = "" } of closed) yield* sql.unsafe(advice)
+        yield* sql`drop index pets_search`
+        const [index, ...others] = yield* problemsThere
+        assert.deepStrictEqual(others, [])
+        yield* sql.unsafe(index?.advice ?? "")
+        assert.deepStrictEqual(yield* problemsThere, [])
+      }),
+    long
   )
 })
