@@ -20,9 +20,9 @@ const installation = folderWith("bin/psql")
 /** Copies the rows of an organization by the documented commands. */
 const copyRows = (from: string, to: string, organization: string) =>
   Effect.callback<void>((resume) => {
-    const script = `set -e\n${copying.replaceAll("org_7", organization)}`
     // Debian's psql in /usr/bin is a script that looks for the real one, which takes longer.
-    const env = { ...process.env, PATH: `${installation}/bin:${process.env["PATH"]}`, A: from, B: to }
+    const script = `set -e\nPATH='${installation}/bin':$PATH\n${copying.replaceAll("org_7", organization)}`
+    const env = { ...process.env, A: from, B: to }
     execFile("bash", ["-c", script], { env }, (cause) => resume(cause === null ? Effect.void : Effect.die(cause)))
   })
 
