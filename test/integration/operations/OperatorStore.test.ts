@@ -144,18 +144,24 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     })
   )
 
-  it.effect("finds the deletions of a registered organization among those of a thousand made-up ones", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const store = yield* OperatorStore
-      const id = taskIdOf("org_registered", "many 1")
-      yield* register("org_registered")
-      yield* many("org_registered", "completed", 1)
-      yield* sql`update deletion_tasks set id = ${id} where organization_id = 'org_registered'`
-      yield* many("made up", "completed", mostOrganizations)
-      yield* sql`update deletion_tasks set organization_id = 'aaa_' || idempotency_key where organization_id = 'made up'`
-      assert.deepStrictEqual(idsOf(yield* store.findTasks("many 1", undefined)), [id])
-    })
+  it.effect(
+    "finds the deletions of a registered organization among those of a thousand made-up ones, and a thousand without",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const store = yield* OperatorStore
+        const id = taskIdOf("org_registered", "many 1")
+        yield* register("org_registered")
+        yield* many("org_registered", "completed", 1)
+        yield* sql`update deletion_tasks set id = ${id} where organization_id = 'org_registered'`
+        yield* many("made up", "completed", mostOrganizations)
+        yield* sql`update deletion_tasks set organization_id = 'aaa_' || idempotency_key where organization_id = 'made up'`
+        yield* sql`
+        insert into organizations (organization_id, id)
+        select o, o from generate_series(1, ${mostOrganizations}::integer) n, concat('aaa_idle_', n) o`
+        assert.deepStrictEqual(idsOf(yield* store.findTasks("many 1", undefined)), [id])
+        yield* sql`delete from organizations where starts_with(id, 'aaa_idle_')`
+      })
   )
 
   it.effect("names the store that the database role may not use, and reads the others", () =>
