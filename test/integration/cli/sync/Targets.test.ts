@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Redacted, Schema, type Scope } from "effect"
-import { TestClock } from "effect/testing"
+import { DateTime, Effect, Redacted, Schema, type Scope } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
 import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
@@ -22,7 +21,19 @@ import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
 import { resources as stored } from "../../records/stores.ts"
-import { charge, type Given, gone, more, opening, page, refund, reset, type Script, syncWith } from "./fixture.ts"
+import {
+  charge,
+  type Given,
+  gone,
+  inQuarters,
+  more,
+  opening,
+  page,
+  refund,
+  reset,
+  type Script,
+  syncWith
+} from "./fixture.ts"
 import * as Readers from "./readers.ts"
 
 type Rows = ReadonlyArray<Readonly<Record<string, unknown>>>
@@ -117,17 +128,6 @@ const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Rec
 
 const expired = Effect.fail(new CursorExpired())
 const refused = new Refused({ message: "The service refuses" })
-/** Passes a quarter of a second of a clock of its own at a time, until the effect ends. */
-const inQuarters = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
-    while (fiber.pollUnsafe() === undefined) {
-      yield* TestClock.withLive(Effect.sleep("5 millis"))
-      yield* TestClock.adjust("250 millis")
-    }
-    return yield* Fiber.join(fiber)
-  }).pipe(Effect.provide(TestClock.layer()))
-
 const all = ["charges", "charge-refunds"]
 const timeOf = (text: unknown) => DateTime.makeUnsafe(String(text)).epochMilliseconds
 const nothing: Script = (at) => page(at)

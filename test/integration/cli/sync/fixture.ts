@@ -1,6 +1,7 @@
 /** Scripts of a service's feed, and records for tests of a copy. */
 import { assert } from "@effect/vitest"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Fiber, Option, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import type { CursorExpired, Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
 import { type Change, type Page, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
@@ -83,3 +84,14 @@ export const syncWith = (target: Target, script: Script, given: Given = {}) =>
     watch: given.watch,
     allowNewUrl: given.allowNewUrl ?? false
   })
+
+/** Passes a quarter of a second of a clock of its own at a time, until the effect ends. */
+export const inQuarters = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
+    while (fiber.pollUnsafe() === undefined) {
+      yield* TestClock.withLive(Effect.sleep("5 millis"))
+      yield* TestClock.adjust("250 millis")
+    }
+    return yield* Fiber.join(fiber)
+  }).pipe(Effect.provide(TestClock.layer()))
