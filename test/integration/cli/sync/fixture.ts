@@ -1,6 +1,6 @@
 /** Scripts of a service's feed, and records for tests of a copy. */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Option, Stream } from "effect"
+import { Clock, Effect, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { CursorExpired, Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
@@ -85,7 +85,7 @@ export const syncWith = (target: Target, script: Script, given: Given = {}) =>
     allowNewUrl: given.allowNewUrl ?? false
   })
 
-/** Passes a quarter of a second of a clock of its own at a time, until the effect ends. */
+/** Passes a quarter of a second of a clock of its own at a time, until the effect ends; how long it has waited, in ms. */
 export const inQuarters = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
@@ -93,5 +93,5 @@ export const inQuarters = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       yield* TestClock.withLive(Effect.sleep("5 millis"))
       yield* TestClock.adjust("250 millis")
     }
-    return yield* Fiber.join(fiber)
+    return { found: yield* Fiber.join(fiber), waited: yield* Clock.currentTimeMillis }
   }).pipe(Effect.provide(TestClock.layer()))
