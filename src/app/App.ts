@@ -257,8 +257,8 @@ const start = Effect.fnUntraced(function* (settings: Settings) {
   })
 })
 
-/** Everything, from the configuration to the open socket. */
-const layer = Layer.unwrap(
+/** The whole service, from the configuration to the open socket: what `run` launches. */
+export const layer = Layer.unwrap(
   Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
 )
 

@@ -1,6 +1,5 @@
 /** API keys in their table: how they are resolved, recorded, made, listed and revoked, and a store of them that cannot tell. */
 import { hash } from "node:crypto"
-import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
@@ -12,7 +11,6 @@ import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
 import { insertKey, lastUsed, usedToday } from "../../support/keys.ts"
 import { Recorded } from "../../support/Recorded.ts"
-import * as Listening from "../../support/Listening.ts"
 
 const known = { pda_live_of_a: "org_a", pda_live_of_b: "org_b" }
 
@@ -135,14 +133,8 @@ const changed = (change: (url: URL) => void) =>
 const unreachable = new CredentialStoreDown()
 const refuses = new CredentialStoreDown({ detail: "The credential store refuses the service" })
 
-/** The URL of a server that accepts connections and never responds. */
-const silent = Effect.suspend(() =>
-  Effect.flatMap(Listening.on(createServer()), ({ port }) => changed((url) => (url.port = String(port))))
-)
-
 const stores = [
   ["refuses connections", changed((url) => (url.port = "1")), unreachable],
-  ["takes connections and does not answer", silent, unreachable],
   ["refuses the service's own password", changed((url) => (url.password = "wrong")), unreachable],
   ["lacks the table", changed((url) => (url.pathname = "postgres")), refuses]
 ] as const

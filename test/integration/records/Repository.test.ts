@@ -72,7 +72,7 @@ layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { 
     const { name } = resource
     for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 100 }))
       it.effect.prop(
-        `${name}: any records, each filter and any filters together, any page: all stores return the same bytes${often}`,
+        `${name}: records of the key's organization alone, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
         {
           records: recordsOf(resource, { minLength: 12, maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 3, maxLength: 3 }),

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import * as DemoData from "../../../src/demo/DemoData.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
+import { consumptionLogs } from "../../../src/api/records/Invoices.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
@@ -15,6 +16,7 @@ import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
 const demo = DemoData.recordsOf(DemoData.organizations[0])
 const charge: Stored<typeof charges> = demo.charges[0]
 const pet: Stored<typeof pets> = demo.pets[0]
+const log: Stored<typeof consumptionLogs> = demo["consumption-logs"][0]
 const product: Stored<typeof products> = demo.products[0]
 const benefit: Stored<typeof petBenefits> = demo["pet-benefits"][0]
 
@@ -80,7 +82,7 @@ const rules: ReadonlyArray<{ rule: string; given: Dataset; finds: ReadonlyArray<
     ]
   },
   {
-    rule: "a filter over two fields finds a record by either, once",
+    rule: "clinic of a charge is its home_clinic or its servicing_clinic: a charge with both is found once",
     given: dataset(
       charges,
       many(
@@ -93,6 +95,16 @@ const rules: ReadonlyArray<{ rule: string; given: Dataset; finds: ReadonlyArray<
     finds: [
       [{ clinic: "x" }, "1 2 3"],
       [{ clinic: "y", created_at_since: "2000-01-01" }, "2"]
+    ]
+  },
+  {
+    rule: "filters hold together: the later of modified_since and updated_at_since, both of invoice_line and invoice_line_id",
+    given: dataset(consumptionLogs, many({ ...log, invoice_line: "a" }, { updated_at: noon }, { updated_at: evening })),
+    finds: [
+      [{ modified_since: "2026-01-31T12:00:00Z", updated_at_since: "2026-01-31T13:00:00Z" }, "2"],
+      [{ modified_since: "2026-01-31T13:00:00Z", updated_at_since: "2026-01-31T12:00:00Z" }, "2"],
+      [{ invoice_line: "a", invoice_line_id: "a" }, "1 2"],
+      [{ invoice_line: "a", invoice_line_id: "b" }, ""]
     ]
   },
   {

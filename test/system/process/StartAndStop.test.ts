@@ -144,15 +144,6 @@ describe.concurrent("A stop signal", () => {
 
   // A first start of an embedded database takes five seconds on an idle machine.
   describe("ends", { ...long, timeout: 150_000 }, () => {
-    it.live("a program within 10 s though a request never ends", () =>
-      Effect.gen(function* () {
-        const stalled = yield* onPostgres
-        yield* Effect.flatMap(Raw.open(stalled.url), ({ send }) => send(Raw.unfinished))
-        yield* stalled.client.ask("/organization/get")
-        yield* endsInOrder(stalled, 10)
-      }).pipe(Effect.provide(ownDatabase))
-    )
-
     it.live("the first start of an embedded database with code 0; it starts again, and listens on loopback alone", () =>
       Effect.gen(function* () {
         const DATA_DIR = yield* Process.temporaryFolder

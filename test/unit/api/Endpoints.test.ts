@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { nextHeader } from "../../../src/api/records/Requests.ts"
 import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
-import { InProcess, organization, send } from "../../support/inProcess.ts"
+import { expectAnswer, InProcess, organization, send } from "../../support/inProcess.ts"
 
 const has = (...names: ReadonlyArray<string>) =>
   endpoints.filter(({ request }) => names.every((name) => name in request))
@@ -50,11 +50,25 @@ layer(InProcess.layer())("every endpoint", (it) => {
     })
   )
 
-  it.effect("of changes takes a limit from 1 to 1000, and a wait from 0 to 20 seconds", () =>
+  it.effect("of changes takes a limit from 1 to 1000, by default 1000, and a wait from 0 to 20 seconds", () =>
     Effect.gen(function* () {
       for (const limit of [0, 1001]) yield* refuses(changes, { limit }, "limit must be between 1 and 1000")
       for (const wait of [-1, 21]) yield* refuses(changes, { wait }, "wait must be between 0 and 20")
       yield* serves(changes, { limit: 1000, wait: 20 })
+      assert.deepStrictEqual(yield* each(changes, {}), yield* each(changes, { limit: 1000 }))
+    })
+  )
+
+  it.effect("of all changes refuses an unknown resource, and an empty list of them", () =>
+    Effect.gen(function* () {
+      const names = searchable.map(({ name }) => name).join(", ")
+      for (const [resources, loc, type, msg] of [
+        [["pets", "dogs"], ["resources", 1], "literal_error", `Input should be one of: ${names}`],
+        [[], ["resources"], "too_short", "List should have at least 1 item after validation, not 0"]
+      ] as const) {
+        const detail = [{ loc: ["body", ...loc], msg, type }]
+        yield* expectAnswer({ path: "/api/v3/changes", json: { resources } }, 422, { detail })
+      }
     })
   )
 

@@ -206,7 +206,8 @@ const schema = (name: string) => dig(intake, `components schemas ${name}`)
 
 const nameOf = (content: unknown) => namesOf(dig(content, "application/json schema"))[0]
 
-it("the document of the intake has the intake and health, with the limits of headers, and the body of every status", () => {
+it("the document of the intake has it and health below /api/v1, limits of headers, and the body of every status", () => {
+  assert.strictEqual(dig(intake, "servers 0 url"), "/api/v1")
   assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
   assert.deepStrictEqual(
     parameters.map((one) => ["name", "required", "schema minLength", "schema maxLength"].map((path) => dig(one, path))),

@@ -39,7 +39,7 @@ it("the modules of the entries export what other packages may import, and nothin
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
-    App: "dataApi databases intake intakeServices intakeServicesMemory run serve services servicesMemory",
+    App: "dataApi databases intake intakeServices intakeServicesMemory layer run serve services servicesMemory",
     Config: "config isLoopback variables",
     Databases: "afterMigration beginAnew layer namesOf poolsOf",
     DemoData: "demoKeys organizations recordsOf",

@@ -1,7 +1,7 @@
 /** The fields of a request, and the items of a 422: pages, filters, the vocabulary of faults, their order and their bounds. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { faults } from "../../../src/api/Faults.ts"
+import { faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
 import { expectAnswer, InProcess, invalid, paths, send } from "../../support/inProcess.ts"
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
@@ -84,7 +84,7 @@ layer(InProcess.layer())("a field", (it) => {
 
 const path = "/api/v3/consumption-logs/search"
 
-/** The words that clients know: the type and message of each fault that a body of the data API can have. */
+/** The words that clients know: the type and message of each fault of a request. */
 const vocabulary = {
   missing: ["missing", "Field required"],
   object: ["model_attributes_type", "Input should be a valid dictionary or object to extract fields from"],
@@ -96,8 +96,17 @@ const vocabulary = {
   boolean: ["bool_type", "Input should be a valid boolean"],
   datetime: ["datetime_type", "Input should be a valid datetime"],
   extra: ["extra_forbidden", "Extra inputs are not permitted"],
-  contentType: ["content_type", "Content-Type should be application/json"]
+  contentType: ["content_type", "Content-Type should be application/json"],
+  list: ["list_type", "Input should be a valid list"],
+  stringTooShort: ["string_too_short", "String should have at least 1 character"],
+  stringTooLong: ["string_too_long", "String should have at most 36 characters"],
+  patternMismatch: ["string_pattern_mismatch", "String should match pattern '^a$'"],
+  tooLong: ["too_long", "List should have at most 3 items after validation, not 4"],
+  idempotencyKeyReused: ["idempotency_key_reused", "This Idempotency-Key was used with a different payload"],
+  noItems: ["value_error", "Value error, invoices or invoice_lines should have at least 1 item"]
 } as const
+
+const withBounds = { stringTooLong: stringTooLong(36), patternMismatch: patternMismatch("^a$"), tooLong: tooLong(3, 4) }
 
 /** Faults in some fields, none of the fields in its place. */
 const known = { updated_at_since: "tomorrow, early", include_deleted: 1, product_code: [] }
@@ -125,7 +134,7 @@ layer(InProcess.layer())("a 422", (it) => {
   it.effect("has the words that clients know, in compact JSON and this order", () =>
     Effect.gen(function* () {
       for (const [name, [type, msg]] of Object.entries(vocabulary))
-        assert.deepInclude(faults, { [name]: { type, msg } })
+        assert.deepInclude({ ...faults, ...withBounds }, { [name]: { type, msg } })
       // Not even the order of members changes.
       const expected = `{"detail":[{"loc":["body","pet"],"msg":"Input should be a valid string","type":"string_type"}]}`
       assert.strictEqual((yield* send({ path, json: { pet: 1 } })).text, expected)

@@ -1,0 +1,86 @@
+/** What the settings of a start turn on, over a Postgres: `unit/operations/Config` has their values and defaults. */
+import { createServer } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer } from "effect"
+import * as App from "../../../src/app/App.ts"
+import { path as intake } from "../../support/deletions/intake.ts"
+import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import * as Listening from "../../support/Listening.ts"
+import { options } from "../../support/Service.ts"
+import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+
+/** A client of the service, which runs in this process until the scope closes. */
+const started = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+  const { url } = yield* TestDatabase
+  const { port } = yield* Effect.scoped(Listening.on(createServer()))
+  const env = { DATABASE_URL: url, HOST: "127.0.0.1", PORT: `${port}`, LOG_LEVEL: "None", DRAIN: "0s", ...settings }
+  yield* Layer.build(App.layer).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
+  return yield* Client.make(`http://127.0.0.1:${port}`)
+})
+
+const origin = "https://app.example"
+const headers = { ...Client.headersOf("oakridge"), origin }
+const search = { path: "/api/v3/charges/search", headers, body: "{}" }
+const delivery = {
+  path: intake,
+  headers: { "content-type": "application/json", "idempotency-key": "k", "x-organization-id": "org_a" },
+  body: `{"invoices":[{"invoice_id":"i"}]}`
+}
+
+layer(TestDatabase.layerDemo, options)("A start", (it) => {
+  it.effect(
+    "with ROLES=data-api takes no deliveries; a processor, RATE_LIMIT and CORS_ORIGINS are off by default",
+    () =>
+      Effect.gen(function* () {
+        const { call } = yield* started({ ROLES: "data-api" })
+        assert.strictEqual((yield* call(delivery)).status, 404)
+        const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
+        assert.deepStrictEqual(new Set(found.map(({ status }) => status)), new Set([200]))
+        assert.isFalse(found.some((answer) => "access-control-allow-origin" in answer.headers))
+        const live = yield* call({
+          ...search,
+          path: "/api/v3/psp-charges/search",
+          body: `{"clinic":"clinic_oakridge_01"}`
+        })
+        assert.deepStrictEqual([live.status, live.text], [503, `{"detail":"The payment processor is not configured"}`])
+      })
+  )
+
+  it.effect("limits the requests of an organization by RATE_LIMIT, and lets browsers of CORS_ORIGINS read", () =>
+    Effect.gen(function* () {
+      const { call } = yield* started({ RATE_LIMIT: "1", CORS_ORIGINS: origin })
+      const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
+      assert.include(
+        found.map(({ status }) => status),
+        429
+      )
+      assert.strictEqual(found[0]?.headers["access-control-allow-origin"], origin)
+    })
+  )
+
+  it.effect("with ROLES=intake,worker serves no records, and obeys REQUIRE_SIGNATURES and TASK_RETENTION", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`update deletion_tasks set finished_at = now() - interval '2 hours'`
+      const settings = { ROLES: "intake,worker", REQUIRE_SIGNATURES: "true", TASK_RETENTION: "1h" }
+      const { call } = yield* started(settings)
+      assert.strictEqual((yield* call(search)).status, 404)
+      assert.strictEqual((yield* call(delivery)).status, 401)
+      const kept = sql`select 1 from deletion_tasks where payload is not null`
+      yield* eventually("no payload of a completed task", kept, (rows) => rows.length === 0)
+    })
+  )
+
+  it.effect("makes the tables of a real database with MIGRATE=true alone", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const sql = yield* clientOf(url)
+      const tables = sql`select 1 from pg_class where relname = 'charges'`
+      yield* started({ DATABASE_URL: url })
+      assert.lengthOf(yield* tables, 0)
+      yield* started({ DATABASE_URL: url, MIGRATE: "true" })
+      assert.lengthOf(yield* tables, 1)
+    })
+  )
+})
