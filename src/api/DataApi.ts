@@ -22,7 +22,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: a request that is not HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; then the connection is closed. \`Upgrade\` is ignored, and the request is the last of its connection; with \`Transfer-Encoding\` as well, it gets 411.
 - **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
-- **Browsers**: a page of another origin may call the API only if the operator allows it. Whoever opens a page can read its API key, and with the key all your records: call the API from your server instead.
+- **Browsers**: a page of another origin may call the API only if the operator allows it. An API key in a page is public, and opens all your records: call the API from your server instead.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
 - Every response carries \`x-request-id\`: that of the request if it has 1 to 128 visible ASCII characters, otherwise a new one.
 
@@ -34,11 +34,11 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 
 \`POST /changes\` is the way to keep a copy: one feed of all resources, in the order of their transactions. No change is skipped, whatever writers do with times and transactions.
 
-1. **Ask** with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record. \`resources\` limits the feed to some.
+1. **Request** changes with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record. \`resources\` limits the feed to some.
 2. **Apply** a 200: take the items of \`body\` in their order. Insert or replace a \`record\` by its \`id\`, delete a \`removed\` id. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, resume from what was saved.
 3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response arrives as soon as there is a change.
 4. **Try again**, with the same cursor: after 503 or 429 when \`Retry-After\` says, after a timeout or a broken connection a few seconds later.
-5. **Begin a resource again** after an item with \`reset\`: its table was emptied, or you ask for it for the first time. Its records follow in this response and the next ones. When \`has_more\` is false, delete those that did not.
+5. **Restart a resource** after an item with \`reset\`: its table was emptied, or you request it for the first time. Its records follow in this response and the next ones. When \`has_more\` is false, delete those that did not.
 6. **Start again** after 410: forget the cursor and go to step 1, with an empty copy, or as if each resource had a \`reset\`. The database was restored or upgraded, or lost its last commits in a failover.
 
 A 400 means that the cursor is damaged, or belongs to another feed or organization.
@@ -62,13 +62,13 @@ The time of a resource is the field that its search is ordered by, and the filte
 
 A round reads the pages one after the other, never at the same time:
 
-1. **Ask** with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the search has it.
+1. **Request** pages with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the search has it.
 2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even if its time is earlier: a transaction that began earlier may commit later.
-3. **Go on** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
-4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not go on from it: ask again with \`offset\` ${maximumLimit / 2} lower, at least 0, until it fits.
-5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. A round that was interrupted begins again.
+3. **Continue** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
+4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not continue from it: repeat the request with \`offset\` ${maximumLimit / 2} lower, at least 0, until it fits.
+5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. An interrupted round is repeated.
 
-Clinics have no time to ask for, so every round reads all of them: leave out the filter, and take all of them to have one time.
+Clinics have no filter on a time, so every round reads all of them: leave out the filter, and take all of them to have one time.
 
 Guarantee: when a round ends, the copy has the last committed state of every record that was not changed while the round was read. That holds if the minutes are more than the longest writing transaction takes, added to how far a replica lags and clocks differ, and if writers stamp the time of their transaction. Deleted rows are not noticed. A round ends if pages are read faster than records are changed.
 `.trim()

@@ -50,13 +50,15 @@ export const services = Layer.mergeAll(
 /** The services of the intake, over the task database. */
 export const intakeServices = (delay: Duration.Duration) => Layer.merge(Scheduler.layer(delay), IntakeSecrets.layer)
 
-/** The services of the data API in memory, without any record, key or task: merge your own fakes over it. */
+/**
+ * The services of the data API in memory, without any record, key or task, and without a processor: merge your own fakes
+ * over it.
+ */
 export const servicesMemory = Layer.mergeAll(
   Repositories.layerMemory(),
   OrgResolver.layerMemory({}),
   TaskReads.layerMemory(),
-  // Fresh, so that a layer of PspReads that is merged over this one is built over its own fakes.
-  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
+  PspReads.layerMemory()
 )
 
 /** The services of the intake in memory, without any task or secret. Without a delay, a task is due at once. */
@@ -66,17 +68,17 @@ export const intakeServicesMemory = (delay: Duration.Duration) =>
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
 /**
- * The data API for a server of your own, beside its other routes: over the databases and a processor. What is measured of
- * it is in the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of
- * `effect/observability` serves it.
+ * The data API for a server of your own, beside its other routes: over the databases and a processor. Its metrics are in
+ * the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of `effect/observability` serves
+ * them. It reads no variable: merge `layerRequestLimit` to limit the requests of each organization.
  */
 export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
   Layer.provide(services)
 )
 
 /**
- * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases. It is
- * measured like the data API.
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases. It has
+ * metrics as the data API has them, and reads no variable: provide `SignaturesRequired` to refuse unsigned deliveries.
  *
  * @param delay from receiving a delivery to running it
  */

@@ -56,8 +56,10 @@ export const intakeRoutes = (delay: Duration.Duration) =>
     intakeHandlers(delay)
   )
 
+/** Health and readiness, below `/api/v1`. */
 export const operationsRoutes = below(operationsPrefix, HttpApiBuilder.layer(OperationsApi), healthHandlers)
 
+/** The path of deliveries. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
 const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
@@ -71,6 +73,7 @@ const around = Effect.gen(function* () {
   return Middleware.around(paths, keyed, yield* Middleware.CrossOrigins)
 })
 
+/** The middleware of a server that has nothing but the APIs: limits, headers, errors and CORS. */
 export const middleware = HttpRouter.middleware(around, { global: true })
 
 /** The same around requests to the APIs alone, which are counted: for a server that has other routes too. */

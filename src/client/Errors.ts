@@ -1,6 +1,6 @@
 /**
- * The errors that the clients reject with: a class for each status that a program may handle, and for failures without a
- * response. An aborted request rejects with the reason of its signal instead.
+ * The errors that the clients reject with: a class for each status that a program may handle, `PracticeDataError` for
+ * others such as 413, and classes for failures without a response. An aborted request rejects with the reason of its signal instead.
  */
 import type { ValidationError } from "./generated/types.ts"
 
@@ -35,8 +35,10 @@ export class PracticeDataError extends Error implements ErrorDetails {
   }
 }
 
-// A bundler that shortens names would shorten that of the class.
-const named = (name: string) =>
+// A bundler that shortens names would shorten that of the class. Inferred, its type would need the types of Node.
+const named = (
+  name: string
+): new (message: string, details?: ErrorDetails, options?: ErrorOptions) => PracticeDataError =>
   class extends PracticeDataError {
     override readonly name = name
   }
@@ -70,7 +72,10 @@ export class RateLimitError extends named("RateLimitError") {}
 /** 503: a store or the payment processor is down or busy. Try again after `retryAfter`. */
 export class ServiceUnavailableError extends named("ServiceUnavailableError") {}
 
-/** Any other status from 500 on: a bug of the service, or a gateway before it that cannot reach it. */
+/**
+ * Any other status from 500 on: a bug of the service, or a gateway before it that cannot reach it. A 501 of changes: the
+ * records are on several servers, search by `updated_at_since` instead.
+ */
 export class ServerError extends named("ServerError") {}
 
 /**

@@ -3,11 +3,13 @@
 /** Sends a request, as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** One try of a request. */
+/** One attempt of a request. */
 export interface Attempt {
+  /** Of the URL, such as `/api/v3/charges/search`. */
   readonly path: string
-  /** 1 for the first try. */
+  /** 1 for the first attempt. */
   readonly attempt: number
+  /** From sending the request to the end of its response. */
   readonly milliseconds: number
   /** Undefined if no response arrived. */
   readonly status: number | undefined
@@ -22,8 +24,8 @@ interface CommonOptions {
   readonly timeout?: number | undefined
   /**
    * The number of retries of a request, by default 4: after 429, 503 and a gateway's 502 and 504, after a timeout and
-   * after a broken connection. The delay is the `Retry-After` of the response, at most 60 seconds, otherwise up to 0.5, 1,
-   * 2, 4 and then 8 seconds.
+   * after a broken connection. The delay is the `Retry-After` of the response, otherwise up to 0.5, 1, 2, 4 and then 8
+   * seconds. Where `Retry-After` is more than 60 seconds, the request fails at once.
    */
   readonly maxRetries?: number | undefined
   /** More headers, such as `x-request-id`. */
@@ -64,7 +66,7 @@ export interface ClientOptions extends CommonOptions {
   readonly baseUrl: string
   /** Sends the requests, such as through a proxy. By default, `globalThis.fetch`. */
   readonly fetch?: Fetch | undefined
-  /** Is called after each try of a request, for a log or metrics. What it throws rejects the request. */
+  /** Called after each attempt of a request, for a log or metrics. An error that it throws rejects the request. */
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined
 }
 

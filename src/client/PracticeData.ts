@@ -38,7 +38,7 @@ export class PracticeData extends Resources {
    * ends when there are no more changes yet, unless `follow` is set. It asks for the next page while you use this one.
    *
    * Apply the changes of a page in their order: insert or replace a `record` by its `id`, delete a `removed` id; after a
-   * `reset`, what does not follow until `has_more` is false is gone. Save the copy and `cursor` in one transaction. Where
+   * `reset`, delete the records that do not arrive before `has_more` is false. Save the copy and `cursor` in one transaction. Where
    * `is_consistent` is true, the copy equals a state that the database had.
    *
    * @example

@@ -180,7 +180,7 @@ async function* walkLive<Item>(
     if (!has_more) return
     const id = data.at(-1)?.["id"]
     if (typeof id !== "string" || id === after) {
-      throw new PracticeDataError(`${path} says that there is more, and gives no object to go on from`)
+      throw new PracticeDataError(`${path} has more objects, but its page is empty or ends with the object before it`)
     }
     after = id
   }

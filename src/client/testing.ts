@@ -15,6 +15,7 @@ export interface ReceivedRequest {
 export interface FakeService {
   /** The `fetch` option of the clients. */
   readonly fetch: Fetch
+  /** All requests so far, those that failed included. */
   readonly requests: ReadonlyArray<ReceivedRequest>
   /** Gives the next request an error of this status, such as 503. */
   readonly failNext: (status: number, headers?: Readonly<Record<string, string>>) => void
@@ -26,10 +27,18 @@ const respond = (status: number, body: object, headers: Readonly<Record<string, 
     headers: { "x-service": "practice-data", "x-request-id": "fake-request", "x-changes-lag": "0", ...headers }
   })
 
-const refuse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
-  respond(status, { detail }, headers)
+/** A detail is a text, and of a 422 a list of faults. */
+const refuse = (status: number, msg: string, headers?: Readonly<Record<string, string>>, type = "value_error") =>
+  respond(status, { detail: status === 422 ? [{ loc: ["body"], msg, type }] : msg }, headers)
 
 const notFilters = ["organization", "limit", "offset", "starting_after", "include_deleted"]
+
+/** The fields of filters that have another name than their field. */
+const fields: Readonly<Record<string, ReadonlyArray<string>>> = {
+  clinic: ["clinic", "clinic_id", "home_clinic", "servicing_clinic"],
+  modified: ["modified_at", "updated_at"],
+  scheduled: ["scheduled_for"]
+}
 
 /** The processor counts seconds. */
 const timeOf = (value: unknown) => (typeof value === "number" ? value : Date.parse(String(value)))
@@ -37,18 +46,23 @@ const timeOf = (value: unknown) => (typeof value === "number" ? value : Date.par
 /** True if a record satisfies a filter: a time within a bound, or an equal field. */
 const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => {
   if (value === null || value === undefined || notFilters.includes(name)) return true
-  const [, field, bound] = /^(.+)_(since|before|gte|lte)$/.exec(name) ?? []
-  if (field === undefined) return record[name] === value
-  const [at, limit] = [timeOf(record[field] ?? record[`${field}_at`]), timeOf(value)]
+  const [, named = name, bound] = /^(.+)_(since|before|gte|lte)$/.exec(name) ?? []
+  // `pet_id` names the field `pet`, and `created_at_since` the field `created_at`.
+  const values = (fields[named] ?? [named, named.replace(/_id$/, "")]).flatMap((field) => record[field] ?? [])
+  if (bound === undefined) return values.some((found) => found === value || String(found) === value)
+  const [at, limit] = [timeOf(values[0]), timeOf(value)]
   if (bound === "before") return at < limit
   return bound === "lte" ? at <= limit : at >= limit
 }
+
+const isDeleted = (record: AnyRecord) => record["is_deleted"] === true || record["removed"] === true
 
 type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 
 const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
   const filters = Object.entries(request).filter(([name]) => !(isLive && name === "clinic"))
-  const found = records.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
+  const shown = records.filter((record) => request["include_deleted"] === true || !isDeleted(record))
+  const found = shown.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
   const { limit = 100, offset = 0, starting_after: after } = request
   const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
   const end = start + Number(limit)
@@ -57,13 +71,13 @@ const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: Any
 }
 
 /** All changes at once; none after the cursor of the last response. */
-const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
+const changes = (records: Records, name: string, { cursor, resources: asked }: AnyRecord) => {
   const known = cursor === null || cursor === undefined ? records : {}
   const page = { cursor: "fake-cursor", has_more: false }
   if (name !== "")
     return respond(200, { ...page, body: known[name] ?? [], removed: [] }, { "x-changes-complete": "true" })
   const body = resources
-    .filter(({ verbs }) => verbs.includes("changes"))
+    .filter((each) => each.verbs.includes("changes") && (!Array.isArray(asked) || asked.includes(each.name)))
     .flatMap(({ name: resource }) => (known[resource] ?? []).map((record) => ({ resource, record })))
   return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
 }
@@ -71,27 +85,34 @@ const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
 const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
 /**
- * A service in memory. It searches by equal fields and by times, reads by id, gives all records as changes once, and takes
- * deliveries. It checks no key, its records stay in the given order, and those of live reads are of any clinic.
+ * A service in memory. It searches by filters, reads by id, gives all records as changes once, and accepts deliveries, which
+ * it never runs. It checks no key and no unknown field, its records stay in the given order, and those of live reads belong
+ * to any clinic. A record satisfies no filter on a field that it lacks.
  *
  * @example
  * const service = fakeService({ charges: [{ id: "charge_1", status: "open" }] })
  * const client = new PracticeData({ baseUrl: "http://fake", apiKey: "fake", fetch: service.fetch })
  *
- * @param records by the names of resources in the API's paths, such as `consumption-logs`
+ * @param records by the names of resources in the API's paths, such as `consumption-logs`; another name throws
  */
 export const fakeService = (records: Records = {}): FakeService => {
   const requests: Array<ReceivedRequest> = []
   const failures: Array<Response> = []
-  const keys = new Set<string>()
+  const deliveries = new Map<string, string>()
+  const unknown = Object.keys(records).find((name) => resources.every((resource) => resource.name !== name))
+  if (unknown !== undefined) {
+    throw new RangeError(`No resource is named ${unknown}: expected ${resources.map(({ name }) => name).join(", ")}`)
+  }
   const handle = ({ body, headers, path }: ReceivedRequest): Response => {
     if (path === "/api/v1/invoice-deletions") {
       const key = headers.get("idempotency-key") ?? ""
-      const isKnown = keys.has(key)
-      keys.add(key)
+      const [sent, before] = [JSON.stringify(body), deliveries.get(key)]
+      if (before !== undefined && before !== sent)
+        return refuse(422, "This Idempotency-Key was used with a different payload", {}, "idempotency_key_reused")
+      deliveries.set(key, sent)
       const now = new Date().toISOString()
-      return respond(isKnown ? 200 : 202, {
-        status: isKnown ? "duplicate" : "scheduled",
+      return respond(before === undefined ? 202 : 200, {
+        status: before === undefined ? "scheduled" : "duplicate",
         task_id: `task-${key}`,
         scheduled_for: now,
         idempotency_key: key,

@@ -68,6 +68,7 @@ const objectsOf = (slug: string) => {
   }
 }
 
+/** The objects of each demo account, by its id. */
 export const accounts: Accounts = Object.fromEntries(
   organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
 )

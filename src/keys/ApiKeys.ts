@@ -20,6 +20,7 @@ const randomText = (length: number) => Array.from({ length }, () => alphabet.cha
 export const checksumOf = (text: string): string =>
   Array.from({ length: 6 }, (_, at) => alphabet.charAt(Math.floor(crc32(text) / 62 ** (5 - at)) % 62)).join("")
 
+/** A new random key, `pda_live_...`, that nothing stores yet. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   const text = kind + randomText(32)
   return Redacted.make(text + checksumOf(text))

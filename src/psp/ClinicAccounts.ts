@@ -26,6 +26,7 @@ export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-
     })
   }))
 }) {
+  /** The accounts in the table of clinics. */
   static readonly layer = Layer.effect(ClinicAccounts, ClinicAccounts.make)
 
   /** The fake. */

@@ -30,10 +30,13 @@ export interface Page {
 /** The account has no object with the id of `startingAfter`. */
 export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 
+/** The account is not connected to ours, or no longer. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
 
+/** There is no PSP. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
+/** The PSP asks for a pause. `request` is its id of the request. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: Duration.Duration
   readonly request?: string | undefined
@@ -56,9 +59,10 @@ export class PspFailed extends Data.TaggedError("PspFailed")<{
 export type PspError = CursorUnknown | AccountDisconnected | PspNotConfigured | RateLimited | PspFailed
 
 export interface StripeOptions {
+  /** The key of our own account, such as `sk_live_...`. */
   readonly secretKey: Redacted.Redacted
-  /** The address of a double of Stripe. */
-  readonly apiUrl: Option.Option<URL>
+  /** The address of a double of Stripe; by default Stripe itself. */
+  readonly apiUrl?: Option.Option<URL>
 }
 
 /** Stripe. Its client has two hundred modules, and is loaded only where there is a key. */
@@ -71,6 +75,8 @@ export const stripe = (options: StripeOptions) =>
 /** An object of the PSP; its other fields are passed on. */
 export interface PspObject {
   readonly id: string
+  /** The type of the object, such as `charge`. */
+  readonly object: string
   /** Seconds since 1970. */
   readonly created: number
   readonly [field: string]: unknown
@@ -109,10 +115,13 @@ export class PspClient extends Context.Service<
     readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
+  /** Stripe, by its official client. */
   static readonly layerStripe = (options: StripeOptions) => Layer.effect(PspClient, stripe(options))
 
+  /** The fake: accounts in memory, by their ids. */
   static readonly layerMemory = (accounts: Accounts) => Layer.sync(PspClient, () => memory(accounts))
 
+  /** No PSP: every read fails with `PspNotConfigured`, a 503 of the API. */
   static readonly layerNotConfigured = Layer.succeed(PspClient, {
     list: () => Effect.fail(new PspNotConfigured()),
     isMissing: true

@@ -105,4 +105,12 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
   })
 }) {
   static readonly layer = Layer.effect(PspReads, PspReads.make)
+
+  /** Over the clinics of a fake, and the fake of a processor; by default none. */
+  static readonly layerMemory = (
+    clinics: Parameters<typeof ClinicAccounts.layerMemory>[0] = [],
+    client: Layer.Layer<PspClient> = PspClient.layerNotConfigured
+  ) =>
+    // Without `fresh`, all that is built together would share the reads of one client.
+    Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
 }

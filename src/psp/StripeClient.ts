@@ -123,7 +123,7 @@ interface Objects {
 }
 
 /** Makes the client for a key. It opens no connection before its first call. */
-export const make = ({ apiUrl, secretKey }: StripeOptions): PspClient["Service"] => {
+export const make = ({ apiUrl = Option.none(), secretKey }: StripeOptions): PspClient["Service"] => {
   const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))

@@ -8,7 +8,6 @@ import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { taskOf } from "../../src/demo/Load.ts"
 import { TaskReads } from "../../src/deletions/TaskReads.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
-import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
 import { searchable } from "../../src/api/records/index.ts"
@@ -36,14 +35,6 @@ export const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clin
   account: clinic.processor_account ?? null
 }))
 
-/** Live reads of a processor, by the demo clinics unless other ones are given. */
-export const layerPsp = (
-  client: Layer.Layer<PspClient>,
-  clinics: Parameters<typeof ClinicAccounts.layerMemory>[0] = clinicAccounts
-) =>
-  // Without `fresh`, all that is built together would share the reads of one client.
-  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
-
 /** Made once for all files of a worker: to encode the records takes longer than most files take. */
 const repositories = Effect.runSync(
   Effect.cached(Effect.scoped(Layer.build(Repositories.layerMemory(demo, other.demo))))
@@ -54,7 +45,7 @@ export const layerDemo = Layer.mergeAll(
   Layer.effectContext(repositories),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
   TaskReads.layerMemory(organizations.map(taskOf)),
-  layerPsp(PspClient.layerMemory(accounts))
+  PspReads.layerMemory(clinicAccounts, PspClient.layerMemory(accounts))
 )
 
 /** The same, where the repositories of some resources do something else. */

@@ -21,6 +21,7 @@ export interface Filter<S extends Schema.Top = Schema.Top, K extends Kind = Kind
 }
 
 const hasValidText = Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
+  expected: "a text without U+0000 and lone surrogates",
   fault: faults.stringUnicode
 })
 
@@ -35,12 +36,15 @@ const DateTimeText = (description: string) =>
     examples: ["2026-01-31T09:30:00Z"],
     fault: faults.datetime
   }).check(
-    Schema.makeFilter((text) => {
-      const parsed = Instant.parse(text)
-      if (Result.isSuccess(parsed)) return undefined
-      const msg = `Input should be a valid datetime or date, ${parsed.failure}`
-      return refuse({ type: "datetime_from_date_parsing", msg })
-    })
+    Schema.makeFilter(
+      (text) => {
+        const parsed = Instant.parse(text)
+        if (Result.isSuccess(parsed)) return undefined
+        const msg = `Input should be a valid datetime or date, ${parsed.failure}`
+        return refuse({ type: "datetime_from_date_parsing", msg })
+      },
+      { expected: "an ISO 8601 date and time" }
+    )
   )
 
 /** A request field that may be left out or null. */

@@ -108,7 +108,7 @@ export const nextFields = {
   has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
 }
 
-export const lagField = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
+export const lagField = Schema.Int.annotate({ description: "The delay of the changes, in seconds." })
 
 /** A response of a change feed: its body and its headers, which a typed client gets as one value. */
 export const changesOf = <Fields extends Schema.Struct.Fields>(

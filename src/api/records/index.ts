@@ -126,7 +126,7 @@ export const allChanges = HttpApiGroup.make("changes")
           summary: "Changes of all resources",
           description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
 
-Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others go on, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
+Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others continue, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
           request: { resources: ["invoices", "invoice-lines"], limit: 10 }
         })
       )

@@ -17,6 +17,7 @@ const atOnce = 8
 const many = (prefix: string, count: number, more: (index: number) => object = () => ({})) =>
   Array.makeBy(count, (index): PspObject => ({
     id: `${prefix}_${String(index + 1).padStart(5, "0")}`,
+    object: prefix,
     created: start + Math.floor(index / atOnce),
     ...more(index)
   }))

@@ -23,6 +23,8 @@ const olderIn = (folder: string) => {
   return script
 }
 
+const tsc = join(root, "node_modules/typescript/bin/tsc")
+
 const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
 
 const { PATH: path = "" } = npmEnvironment
@@ -109,6 +111,9 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         assert.include(map, `"sources":["../src/PracticeData.ts"]`)
         assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
         yield* readsAlone("practice-data-client", url, alone)
+        // Its types need neither those of Node nor `skipLibCheck`.
+        writeFileSync(join(alone, "use.ts"), `export * from "practice-data-client"`)
+        yield* succeed(node24, [tsc, "--noEmit", "--strict", "--module", "nodenext", "use.ts"], { cwd: alone, env: {} })
       })
     )
 
@@ -258,7 +263,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const include = files.map(({ file }) => file)
         const project = { extends: "./tsconfig.json", include, exclude: [] }
         writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
-        const tsc = join(root, "node_modules/typescript/bin/tsc")
         yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
         const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
         yield* succeed(node24, loaded, { cwd: clone, env: {} })

@@ -74,10 +74,10 @@ test("an invalid key, organization or secret is refused before anything is sent"
 
 const records = {
   charges: [
-    { id: "c1", status: "open", updated_at: "2026-01-01T00:00:00.000Z" },
-    { id: "c2", status: "paid", updated_at: "2026-01-02T00:00:00.000Z" }
+    { id: "c1", status: "open", updated_at: "2026-01-01T00:00:00.000Z", invoice_pims_id: 7 },
+    { id: "c2", status: "paid", updated_at: "2026-01-02T00:00:00.000Z", servicing_clinic: "k", is_deleted: false }
   ],
-  pets: [{ id: "p1" }]
+  "pet-benefits": [{ id: "p1", pet: "p", removed: true }]
 }
 
 const idsOf = (found: ReadonlyArray<{ readonly id: string }>) => found.map(({ id }) => id)
@@ -115,15 +115,22 @@ test("the service for tests searches, reads, gives changes and stores a delivery
   assert.deepStrictEqual(idsOf(await client.charges.search({ updated_at_since: "2026-01-02T00:00:00Z" })), ["c2"])
   assert.deepStrictEqual(idsOf(await client.charges.search({ limit: 1, offset: 1 })), ["c2"])
   assert.deepStrictEqual(idsOf(await collect(client.charges.all({}, { pageSize: 2 }))), ["c1", "c2"])
+  assert.deepStrictEqual(idsOf(await client.charges.search({ clinic: "k" })), ["c2"])
+  assert.deepStrictEqual(idsOf(await client.charges.search({ invoice_pims_id: "7" })), ["c1"])
+  assert.deepStrictEqual(await client.petBenefits.search({ pet_id: "p" }), [])
+  assert.deepStrictEqual(idsOf(await client.petBenefits.search({ pet_id: "p", include_deleted: true })), ["p1"])
   assert.instanceOf(await failureOf(client.charges.get("c3")), Client.NotFoundError)
   const [page] = await collect(client.charges.changes())
   assert.deepStrictEqual(idsOf(page?.body ?? []), ["c1", "c2"])
   const [first] = await collect(client.changes())
   assert.deepStrictEqual([first?.body.length, first?.is_consistent], [3, true])
   assert.deepStrictEqual((await collect(client.changes(first?.cursor)))[0]?.body, [])
+  assert.lengthOf((await collect(client.changes(null, { resources: ["charges"] })))[0]?.body ?? [], 2)
   assert.strictEqual(requests.at(-1)?.path, "/api/v3/changes")
-  const send = () => senderOf({ fetch }).send({ invoices }, { idempotencyKey: "k" })
+  const send = (items = invoices) => senderOf({ fetch }).send({ invoices: items }, { idempotencyKey: "k" })
   assert.deepStrictEqual([(await send()).status, (await send()).status], ["scheduled", "duplicate"])
+  assert.instanceOf(await failureOf(send([])), Client.InvalidRequestError)
+  assert.throws(() => fakeService({ invoiceLines: [] }), /No resource is named invoiceLines: expected organization/)
   assert.deepStrictEqual(idsOf(await collect(client.psp.charges.all({ clinic: "c" }, { pageSize: 1 }))), idsOf(live))
   const { data } = await client.psp.charges.search({ clinic: "c", created_gte: 2, created_lte: 2 })
   assert.deepStrictEqual(idsOf(data), ["live_2"])

@@ -8,7 +8,6 @@ import * as Psp from "../../../src/psp/PspClient.ts"
 import * as StripeClient from "../../../src/psp/StripeClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import { Recorded } from "../../support/Recorded.ts"
-import { layerPsp } from "../../support/inProcess.ts"
 import { type Answer, clinic, organization, readBy, readsOver } from "./fakes.ts"
 
 const page: Psp.Page = { data: [{ id: "ch_1" }], hasMore: false }
@@ -160,7 +159,9 @@ it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "a".repeat(256), ""])(
   "An account that no header can carry is none: %j",
   (account) =>
     Effect.map(Effect.flip(readBy(organization)), (error) => isError(error, new Errors.ClinicNotConnected())).pipe(
-      Effect.provide(layerPsp(Layer.succeed(Psp.PspClient, { list: () => found }), [{ organization, clinic, account }]))
+      Effect.provide(
+        PspReads.layerMemory([{ organization, clinic, account }], Layer.succeed(Psp.PspClient, { list: () => found }))
+      )
     )
 )
 

@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Struct } from "effect"
 import { type Fault, faults } from "../../../src/api/Faults.ts"
-import { memory, PspClient } from "../../../src/psp/PspClient.ts"
+import { memory } from "../../../src/psp/PspClient.ts"
+import { PspReads } from "../../../src/psp/PspReads.ts"
 import * as Http from "../../support/inProcess.ts"
 import { InProcess, organization, other, processorPaths } from "../../support/inProcess.ts"
 import { accounts, harbor, oak } from "../../support/stripe/accounts.ts"
@@ -111,7 +112,7 @@ const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
   ]
 ]
 
-layer(InProcess.layer(Layer.merge(Http.layerDemo, Http.layerPsp(client, clinics))))("a live read", (it) => {
+layer(InProcess.layer(Layer.merge(Http.layerDemo, PspReads.layerMemory(clinics, client))))("a live read", (it) => {
   it.effect.each(kinds)("of %s has the objects of the clinic's account, newest first, in compact JSON", (kind) =>
     Effect.gen(function* () {
       const answer = yield* ask({}, { path: `/api/v3/psp-${kind}/search` })
@@ -158,7 +159,7 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, Http.layerPsp(client, clinics)
   )
 })
 
-const unconfigured = Http.layerPsp(PspClient.layerNotConfigured, clinics)
+const unconfigured = PspReads.layerMemory(clinics)
 layer(InProcess.layer(Layer.merge(Http.layerDemo, unconfigured)))("a live read without a processor", (it) => {
   it.effect("is 503, unless something is wrong with the request", () =>
     Effect.gen(function* () {

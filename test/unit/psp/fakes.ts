@@ -4,7 +4,6 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { PspKind } from "../../../src/api/Psp.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import { layerPsp } from "../../support/inProcess.ts"
 
 export type Answer = Effect.Effect<Psp.Page, Psp.PspError>
 
@@ -35,7 +34,7 @@ export const readsOver = Effect.fnUntraced(function* (...answers: ReadonlyArray<
   const left = [...answers]
   const { calls, layer } = recorded(() => (left.length > 1 ? left.shift() : left[0]) ?? Effect.never)
   const clinics = [organization, "org_elm"].map((of) => ({ organization: of, clinic, account: "acct_oak" }))
-  const reads = yield* Effect.provide(PspReads, layerPsp(layer, clinics))
+  const reads = yield* Effect.provide(PspReads, PspReads.layerMemory(clinics, layer))
   const readOf = (of: string) => Effect.provideService(readBy(of), PspReads, reads)
   return { calls, read: readOf(organization), readOf }
 })
