@@ -6,7 +6,7 @@ import { data } from "./source.ts"
 const header = `# Made by \`npm run generate\` from the OpenAPI document: a low-code source for Airbyte.
 #
 # Each sync reads every record of a stream by its feed of changes, so that no record is skipped while others write. Use
-# "Full refresh | Overwrite": deleted records go with it. Low-code has no state for a cursor that is not a time.
+# "Full refresh | Overwrite + Deduped": a record that changes meanwhile comes twice. Low-code has no state for our cursor.
 version: 6.0.0
 type: DeclarativeSource
 
@@ -22,7 +22,7 @@ definitions:
       type: SimpleRetriever
       requester:
         type: HttpRequester
-        url_base: "{{ config['url'] }}/api/v3"
+        url_base: "{{ config['url'].rstrip('/') }}/api/v3"
         path: "/{{ parameters['path'] }}/changes"
         http_method: POST
         authenticator:

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
+import { note } from "../process/Printed.ts"
 import * as FolderTarget from "./sync/FolderTarget.ts"
 import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
@@ -35,11 +36,15 @@ export const targetOf = Effect.fnUntraced(function* (
     if (Result.isFailure(parsed)) {
       return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
     }
+    const ignored = parsed.success.ignored.filter((name) => name !== "schema")
+    if (ignored.length > 0) yield* note(`The target has parameters that are ignored: ${ignored.join(", ")}`)
     const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
+    const name = Option.getOrElse(schema, () => inUrl)
+    if (name === "") return yield* refuse("The schema needs a name.")
     return PostgresTarget.make({
       url: Redacted.make(text),
       database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
-      schema: Option.getOrElse(schema, () => inUrl),
+      schema: name,
       softDelete
     })
   }
@@ -56,7 +61,7 @@ The first run copies everything, a table or file for each resource. Each later r
 
 You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
 
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`,
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage error; 75 the service or the target is unavailable, at the start or for longer than a minute: run it again later; 130 and 143 stopped by a signal. With --watch, it waits until they are available again, and loads a table again that was dropped.`,
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
     ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
@@ -68,10 +73,12 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not u
     ),
     resource: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
-      Flag.withDescription("Only this resource. Repeatable; all of them by default")
+      Flag.withDescription(
+        "Only this resource. Repeatable; all of them by default. One that a run leaves out is loaded again when a later run includes it"
+      )
     ),
     watch: Flag.optional(
-      Output.integer("watch", 1, 86_400, "Go on until a stop signal, and ask for changes every so many seconds")
+      Output.integer("watch", 1, 86_400, "Keep running, and poll for changes every so many seconds")
     ),
     schema: Flag.String("schema").pipe(
       Flag.optional,
@@ -87,7 +94,7 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not u
       Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")
     ),
     ...connection,
-    allowNewUrl: Output.flag("allow-new-url", "Go on with a copy from another address, as the service has moved")
+    allowNewUrl: Output.flag("allow-new-url", "Accept a copy from another address, as the service has moved")
   }
 })(function* (given) {
   const source = Source.make(given.url, yield* clientOf(["sync"], given))

@@ -49,7 +49,7 @@ const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => 
   const [, named = name, bound] = /^(.+)_(since|before|gte|lte)$/.exec(name) ?? []
   // `pet_id` names the field `pet`, and `created_at_since` the field `created_at`.
   const values = (fields[named] ?? [named, named.replace(/_id$/, "")]).flatMap((field) => record[field] ?? [])
-  if (bound === undefined) return values.some((found) => found === value || String(found) === value)
+  if (bound === undefined) return values.some((found) => found === value || JSON.stringify(found) === value)
   const [at, limit] = [timeOf(values[0]), timeOf(value)]
   if (bound === "before") return at < limit
   return bound === "lte" ? at <= limit : at >= limit

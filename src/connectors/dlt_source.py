@@ -4,13 +4,21 @@
 
 PRACTICE_DATA_URL and PRACTICE_DATA_API_KEY name the service and the key. practice_data.py lies beside this file.
 """
+import json
 import os
+import sys
+from decimal import Decimal
 
 import dlt
 
 from practice_data import PracticeData, PracticeDataError
 
-AGAIN = "read everything again: pipeline.run(practice_data(...), refresh='drop_sources')"
+AGAIN = "read everything again: dlt_source.py --refresh, or pipeline.run(..., refresh='drop_sources')"
+
+
+def exact(record):
+    """Numbers as decimals: of 22 and 23.25, dlt would make two columns."""
+    return json.loads(json.dumps(record), parse_int=Decimal, parse_float=Decimal)
 
 
 @dlt.source(name="practice_data")
@@ -38,7 +46,7 @@ def practice_data(url=None, api_key=None):
                     resource = item["resource"]
                     if "reset" in item and resource in known:
                         raise RuntimeError(f"The table of {resource} was emptied: {AGAIN}")
-                    row = item.get("record", {"id": item.get("removed")})
+                    row = exact(item.get("record", {"id": item.get("removed")}))
                     if row["id"] is not None:
                         row = {**row, "resource": resource.replace("-", "_"), "change_number": number}
                         rows.append({**row, "deleted_row": "removed" in item})
@@ -56,4 +64,4 @@ def practice_data(url=None, api_key=None):
 
 if __name__ == "__main__":
     pipeline = dlt.pipeline("practice_data", destination="duckdb", dataset_name="practice_data")
-    print(pipeline.run(practice_data()))
+    print(pipeline.run(practice_data(), refresh="drop_sources" if "--refresh" in sys.argv else None))

@@ -159,12 +159,16 @@ def send(url, organization, deletions, secret=None, idempotency_key=None, retrie
     return _post(url.rstrip("/") + "/api/v1/invoice-deletions", deletions, headers, retries=retries)
 
 
+def variable(name):
+    return os.environ.get(name) or sys.exit(f"{name} is not set")
+
+
 def main(command, argument, *filters):
-    url = os.environ["PRACTICE_DATA_URL"]
+    url = variable("PRACTICE_DATA_URL")
     if command == "send":
-        organization, secret = os.environ["PRACTICE_DATA_ORGANIZATION"], os.environ.get("PRACTICE_DATA_SECRET")
+        organization, secret = variable("PRACTICE_DATA_ORGANIZATION"), os.environ.get("PRACTICE_DATA_SECRET")
         return print(json.dumps(send(url, organization, json.loads(argument), secret)))
-    client = PracticeData(url, os.environ["PRACTICE_DATA_API_KEY"])
+    client = PracticeData(url, variable("PRACTICE_DATA_API_KEY"))
     if command == "copy":
         return print(f"{copy(client, argument)} changes")
     for record in client.search(argument, **json.loads(filters[0] if filters else "{}")):
@@ -176,5 +180,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
-    except PracticeDataError as error:
+    except (PracticeDataError, json.JSONDecodeError, sqlite3.Error) as error:
         sys.exit(f"{error}")

@@ -21,10 +21,15 @@ const interval = 1000
 
 /** Reports by lines, each an object and its sentence. Those about pages count the changes since the copy was last in step. */
 const reporter = (shown: (line: object, sentence: string, now: number) => string) => (): Report => {
-  let [records, removed] = [0, 0]
+  let [records, removed, reset] = [0, 0, 0]
   let notedAt: number | undefined
   let isFirst = true
-  const total = () => `${counted(records, "record")}${removed === 0 ? "" : `, ${count(removed)} removed`}`
+  const total = () =>
+    [
+      counted(records, "record"),
+      ...(removed === 0 ? [] : [`${count(removed)} removed`]),
+      ...(reset === 0 ? [] : [`${counted(reset, "resource")} read again`])
+    ].join(", ")
 
   const lineOf = (event: Event, now: number): readonly [line: object, sentence: string] | undefined => {
     switch (event.event) {
@@ -35,18 +40,19 @@ const reporter = (shown: (line: object, sentence: string, now: number) => string
       case "applied":
         records += event.changes.filter((change) => "record" in change).length
         removed += event.changes.filter((change) => "removed" in change).length
+        reset += event.changes.filter((change) => "reset" in change).length
         notedAt ??= now
         if (now - notedAt < interval) return undefined
         notedAt = now
-        return [{ event: "applied", records, removed }, `${total()} so far`]
+        return [{ event: "applied", records, removed, reset }, `${total()} so far`]
       case "in_step": {
         const { lag, seconds } = event
-        const [line, hasNews] = [{ ...event, records, removed }, records + removed > 0]
+        const [line, hasNews] = [{ ...event, records, removed, reset }, records + removed + reset > 0]
         const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
         // Some transaction is always open on a busy server.
         const held = ` The last ${lag} s are held back by a transaction that is open in the service's database.`
         const isShown = isFirst || hasNews
-        records = removed = 0
+        records = removed = reset = 0
         notedAt = undefined
         isFirst = false
         return isShown ? [line, lag > 5 ? `${news}${held}` : news] : undefined

@@ -82,7 +82,7 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
       Effect.andThen(beginning, follow).pipe(
         Effect.catchTag("CursorExpired", () =>
-          Effect.andThen(note("The order of changes has ended: all records are read again."), readFrom(keep(resets)))
+          Effect.andThen(note("The order of changes restarted: all records are read again."), readFrom(keep(resets)))
         )
       )
     const whole = asked.filter((resource) => last.resources.includes(resource))

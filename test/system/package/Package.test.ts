@@ -4,7 +4,7 @@
  * @module-tag long
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Client from "../../support/Client.ts"
@@ -23,7 +23,7 @@ const olderIn = (folder: string) => {
   return script
 }
 
-const tsc = join(root, "node_modules/typescript/bin/tsc")
+const ourTsc = join(root, "node_modules/typescript/bin/tsc")
 
 const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
 
@@ -73,28 +73,20 @@ const commands = blocks.filter(
 layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices: true, timeout: "3 minutes" })(
   "the package",
   (it) => {
-    it.effect("is small, and has compiled code, declarations and what npm adds", () =>
+    it.effect("is small, and has no source or test, and the files that links of its documents lead to", () =>
       Effect.gen(function* () {
         const { packed } = yield* Project
         assert.isBelow(packed.unpackedSize, 2_800_000)
-        const others = packed.files.flatMap((file) => (/^dist\/.*(\.js|\.d\.ts)$/.test(file.path) ? [] : [file.path]))
-        assert.sameMembers(others, [
-          "LICENSE",
-          "README.md",
-          "dist/connectors/README.md",
-          "dist/connectors/airbyte.yaml",
-          "dist/connectors/dlt_source.py",
-          "dist/connectors/practice_data.py",
-          "dist/http/quick-start-data-api.md",
-          "dist/http/quick-start-intake.md",
-          "dist/operations/README.md",
-          "dist/operations/RUNBOOK.md",
-          "dist/operations/doctor/migrated.json",
-          "dist/requireNode.cjs",
-          "package.json",
-          "src/cli/sync/README.md",
-          "src/client/README.md"
-        ])
+        const paths = packed.files.map((file) => file.path)
+        assert.isEmpty(paths.filter((name) => /^test|(?<!\.d)\.ts$/.test(name)))
+        const documents = paths.filter((name) => /^(?!dist).*\.md$/.test(name) && !name.includes("quick-start"))
+        const broken = documents.flatMap((name) =>
+          [...readFileSync(join(root, name), "utf8").matchAll(/\]\((?!https?:)([^)#]+)/g)].flatMap(([, link = ""]) =>
+            paths.includes(join(dirname(name), link)) ? [] : [`${name}: ${link}`]
+          )
+        )
+        assert.isAbove(documents.length, 5)
+        assert.isEmpty(broken)
       })
     )
 
@@ -113,7 +105,10 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         yield* readsAlone("practice-data-client", url, alone)
         // Its types need neither those of Node nor `skipLibCheck`.
         writeFileSync(join(alone, "use.ts"), `export * from "practice-data-client"`)
-        yield* succeed(node24, [tsc, "--noEmit", "--strict", "--module", "nodenext", "use.ts"], { cwd: alone, env: {} })
+        yield* succeed(node24, [ourTsc, "--noEmit", "--strict", "--module", "nodenext", "use.ts"], {
+          cwd: alone,
+          env: {}
+        })
       })
     )
 
@@ -263,7 +258,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const include = files.map(({ file }) => file)
         const project = { extends: "./tsconfig.json", include, exclude: [] }
         writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
-        yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
+        yield* succeed(node24, [ourTsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
         const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
         yield* succeed(node24, loaded, { cwd: clone, env: {} })
       })

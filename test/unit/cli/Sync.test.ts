@@ -21,7 +21,8 @@ const inStep = (seconds: number, lag = 0): Progress.Event => ({ event: "in_step"
 const events = [
   [opened, applied("charges", 1000), noted, applied("charges", 234, 1), applied("pets", 500), inStep(3, 5)],
   [applied("charges", 0), inStep(0)],
-  [applied("charges", 2, 1), inStep(1, 6)]
+  [applied("charges", 2, 1), inStep(1, 6)],
+  [{ event: "applied", changes: [{ resource: "pets", reset: true }] } as const, inStep(1)]
 ].flat()
 
 /** Reports events with half a second between one and the next. Returns what was printed. */
@@ -40,7 +41,8 @@ it.effect("a report for a person is a sentence for each event that matters", () 
       String.raw`The service says \u001b[2J\u202e\n, and is tried again.`,
       "1,234 records, 1 removed so far",
       "In step: 1,734 records, 1 removed, after 3.0 s.",
-      "In step: 2 records, 1 removed, after 1.0 s. The last 6 s are held back by a transaction that is open in the service's database."
+      "In step: 2 records, 1 removed, after 1.0 s. The last 6 s are held back by a transaction that is open in the service's database.",
+      "In step: 0 records, 1 resource read again, after 1.0 s."
     ])
   })
 )
@@ -55,9 +57,10 @@ it.effect("a report for a program is a line of JSON for each event that matters"
     assert.deepStrictEqual(told, [
       opened,
       noted,
-      { event: "applied", records: 1234, removed: 1 },
-      { event: "in_step", records: 1734, removed: 1, seconds: 3, lag: 5 },
-      { event: "in_step", records: 2, removed: 1, seconds: 1, lag: 6 }
+      { event: "applied", records: 1234, removed: 1, reset: 0 },
+      { event: "in_step", records: 1734, removed: 1, reset: 0, seconds: 3, lag: 5 },
+      { event: "in_step", records: 2, removed: 1, reset: 0, seconds: 1, lag: 6 },
+      { event: "in_step", records: 0, removed: 0, reset: 1, seconds: 1, lag: 0 }
     ])
   })
 )
@@ -94,6 +97,7 @@ it.effect.each([
   ["mysql://me:s3cret@db/x", {}, "must be postgres://"],
   ["sqlite:", {}, "must be postgres://"],
   ["postgres://me:s3cret@:x/warehouse", {}, "is not a URL"],
+  ["postgres://me@db/x?schema=", {}, "The schema needs a name"],
   ["sqlite:copy.db", { compact: true }, "--compact is for a folder"],
   ["ndjson:copy", { schema: "practice" }, "--schema is for a postgres:// target"],
   ["ndjson:copy", { softDelete: true }, "--soft-delete is for Postgres and SQLite"]
@@ -101,5 +105,12 @@ it.effect.each([
   Effect.map(named(text, options), (message) => {
     assert.include(message, reason)
     assert.notInclude(message, "s3cret")
+  })
+)
+
+it.effect("a parameter of a target that is ignored is named", () =>
+  Effect.gen(function* () {
+    yield* named("postgres://me@db/x?schem=a&sslmod=require&schema=b")
+    assert.deepStrictEqual(yield* TestConsole.errorLines, ["The target has parameters that are ignored: schem, sslmod"])
   })
 )
