@@ -8,7 +8,6 @@ import { loadDemoData } from "../../src/demo/Load.ts"
 let created = 0
 
 const options = {
-  applicationName: "practice-data-test",
   statementTimeout: "3 minutes",
   // A function of a test takes the place of the system's, such as the clock.
   settings: { search_path: "public, pg_catalog" }
@@ -36,10 +35,7 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
         if ((yield* admin`select 1 from pg_database where datname = ${name}`).length > 0) return
         const filling = `${name}_filling_${process.pid}_${++created}`
         yield* copy(admin, emptyTemplate(), filling)
-        yield* connect({ ...options, url: Redacted.make(urlOf(filling)), maxConnections: 1 }).pipe(
-          Effect.flatMap(loadDemoData),
-          Effect.scoped
-        )
+        yield* Effect.scoped(Effect.flatMap(clientOf(urlOf(filling), options), loadDemoData))
         yield* admin.unsafe(`alter database ${filling} rename to ${name}`)
       }),
     () => Effect.orDie(admin`select pg_advisory_unlock(hashtext(${name}))`)
@@ -48,7 +44,7 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
 })
 
 const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
-  const admin = yield* connect({ ...options, url: Redacted.make(urlOf("postgres")), maxConnections: 1 })
+  const admin = yield* clientOf(urlOf("postgres"), options)
   const template = yield* templateOf(admin)
   const name = `${emptyTemplate()}_${process.pid}_${++created}`
   yield* copy(admin, template, name)
@@ -57,7 +53,7 @@ const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => 
 
 const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const url = yield* create(templateOf)
-  const sql = yield* connect({ ...options, url: Redacted.make(url), maxConnections: 5, sharedConnections: 1 })
+  const sql = yield* clientOf(url, { ...options, maxConnections: 5, sharedConnections: 1 })
   // As it is soon after a start.
   yield* sql.distribution.refresh
   return { url, sql }
@@ -70,13 +66,10 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
   static readonly layer = Layer.effect(
     TestDatabase,
     make(() => Effect.sync(emptyTemplate))
-  ).pipe(Layer.provide(Reactivity.layer))
+  )
 
   /** One that has the demo data. */
-  static readonly layerDemo = Layer.effect(
-    TestDatabase,
-    make((admin) => Effect.provide(demoTemplate(admin), Reactivity.layer))
-  ).pipe(Layer.provide(Reactivity.layer))
+  static readonly layerDemo = Layer.effect(TestDatabase, make(demoTemplate))
 
   /** Both databases of the service: this one. */
   static readonly layerDatabases = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql))).pipe(
@@ -85,10 +78,7 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
 }
 
 /** The URL of another database that has the tables and no rows. */
-export const migratedDatabase = Effect.provide(
-  create(() => Effect.sync(emptyTemplate)),
-  Reactivity.layer
-)
+export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
 
 let emptied = 0
 

@@ -1,8 +1,6 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
-import { Context, Effect, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Context, Effect, Layer } from "effect"
 import {
-  connect,
   CredentialDatabase,
   type Database,
   lockTimeout,
@@ -12,7 +10,7 @@ import {
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/app/App.ts"
-import { TestDatabase } from "./TestDatabase.ts"
+import { clientOf, TestDatabase } from "./TestDatabase.ts"
 
 /** How many statements each client was asked for. */
 export class Statements extends Context.Service<Statements, { records: number; credentials: number; tasks: number }>()(
@@ -30,29 +28,24 @@ const counted = (sql: Database, count: () => void): Database => {
   return Object.assign(sql, counting)
 }
 
-const databases = Layer.unwrap(
-  Effect.gen(function* () {
-    const { url } = yield* TestDatabase
-    const statements = yield* Statements
-    const client = (name: keyof Statements["Service"]) =>
-      Effect.map(
-        connect({
-          url: Redacted.make(url),
-          applicationName: name,
-          maxConnections: 5,
-          sharedConnections: 1,
-          statementTimeout: "3 seconds",
-          settings: lockTimeout
-        }),
-        (connected) => counted(connected, () => void statements[name]++)
-      )
-    return Layer.mergeAll(
-      Layer.effect(RecordDatabase, client("records")),
-      Layer.effect(CredentialDatabase, client("credentials")),
-      Layer.effect(TaskDatabase, client("tasks"))
-    )
-  })
-).pipe(Layer.provide(Reactivity.layer))
+const options = {
+  maxConnections: 5,
+  sharedConnections: 1,
+  statementTimeout: "3 seconds",
+  settings: lockTimeout
+} as const
+
+const client = Effect.fnUntraced(function* (name: keyof Statements["Service"]) {
+  const statements = yield* Statements
+  const connected = yield* clientOf((yield* TestDatabase).url, options)
+  return counted(connected, () => void statements[name]++)
+})
+
+const databases = Layer.mergeAll(
+  Layer.effect(RecordDatabase, client("records")),
+  Layer.effect(CredentialDatabase, client("credentials")),
+  Layer.effect(TaskDatabase, client("tasks"))
+)
 
 /** A database of the test's own, and the counts. */
 export const store = Layer.merge(TestDatabase.layerDemo, Statements.layer)

@@ -2,12 +2,11 @@
  * One Postgres for all tests: the one that TEST_DATABASE_URL names, or one of our own. It gets a migrated template, of
  * which each test file that asks for a database has a copy.
  */
-import { Clock, Config, Effect, Option, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Clock, Config, Effect, Option } from "effect"
 import type { TestProject } from "vitest/node"
-import { connect } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
+import { clientOf } from "./TestDatabase.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -27,23 +26,14 @@ const settings = {
   max_prepared_transactions: 50
 }
 
-const connection = (url: string) =>
-  connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-test-setup",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
-
-const makeTemplate = (url: string, template: string) =>
-  Effect.gen(function* () {
-    const server = yield* connection(url)
-    yield* server.unsafe(`create database ${template}`)
-    const templateUrl = new URL(url)
-    templateUrl.pathname = template
-    yield* Effect.scoped(Effect.flatMap(connection(templateUrl.href), migrate))
-    return templateUrl.href
-  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+const makeTemplate = Effect.fnUntraced(function* (url: string, template: string) {
+  const server = yield* clientOf(url)
+  yield* server.unsafe(`create database ${template}`)
+  const templateUrl = new URL(url)
+  templateUrl.pathname = template
+  yield* Effect.flatMap(clientOf(templateUrl.href), migrate)
+  return templateUrl.href
+}, Effect.scoped)
 
 /**
  * Drops the databases of a run, at its end. It may fail: DROP DATABASE waits for every session of the server, and one
@@ -51,15 +41,14 @@ const makeTemplate = (url: string, template: string) =>
  */
 const dropAll = (url: string, template: string) =>
   Effect.gen(function* () {
-    const server = yield* connection(url)
+    const server = yield* clientOf(url)
     const databases = yield* server<{ name: string }>`
       select datname as name from pg_database where starts_with(datname || '_', ${`${template}_`})`
     yield* Effect.forEach(databases, ({ name }) => server.unsafe(`drop database ${name} with (force)`))
   }).pipe(
     Effect.scoped,
     Effect.timeout("1 minute"),
-    Effect.catchCause((cause) => Effect.logWarning(`Databases ${template}... may be left behind`, cause)),
-    Effect.provide(Reactivity.layer)
+    Effect.catchCause((cause) => Effect.logWarning(`Databases ${template}... may be left behind`, cause))
   )
 
 const given = Effect.map(Config.option(Config.NonEmptyString("TEST_DATABASE_URL")), Option.getOrUndefined)
@@ -75,10 +64,10 @@ const cheapPassword = `
 /** A server of our own takes its databases with it. */
 const own = Effect.gen(function* () {
   const server = yield* LocalPostgres.open({ settings, inMemory: true })
-  const sql = yield* connection(server.url)
+  const sql = yield* clientOf(server.url)
   yield* sql.unsafe(cheapPassword)
   return server
-}).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+}).pipe(Effect.scoped)
 
 const open = Effect.fnUntraced(function* (template: string) {
   const url = yield* given

@@ -5,12 +5,10 @@
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlClient } from "effect/sql"
 import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
-import { migrate } from "../../../src/database/Migrations.ts"
 import { script } from "../../../src/database/migrations/script.ts"
 import { changes, sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
@@ -334,7 +332,7 @@ test.live(
       const primary = yield* Cluster.make()
       const replica = yield* Cluster.standbyOf(primary)
       const [onPrimary, onReplica] = [yield* clientOf(primary.url), yield* clientOf(replica.url)]
-      yield* migrate(onPrimary)
+      yield* Migrations.migrate(onPrimary)
       yield* eventually(
         "the replica has the tables",
         onReplica`select to_regclass('change_marks') is not null as is_there`,
@@ -360,7 +358,7 @@ test.live(
       has(yield* examined(both), "fail", "does not follow its primary any more", "READ_DATABASE_URL")
       yield* onPrimary`alter role practice_data_intake rename to gone`
       has(yield* examined(both), "fail", "The role practice_data_intake does not exist.", "DATABASE_URL")
-    }).pipe(Effect.provide(Reactivity.layer)),
+    }),
   long
 )
 
@@ -379,7 +377,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
       Effect.gen(function* () {
         const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
         yield* sql`create schema practice`
-        yield* migrate(sql)
+        yield* Migrations.migrate(sql)
         const problemsThere = Effect.map(MigrationsCheck.check(sql, roles), (said) =>
           said.filter(({ status }) => status === "fail")
         )
