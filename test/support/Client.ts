@@ -1,6 +1,6 @@
 /** Speaks HTTP to the program, byte for byte: keep-alive connections, any headers, any body. */
 import { Readable } from "node:stream"
-import { Pool } from "@effect/platform-node/Undici"
+import { type Dispatcher, Pool } from "@effect/platform-node/Undici"
 import { Data, Effect, Schedule, Schema } from "effect"
 
 /** What the program answered. */
@@ -67,28 +67,20 @@ const clientOf = (address: string, call: (request: Call) => Effect.Effect<Answer
     call({ path: `/api/v3${path}`, headers: headersOf(organization), body: json(body) })
 })
 
+const answerOf = ({ body, headers, statusCode: status }: Dispatcher.ResponseData) =>
+  body.text().then((text): Answer => ({ status, headers, text }))
+
 /** A client of the program at an address. */
 export const make = Effect.fnUntraced(function* (address: string, connections = 8) {
   const pool = yield* connect(address, connections)
 
-  const call = ({ path, method = "POST", headers = headersOf("oakridge"), body, chunked = false }: Call) =>
-    Effect.tryPromise({
-      try: (signal) =>
-        pool
-          .request({
-            path,
-            method,
-            headers,
-            signal,
-            ...(body === undefined ? {} : { body: chunked ? chunks(body) : body })
-          })
-          .then((response) =>
-            response.body
-              .text()
-              .then((text): Answer => ({ status: response.statusCode, headers: response.headers, text }))
-          ),
+  const call = ({ path, method = "POST", headers = headersOf("oakridge"), body, chunked = false }: Call) => {
+    const sent = body === undefined ? {} : { body: chunked ? chunks(body) : body }
+    return Effect.tryPromise({
+      try: (signal) => pool.request({ path, method, headers, signal, ...sent }).then(answerOf),
       catch: (cause) => new NoAnswer({ cause })
     })
+  }
 
   return clientOf(address, call)
 })
