@@ -19,15 +19,11 @@ type Settings = NonNullable<LocalPostgres.Options["settings"]>
 const common = {
   // A process that is killed loses nothing that the system was given to write.
   fsync: "off",
-  max_connections: 100,
   max_prepared_transactions: 20,
   wal_level: "logical",
-  max_wal_senders: 10,
-  max_replication_slots: 10,
   // Enough for a standby that was stopped for the length of a test.
   wal_keep_size: "256MB",
   wal_retrieve_retry_interval: "100ms",
-  hot_standby: "on",
   autovacuum: "off"
 } as const
 
