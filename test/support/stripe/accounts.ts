@@ -23,15 +23,13 @@ const many = (prefix: string, count: number, more: (index: number) => object = (
   }))
 
 /** Any fields of an object of the processor. */
-const odd: unknown = JSON.parse(`{
+const odd: object = JSON.parse(`{
   "amount": -0.1, "huge": 9007199254740991, "tiny": 1e-7, "none": null, "empty": "", "yes": true,
   "metadata": {}, "list": [[], {}, null, 0], "0": "a number for a name", "a b": {"\\u0000": "\\ud83d\\ude00 \\u2028 \\"q\\" </script>"},
   "__proto__": {"polluted": true}, "constructor": "x", "toString": 1, "object": "list", "has_more": false, "url": "/v1/x",
   "refunds": {"object": "list", "data": [{"id": "re_1", "error": {"message": "not one"}}], "has_more": true, "url": "/v1/refunds"},
   "fee_decimal": "1.10", "lastResponse": 1, "requestId": "mine", "error": null, "deleted": false
 }`)
-
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /** The objects of which a thousand are of a certain time. */
 const transactions = many("txn", 1040, (index) => ({ object: "balance_transaction", amount: index }))
@@ -50,9 +48,7 @@ export const thousand = {
 
 export const accounts: Accounts = {
   [oak]: {
-    ...Object.fromEntries(
-      kinds.map((kind) => [kind, many(`${kind}-oak`, 20, (index) => (index === 13 && isObject(odd) ? odd : {}))])
-    ),
+    ...Object.fromEntries(kinds.map((kind) => [kind, many(`${kind}-oak`, 20, (index) => (index === 13 ? odd : {}))])),
     "balance-transactions": transactions
   },
   [harbor]: Object.fromEntries(kinds.map((kind) => [kind, many(`${kind}-harbor`, 3)])),
