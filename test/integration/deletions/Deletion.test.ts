@@ -24,7 +24,7 @@ import {
   suite
 } from "../../support/deletions/support.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
-import { eventually } from "../../support/eventually.ts"
+import { locksAwaited } from "../../support/Gate.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */
@@ -196,11 +196,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
       const other = yield* elsewhere
       const holding = yield* openTransaction(other, other.unsafe(lock))
       const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
-      yield* eventually(
-        "a session that waits for the lock",
-        other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        ({ length }) => length > 0
-      )
+      yield* locksAwaited(other, 1)
       yield* other`select pg_sleep(0.3)`
       const releasedAt = yield* Clock.currentTimeMillis
       yield* holding.commit

@@ -91,8 +91,7 @@ describe("over a database,", long, () => {
   layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
     it.effect("does not wait for a database that hangs", () =>
       Effect.gen(function* () {
-        const { hostname, port } = new URL((yield* TestDatabase).url)
-        const proxy = yield* TcpProxy.make({ host: hostname, port: Number(port) })
+        const { proxy } = yield* TcpProxy.through((yield* TestDatabase).url)
         yield* proxy.cut("swallow")
         const url = nowhere.replace(":1/", `:${proxy.port}/`)
         const [took, findings] = yield* Effect.timed(examined({ DATABASE_URL: url, READ_DATABASE_URL: `${url}2` }))

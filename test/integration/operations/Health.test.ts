@@ -34,9 +34,8 @@ const databaseAt = Effect.fnUntraced(function* (place: Place) {
   if (place === "refusing") url.port = "1"
   if (place === "empty") url.pathname = "postgres"
   if (place === "refusing" || place === "empty") return yield* clientOf(url.href, options)
-  const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
-  url.port = String(proxy.port)
-  const database = yield* clientOf(url.href, options)
+  const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
+  const database = yield* clientOf(proxied, options)
   yield* database`select 1`
   const { run } = database
   const slowly: typeof run = (request, statements) => Effect.delay(run(request, statements), "300 millis")

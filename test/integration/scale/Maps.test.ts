@@ -1,5 +1,4 @@
 /** The maps of haproxy from the databases of two groups, and the documented move of an organization between them. */
-import { execFile } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -9,6 +8,7 @@ import { hashOf } from "../../../scripts/scale/maps/Owners.ts"
 import { update } from "../../../scripts/scale/maps/update.ts"
 import { json } from "../../support/Client.ts"
 import { temporaryFolder } from "../../support/Process.ts"
+import { succeed } from "../../support/run.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { folderWith } from "../../support/Tools.ts"
@@ -18,13 +18,11 @@ const copying = snippetsOf("scripts/scale/README.md").find(({ code }) => code.in
 const installation = folderWith("bin/psql")
 
 /** Copies the rows of an organization by the documented commands. */
-const copyRows = (from: string, to: string, organization: string) =>
-  Effect.callback<void>((resume) => {
-    // Debian's psql in /usr/bin is a script that looks for the real one, which takes longer.
-    const script = `set -e\nPATH='${installation}/bin':$PATH\n${copying.replaceAll("org_7", organization)}`
-    const env = { ...process.env, A: from, B: to }
-    execFile("bash", ["-c", script], { env }, (cause) => resume(cause === null ? Effect.void : Effect.die(cause)))
-  })
+const copyRows = (from: string, to: string, organization: string) => {
+  // Debian's psql in /usr/bin is a script that looks for the real one, which takes longer.
+  const script = `PATH='${installation}/bin':$PATH\n${copying.replaceAll("org_7", organization)}`
+  return succeed("bash", ["-ec", script], { cwd: "/", env: { ...process.env, A: from, B: to } })
+}
 
 /** A database with the demo data of one organization. */
 const groupOf = Effect.fnUntraced(function* (organization: string) {

@@ -1,5 +1,5 @@
 /** The documented example of a sender, against the started program. */
-import { execFile, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
@@ -7,6 +7,7 @@ import { layerShared } from "../../../src/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
+import { run as runCommand } from "../../support/run.ts"
 import { options } from "../../support/Service.ts"
 
 /** A demo organization that requires signatures; the other one does not. */
@@ -55,11 +56,8 @@ const run = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
     SECRET: Redacted.value(secret)
   }
   const cwd = yield* Process.temporaryFolder
-  return yield* Effect.callback<string>((resume) => {
-    execFile("sh", ["-c", example], { cwd, env, timeout: 60_000 }, (_, stdout, stderr) =>
-      resume(Effect.succeed(`${stdout}${stderr}`))
-    )
-  })
+  const { stderr, stdout } = yield* runCommand("sh", ["-c", example], { cwd, env, timeout: 60_000 })
+  return stdout + stderr
 })
 
 const idsOfTasks = Effect.flatMap(TestDatabase, ({ sql }) =>

@@ -4,18 +4,15 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Array, Effect, Layer, Schema } from "effect"
+import { Array, Effect, Layer } from "effect"
 import { OtlpCollector } from "../../integration/observability/OtlpCollector.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
+import { parse } from "../../support/deletions/taskFixture.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
-
-const decode = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-
-const linesOf = (output: string) => Effect.forEach(output.split("\n").slice(0, -1), (line) => decode(line))
 
 it.live(
   "Each process exports by itself, and logs whole lines of JSON, one of each request, up to the last moment",
@@ -44,7 +41,7 @@ it.live(
       assert.deepStrictEqual(end, Program.inOrder)
       assert.isBelow(seconds, inTime(4))
 
-      const lines = yield* linesOf(program.stdout())
+      const lines = yield* Effect.forEach(program.stdout().split("\n").slice(0, -1), parse)
       const logged = lines.filter(({ message }) => message === "Request").map((line) => String(line["request_id"]))
       assert.sameMembers(logged, ["late", ...ids])
       const refused = lines.find((line) => line["request_id"] === "late")

@@ -6,11 +6,9 @@
  */
 import { readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { createServer } from "node:net"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { resources } from "../../../src/api/records/index.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
@@ -21,7 +19,6 @@ import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabas
 import { snippetsOf } from "../../support/snippets.ts"
 import { run, succeed } from "../../support/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
-import * as Listening from "../../support/Listening.ts"
 
 const cli = `${join(Process.root, "node_modules/.bin/node")} ${join(Process.root, "src/cli.ts")}`
 
@@ -55,7 +52,8 @@ class Filled extends Context.Service<Filled, { readonly url: string }>()(
       if (Tools.binaries === undefined) return { url: "" }
       const { url } = yield* cluster
       const sql = yield* clientOf(url)
-      yield* Effect.provide(Effect.andThen(migrate(sql), loadDemoData(sql)), Reactivity.layer)
+      yield* migrate(sql)
+      yield* loadDemoData(sql)
       return { url }
     })
   )
@@ -157,7 +155,7 @@ test.live(
   () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
-      const port = String((yield* Effect.scoped(Listening.on(createServer()))).port)
+      const port = String(yield* LocalPostgres.freePort)
       const cwd = yield* Process.temporaryFolder
       for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
       const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
