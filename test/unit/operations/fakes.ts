@@ -1,6 +1,6 @@
 /** Made-up data of the operators' pages, and their listener over it in this process, without a socket. */
 import { Context, Effect, Layer, Option, Record, Redacted, type Scope } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpRouter, type HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
@@ -176,13 +176,7 @@ export const store = (rows: {
 /** The operators' token. */
 export const token = "correct-horse-battery"
 
-type Handler = Effect.Effect<
-  HttpServerResponse.HttpServerResponse,
-  never,
-  HttpServerRequest.HttpServerRequest | Scope.Scope
->
-
-class Served extends Context.Service<Served, { readonly handler: Handler }>()(
+class Served extends Context.Service<Served, (request: Request) => Promise<Response>>()(
   "practice-data/test/unit/operations/fakes/Served"
 ) {}
 
@@ -200,9 +194,11 @@ export const listener = (
   Layer.effect(
     Served,
     Effect.gen(function* () {
-      const operators = yield* Token
       const handler = yield* HttpRouter.toHttpEffect(routes(host))
-      return Served.of({ handler: Effect.orDie(Effect.provideService(handler, Token, operators)) })
+      const context = yield* Effect.context<Token>()
+      return HttpEffect.toWebHandlerWith<Token, Token | HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(
+        handler
+      )
     })
   ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))]))
 
@@ -221,16 +217,12 @@ export const basic = (name: string, password: string) => ({
 
 /** Sends a request to the listener. */
 export const ask = Effect.fnUntraced(function* (path: string, { form, headers = {}, method }: Asked = {}) {
-  const { handler } = yield* Served
+  const handle = yield* Served
   const request = new Request(`http://localhost:9464${path}`, {
     method: method ?? (form === undefined ? "GET" : "POST"),
     headers: { host: "localhost:9464", accept: "text/html", ...headers },
     ...(form === undefined ? {} : { body: new URLSearchParams(form) })
   })
-  // The path alone, as Node gives it.
-  const served = HttpServerRequest.fromWeb(request).modify({ url: path })
-  const response = HttpServerResponse.toWeb(
-    yield* Effect.provideService(handler, HttpServerRequest.HttpServerRequest, served)
-  )
+  const response = yield* Effect.promise(() => handle(request))
   return { status: response.status, headers: response.headers, text: yield* Effect.promise(() => response.text()) }
-}, Effect.scoped)
+})
