@@ -4,6 +4,7 @@ import { Context, Effect, References, Tracer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Account, sample } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
+import { keeping } from "../../support/Recorded.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
 
@@ -51,19 +52,6 @@ it.each([
     assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [alone, taken, left])
   }
 )
-
-/** A tracer that keeps its spans. */
-const keeping = () => {
-  const spans: Array<Tracer.NativeSpan> = []
-  const tracer = Tracer.make({
-    span: (options) => {
-      const span = new Tracer.NativeSpan(options)
-      spans.push(span)
-      return span
-    }
-  })
-  return { spans, tracer }
-}
 
 it.effect("an exported text is one line, bounded, and without secrets, and an event is not exported", () =>
   Effect.gen(function* () {
