@@ -34,19 +34,6 @@ export class NotListening extends Data.TaggedError("NotListening")<{
   readonly output: string
 }> {}
 
-/** A started program. */
-export interface Process {
-  readonly pid: number
-  /** Everything that it has written so far. */
-  readonly output: () => string
-  /** Its standard output so far. */
-  readonly stdout: () => string
-  readonly ended: Effect.Effect<End>
-  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** The address of its log line, reachable from here. */
-  readonly address: Effect.Effect<string, NotListening>
-}
-
 const running = new Set<ChildProcess>()
 process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
@@ -63,8 +50,6 @@ export interface Command {
   readonly file: string
   readonly args: ReadonlyArray<string>
   readonly cwd: string
-  /** The user and group to run it as; otherwise those of the test. */
-  readonly user?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 /** Starts the program, in an empty folder unless one is given. It is killed when the scope closes. */
@@ -74,8 +59,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
 })
 
 /** Starts the program by another command, as `start` does. */
-export const startCommand = Effect.fnUntraced(function* (command: Command, environment: Environment) {
-  const { args, cwd, file, user } = command
+export const startCommand = Effect.fnUntraced(function* ({ args, cwd, file }: Command, environment: Environment) {
   const scratch = yield* temporaryFolder
   const ended = yield* Deferred.make<End>()
   const address = yield* Deferred.make<string>()
@@ -85,7 +69,6 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
     Effect.sync(() => {
       const spawned = spawn(file, args, {
         cwd,
-        ...user,
         env: { ...defaults, TMPDIR: scratch, ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })
@@ -112,19 +95,24 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
       )
   )
   const notListening = (end?: End) => Effect.suspend(() => new NotListening({ end, output }))
-  const started: Process = {
+  return {
     pid: child.pid ?? 0,
+    /** Everything that it has written so far. */
     output: () => output,
+    /** Its standard output so far. */
     stdout: () => stdout,
     ended: Deferred.await(ended),
-    kill: (signal) => Effect.sync(() => void child.kill(signal)),
+    kill: (signal: NodeJS.Signals) => Effect.sync(() => void child.kill(signal)),
+    /** The address of its log line, reachable from here. */
     address: Deferred.await(address).pipe(
       Effect.raceFirst(Effect.flatMap(Deferred.await(ended), notListening)),
       Effect.timeoutOrElse({ duration: "100 seconds", orElse: () => notListening() })
     )
   }
-  return started
 })
+
+/** A started program. */
+export type Process = Effect.Success<ReturnType<typeof startCommand>>
 
 /** Starts the program where it must not run. Returns its end. */
 export const startToEnd = Effect.fnUntraced(function* (environment: Environment) {

@@ -4,16 +4,6 @@ import { Deferred, Effect } from "effect"
 import { keys } from "./Client.ts"
 import { patience } from "./eventually.ts"
 
-/** An open connection. */
-export interface Connection {
-  readonly send: (text: string) => Effect.Effect<void>
-  /** What came so far. */
-  readonly received: () => string
-  /** Everything that came, once the program has closed the connection. */
-  readonly closed: Effect.Effect<string>
-  readonly socket: Socket
-}
-
 /** Connects to the program. The connection is closed with the scope. */
 export const open = Effect.fnUntraced(function* (address: string) {
   const closed = yield* Deferred.make<string>()
@@ -31,17 +21,21 @@ export const open = Effect.fnUntraced(function* (address: string) {
     }),
     (connected) => Effect.sync(() => connected.destroy())
   )
-  const connection: Connection = {
-    send: (text) => Effect.sync(() => void socket.write(text)),
+  return {
+    send: (text: string) => Effect.sync(() => void socket.write(text)),
+    /** What came so far. */
     received: () => received,
+    /** Everything that came, once the program has closed the connection. */
     closed: Effect.timeoutOrElse(Deferred.await(closed), {
       duration: patience,
       orElse: () => Effect.die(new Error(`The connection is still open. It received: ${received}`))
     }),
     socket
   }
-  return connection
 })
+
+/** An open connection. */
+export type Connection = Effect.Success<ReturnType<typeof open>>
 
 /** Sends a text on a connection of its own. Returns what came until the program closed it. */
 export const exchange = (address: string, text: string) =>
