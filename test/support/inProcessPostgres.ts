@@ -1,12 +1,6 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer } from "effect"
-import {
-  CredentialDatabase,
-  type Database,
-  lockTimeout,
-  RecordDatabase,
-  TaskDatabase
-} from "../../src/database/Database.ts"
+import * as Database from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/app/App.ts"
@@ -19,9 +13,9 @@ export class Statements extends Context.Service<Statements, { records: number; c
   static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0, tasks: 0 }))
 }
 
-const counted = (sql: Database, count: () => void): Database => {
+const counted = (sql: Database.Database, count: () => void): Database.Database => {
   const { run, runShort } = sql
-  const counting: Pick<Database, "run" | "runShort"> = {
+  const counting: Pick<Database.Database, "run" | "runShort"> = {
     run: (request, statements) => Effect.andThen(Effect.sync(count), run(request, statements)),
     runShort: (request, statement, alone) => Effect.andThen(Effect.sync(count), runShort(request, statement, alone))
   }
@@ -32,7 +26,7 @@ const options = {
   maxConnections: 5,
   sharedConnections: 1,
   statementTimeout: "3 seconds",
-  settings: lockTimeout
+  settings: Database.lockTimeout
 } as const
 
 const client = Effect.fnUntraced(function* (name: keyof Statements["Service"]) {
@@ -42,9 +36,9 @@ const client = Effect.fnUntraced(function* (name: keyof Statements["Service"]) {
 })
 
 const databases = Layer.mergeAll(
-  Layer.effect(RecordDatabase, client("records")),
-  Layer.effect(CredentialDatabase, client("credentials")),
-  Layer.effect(TaskDatabase, client("tasks"))
+  Layer.effect(Database.RecordDatabase, client("records")),
+  Layer.effect(Database.CredentialDatabase, client("credentials")),
+  Layer.effect(Database.TaskDatabase, client("tasks"))
 )
 
 /** A database of the test's own, and the counts. */

@@ -8,12 +8,7 @@ import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type CredentialDatabase, type RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import {
-  type Claim,
-  type ClaimLimits,
-  type SchedulerUnavailable,
-  type TaskFailed
-} from "../../../src/deletions/Task.ts"
+import type { Claim, ClaimLimits, SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 
 /** From receiving a delivery to running it. */

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
-import { layerShared } from "../../../src/database/Database.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
@@ -27,8 +27,8 @@ class Started extends Context.Service<
   static readonly layer = Layer.effect(
     Started,
     Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const { secret } = yield* IntakeSecrets.create(organization)
+      const { sql, url } = yield* TestDatabase
+      const { secret } = yield* Effect.provideService(IntakeSecrets.create(organization), TaskDatabase, sql)
       const { address } = yield* Process.start({ DATABASE_URL: url, DELETION_DELAY: "0s" })
       const client = yield* Client.make(yield* address)
       const { text } = yield* client.call({ path: "/api/v1/openapi.json", method: "GET", headers: {} })
@@ -36,10 +36,7 @@ class Started extends Context.Service<
       const [, example = ""] = [...description.matchAll(/^```sh\n([^]*?)\n```$/gm)].at(-1) ?? []
       return { client, secret, example }
     })
-  ).pipe(
-    Layer.provide(Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))),
-    Layer.provideMerge(TestDatabase.layerDemo)
-  )
+  ).pipe(Layer.provideMerge(TestDatabase.layerDemo))
 }
 
 const lacking = ["sh", "curl", "openssl", "od"].filter(
