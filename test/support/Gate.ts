@@ -4,8 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import { openTransaction } from "./deletions/sessions.ts"
-import { eventually } from "./eventually.ts"
+import { openTransaction, waiting } from "./deletions/sessions.ts"
 
 /** Where a gate can be: at the end of the statement that claims a task, or halfway through a deletion. */
 export const gates = {
@@ -28,20 +27,9 @@ export const install = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   )
 })
 
-const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
-  eventually(
-    "backends that wait for a lock",
-    sql`select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and wait_event like ${event}`,
-    ({ length }) => isSo(length)
-  )
-
 /** Waits until so many backends wait at closed gates. */
 export const areWaiting = (sql: PgClient.PgClient, count: number) =>
   waiting(sql, "advisory", (found) => found === count)
-
-/** Waits until at least so many backends wait for any lock. A statement of a shared connection may wait on two. */
-export const locksAwaited = (sql: PgClient.PgClient, count: number) => waiting(sql, "%", (found) => found >= count)
 
 /** Closes a gate, until `commit` is run. */
 export const close = (sql: PgClient.PgClient, gate: Gate) =>

@@ -23,8 +23,7 @@ import {
   stores,
   suite
 } from "../../support/deletions/support.ts"
-import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
-import { locksAwaited } from "../../support/Gate.ts"
+import { elsewhere, locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */

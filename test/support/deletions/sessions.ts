@@ -1,7 +1,8 @@
 /** Other sessions of the database of a test, whose transactions meet those of the service. */
 import type { PgClient } from "@effect/sql-pg"
-import { Deferred, Effect, Fiber, Schedule } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { eventually } from "../eventually.ts"
 import { clientOf, TestDatabase } from "../TestDatabase.ts"
 
 /** A connection beside those of the scheduler. */
@@ -21,18 +22,21 @@ export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.
   }
 })
 
-/** Waits for an effect to end, or for a session that waits for a lock of another. */
-export const untilDoneOrBlocked = Effect.fnUntraced(function* <A, E>(
-  sql: Effect.Success<typeof elsewhere>,
-  fiber: Fiber.Fiber<A, E>
-) {
-  const ask = sql`
-    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
-    Effect.map((rows) => (fiber.pollUnsafe() !== undefined ? "done" : rows.length > 0 ? "blocked" : "busy"))
+/** Waits for a number of backends that wait for a lock, by a pattern of its event. */
+export const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
+  eventually(
+    "backends that wait for a lock",
+    sql`select 1 from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event like ${event}`,
+    ({ length }) => isSo(length)
   )
-  return yield* Effect.repeat(ask, {
-    until: (state) => state !== "busy",
-    schedule: Schedule.spaced("5 millis"),
-    times: 2000
-  }).pipe(TestClock.withLive)
-})
+
+/** Waits until at least so many backends wait for any lock. A statement of a shared connection may wait on two. */
+export const locksAwaited = (sql: PgClient.PgClient, count: number) => waiting(sql, "%", (found) => found >= count)
+
+/** Waits for an effect to end, or for a session that waits for a lock of another. */
+export const untilDoneOrBlocked = <A, E>(sql: PgClient.PgClient, fiber: Fiber.Fiber<A, E>) =>
+  Effect.raceFirst(
+    Effect.as(Fiber.await(fiber), "done" as const),
+    Effect.as(Effect.orDie(locksAwaited(sql, 1)), "blocked" as const)
+  ).pipe(TestClock.withLive)

@@ -13,8 +13,7 @@ import * as Listening from "../../support/Listening.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import * as Client from "../../support/Client.ts"
-import { openTransaction } from "../../support/deletions/sessions.ts"
-import * as Gate from "../../support/Gate.ts"
+import { locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Raw from "../../support/Raw.ts"
 import { settled } from "../../support/settled.ts"
@@ -130,7 +129,7 @@ describe.concurrent("A stop signal", () => {
       const lock = yield* openTransaction(sql, sql`lock table charges in access exclusive mode`)
       const search = program.client.ask("/charges/search")
       const inFlight = yield* Effect.forkScoped(Effect.all([search, search, search], { concurrency: 3 }))
-      yield* Gate.locksAwaited(sql, 3)
+      yield* locksAwaited(sql, 3)
       yield* program.kill("SIGTERM")
       const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
       yield* eventually("new requests are refused", Effect.exit(Effect.scoped(newcomer)), Exit.isFailure)
