@@ -1,18 +1,9 @@
 /** What the test files of a run share: whoever needs it first makes it. */
 import { existsSync, mkdirSync, renameSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { inject } from "vitest"
 import { eventually } from "./eventually.ts"
-
-const isFirst = (folder: string) => {
-  try {
-    mkdirSync(folder)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** A folder of the run, whose content is made once, by `make` in another folder. */
 export const once = Effect.fnUntraced(function* <E, R>(
@@ -21,7 +12,7 @@ export const once = Effect.fnUntraced(function* <E, R>(
 ) {
   const made = join(inject("runFolder"), name)
   const making = `${made}-making`
-  if (isFirst(making)) {
+  if (Result.isSuccess(Result.try(() => mkdirSync(making)))) {
     yield* make(join(making, "content"))
     renameSync(join(making, "content"), made)
   }

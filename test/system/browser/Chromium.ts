@@ -18,9 +18,8 @@ export class Chromium extends Context.Service<Chromium, Browser>()("practice-dat
     Chromium,
     Effect.acquireRelease(
       // The pages are our own, and a container has no sandbox to offer.
-      Effect.flatMap(
-        Effect.promise(() => import("playwright-core")),
-        ({ chromium }) => Effect.promise(() => chromium.launch({ executablePath, args: ["--no-sandbox"] }))
+      Effect.promise(() =>
+        import("playwright-core").then(({ chromium }) => chromium.launch({ executablePath, args: ["--no-sandbox"] }))
       ),
       (browser) => Effect.promise(() => browser.close())
     )

@@ -1,9 +1,8 @@
 /** The package as others get it: packed, installed into two projects, and served. */
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer, Schema } from "effect"
-import { startCommand } from "../../support/Process.ts"
+import { startCommand, temporaryFolder } from "../../support/Process.ts"
 import { usedFolder } from "../../support/Program.ts"
 import { CommandFailed, succeed } from "../../support/run.ts"
 
@@ -55,10 +54,7 @@ export const install = (folder: string, ...packages: ReadonlyArray<string>) => {
 export const binOf = (project: string) => join(project, "node_modules/practice-data/dist/cli.js")
 
 const make = Effect.gen(function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "practice-data-package-")))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }))
-  )
+  const folder = realpathSync(yield* temporaryFolder)
   const { stdout } = yield* npm(["pack", "--json", "--silent", "--pack-destination", folder], root)
   const [packed] = yield* Schema.decodeEffect(Packed)(stdout)
   const tarball = join(folder, packed.filename)

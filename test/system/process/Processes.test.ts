@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Process from "../../support/Process.ts"
@@ -13,13 +13,7 @@ import * as Program from "../../support/Program.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const isRunning = (pid: number) => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+const isRunning = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
 
 const noneLeft = (pids: ReadonlyArray<number>) => eventually("no process left", () => !pids.some(isRunning))
 

@@ -28,24 +28,21 @@ it("the Dockerfile has the Node of the tests, and starts it as npm start does", 
 
 const groups = { Deployment: "apps/v1", Job: "batch/v1", Service: "core/v1" } as const
 
-it("the Kubernetes manifest has the types of its API, and no other fields", () => {
+it("the Kubernetes manifest has the types of its API, and no other fields", ({ onTestFinished }) => {
   const folder = mkdtempSync(join(root, "node_modules/.kubernetes-"))
-  try {
-    const lines = parseAllDocuments(read("kubernetes.yaml")).map(
-      (document, at) => `export const object${at}: ${String(document.get("kind"))} = ${JSON.stringify(document)}`
-    )
-    const imports = Object.entries(groups).map(
-      ([kind, group]) => `import type { ${kind} } from "kubernetes-types/${group}.js"`
-    )
-    writeFileSync(join(folder, "manifest.ts"), [...imports, ...lines].join("\n"))
-    const options = ["--ignoreConfig", "--noEmit", "--strict", "--module", "nodenext", "--types", ""]
-    const tsc = spawnSync("node_modules/.bin/tsc", [...options, join(folder, "manifest.ts")], {
-      cwd: root,
-      encoding: "utf8"
-    })
-    assert.strictEqual(tsc.stdout, "")
-    assert.strictEqual(tsc.status, 0)
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const lines = parseAllDocuments(read("kubernetes.yaml")).map(
+    (document, at) => `export const object${at}: ${String(document.get("kind"))} = ${JSON.stringify(document)}`
+  )
+  const imports = Object.entries(groups).map(
+    ([kind, group]) => `import type { ${kind} } from "kubernetes-types/${group}.js"`
+  )
+  writeFileSync(join(folder, "manifest.ts"), [...imports, ...lines].join("\n"))
+  const options = ["--ignoreConfig", "--noEmit", "--strict", "--module", "nodenext", "--types", ""]
+  const tsc = spawnSync("node_modules/.bin/tsc", [...options, join(folder, "manifest.ts")], {
+    cwd: root,
+    encoding: "utf8"
+  })
+  assert.strictEqual(tsc.stdout, "")
+  assert.strictEqual(tsc.status, 0)
 })
