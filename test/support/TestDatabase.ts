@@ -80,13 +80,11 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
 /** The URL of another database that has the tables and no rows. */
 export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
 
-let emptied = 0
-
 /** The URL of a database without any tables, on the server of the test's. It is kept until the run ends. */
 export const emptyDatabase = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   const empty = new URL(url)
-  const name = `${empty.pathname.slice(1)}_empty_${++emptied}`
+  const name = `${empty.pathname.slice(1)}_empty_${++created}`
   empty.pathname = name
   yield* copy(sql, "template0", name)
   return empty.href
@@ -102,12 +100,10 @@ export const clientOf = (url: string, given: Partial<Omit<Options, "url">> = {})
     ...given
   }).pipe(Effect.provide(Reactivity.layer))
 
-let logins = 0
-
 /** The name and URL of a new login that has the privileges of a role of the service and no others. */
 export const newLogin = Effect.fnUntraced(function* (role: Parameters<typeof loginOf>[0]) {
   const { sql, url } = yield* TestDatabase
-  const name = `login_${role}_${process.pid}_${++logins}`
+  const name = `login_${role}_${process.pid}_${++created}`
   yield* Effect.acquireRelease(
     sql.unsafe(`create role ${name} login password 'secret' in role practice_data_${role}`),
     () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${name} cascade`), sql.unsafe(`drop role ${name}`)))

@@ -2,16 +2,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A fenced block of code, without the indentation of a list. */
-export interface Snippet {
-  /** The document and the line. */
-  readonly place: string
-  readonly language: string
-  readonly code: string
-  /** The path in its first line, if it is a file of the clone. */
-  readonly file: string | undefined
-}
-
 /** The documents whose code the tests run. */
 export const documents = [
   "README.md",
@@ -21,8 +11,11 @@ export const documents = [
   "src/operations/RUNBOOK.md"
 ] as const
 
-/** The blocks of a document, by its path in the clone. */
-export const snippetsOf = (path: string): ReadonlyArray<Snippet> => {
+/**
+ * The fenced blocks of code of a document, by its path in the clone: each without the indentation of a list, with its
+ * line, and with the path in its first line if it is a file of the clone.
+ */
+export const snippetsOf = (path: string) => {
   const text = readFileSync(join(import.meta.dirname, "../..", path), "utf8")
   return [...text.matchAll(/^( *)```(\w+)\n([\s\S]*?)^ *```$/gm)].map(
     ({ 1: indent = "", 2: language = "", 3: indented = "", index }) => {

@@ -13,7 +13,6 @@ import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
 import { changesQuery, rangesText } from "../../../src/records/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import type { Criteria, Page } from "../../../src/records/Repository.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
@@ -34,9 +33,9 @@ const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(ow
  */
 const costOf = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Criteria,
+  criteria: Records.Criteria,
   owner = organization,
-  page: Page = { limit: 100, offset: 0 }
+  page: Records.Page = { limit: 100, offset: 0 }
 ) {
   const { sql } = yield* TestDatabase
   const keyHash = yield* keyOf(owner)
@@ -118,7 +117,7 @@ const fill = Effect.fnUntraced(function* (
 /** The first page reads about the rows that it shows, and never looks for them through the table. */
 const checkCost = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Criteria,
+  criteria: Records.Criteria,
   found: { readonly rows: number; readonly blocks: number },
   owner?: string
 ) {
@@ -277,7 +276,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   )
 })
 
-const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
+const simple: ReadonlyArray<readonly [name: string, criteria: Records.Criteria]> = [
   ["a page", {}],
   ["a poll that finds nothing new", { updated_at_since: "2030-01-01" }],
   ["a filter that matches much", { home_clinic: "home_clinic_7" }]

@@ -2,16 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"
-import * as Worker from "../../../src/deletions/Worker.ts"
-import {
-  delay,
-  delivery,
-  inItsOwnTime,
-  layerPostgres,
-  lease,
-  onDatabase,
-  scheduled
-} from "../../support/deletions/support.ts"
+import { delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled } from "../../support/deletions/support.ts"
+import { oneRound } from "../../support/deletions/workerFixture.ts"
 import { seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -67,8 +59,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       yield* sql`create trigger refuse before update on invoices for each row execute function refuse()`
       yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] }))
       yield* TestClock.adjust(delay)
-      const { round } = yield* Worker.makeRound({ batch: 1, concurrency: 1, lease })
-      assert.strictEqual(yield* round, 1)
+      assert.strictEqual(yield* oneRound(), 1)
       const errors = yield* sql`select last_error from deletion_tasks`
       assert.deepStrictEqual(errors, [{ last_error: "UnknownError P0001" }])
       const { logs } = yield* Recorded

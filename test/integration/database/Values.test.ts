@@ -9,7 +9,6 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -167,7 +166,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'c', '2026-01-31 09:30:00.000001+00', '2026-01-31 09:30:00.000001+00'),
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
-      const search = (criteria: Criteria) =>
+      const search = (criteria: Records.Criteria) =>
         Effect.map(Records.make(sql, charges, Records.still).search(criteria, { limit: 100, offset: 0 }), Pages.toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
