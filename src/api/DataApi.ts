@@ -8,13 +8,20 @@ import { faults } from "./Faults.ts"
 import { bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { pspGroups } from "./Psp.ts"
 import { allChanges, resources } from "./records/index.ts"
-import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
+import {
+  completeHeader,
+  defaultLimit,
+  lagHeader,
+  longestWait,
+  maximumChanges,
+  maximumLimit
+} from "./records/Requests.ts"
 
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
 - **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to one organization, and every response holds records of that organization only.
-- **Paging** of searches: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while you read pages: to keep a copy, see below.
+- **Paging** of searches: \`limit\` (1 to ${maximumLimit}, default ${defaultLimit}) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while you read pages: to keep a copy, see below.
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that the endpoint does not have gets 422.
 - **Times** in requests are ISO 8601, UTC without an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are UTC with milliseconds.
 - **Fields** of a record are always present, null if there is no value.

@@ -31,17 +31,11 @@ export const faults = {
     msg: "Input should be a valid string, unable to parse raw data as a unicode string"
   },
   int: { type: "int_type", msg: "Input should be a valid integer" },
-  intFromFloat: {
-    type: "int_from_float",
-    msg: "Input should be a valid integer, got a number with a fractional part"
-  },
+  intFromFloat: { type: "int_from_float", msg: "Input should be a valid integer, got a number with a fractional part" },
   boolean: { type: "bool_type", msg: "Input should be a valid boolean" },
   datetime: { type: "datetime_type", msg: "Input should be a valid datetime" },
   list: { type: "list_type", msg: "Input should be a valid list" },
-  object: {
-    type: "model_attributes_type",
-    msg: "Input should be a valid dictionary or object to extract fields from"
-  },
+  object: { type: "model_attributes_type", msg: "Input should be a valid dictionary or object to extract fields from" },
   extra: { type: "extra_forbidden", msg: "Extra inputs are not permitted" },
   contentType: { type: "content_type", msg: "Content-Type should be application/json" },
   json: { type: "json_invalid", msg: "JSON decode error" },

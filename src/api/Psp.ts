@@ -86,9 +86,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).
 )
 
 const PspPage = Schema.Struct({
-  data: Schema.Array(PspObject).annotate({
-    description: "The processor's objects as it gives them, newest first."
-  }),
+  data: Schema.Array(PspObject).annotate({ description: "The processor's objects as it gives them, newest first." }),
   has_more: Schema.Boolean.annotate({ description: "True if there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 

@@ -2,6 +2,7 @@
 import { Config, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { PracticeData } from "../client/index.ts"
+import { reasonOf } from "../process/Failure.ts"
 import * as Variable from "../process/Variable.ts"
 import { misused, Refused } from "./Usage.ts"
 
@@ -30,11 +31,9 @@ export const connection = {
   )
 }
 
-export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 /** Makes a client of a command. Arguments that it refuses are a usage error. */
 export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
-  Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error)}.`) })
+  Effect.try({ try: build, catch: (error) => misused(command, `${reasonOf(error)}.`) })
 
 /** The client of a command with an API key. */
 export const clientOf = Effect.fnUntraced(function* (
@@ -48,7 +47,7 @@ export const clientOf = Effect.fnUntraced(function* (
   return yield* make(command, () => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
 })
 
-export const refusalOf = (error: unknown) => new Refused({ message: messageOf(error) })
+export const refusalOf = (error: unknown) => new Refused({ message: reasonOf(error) })
 
 /** Sends a request. Interrupting it aborts the request. */
 export const ask = <A>(request: (signal: AbortSignal) => Promise<A>) =>

@@ -1,9 +1,9 @@
 /** The parts that operators' commands share: the databases of the service, and the flag `--organization`. */
-import { Effect, Layer, Option } from "effect"
+import { type Context, Effect, Layer, Option } from "effect"
 import { Flag } from "effect/cli"
 import * as Commands from "../operations/Commands.ts"
 import { config } from "../operations/Config.ts"
-import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
@@ -28,19 +28,18 @@ const databases = layerOf({})
 /** The databases, migrated or not: migrating at the start would leave `migrate` nothing to say. */
 export const asTheyAre = layerOf({ migrate: Option.some(false) })
 
+const migrated = <I>(database: Context.Key<I, Database>, name: keyof ReturnType<typeof Databases.namesOf>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      yield* requireMigrated(Databases.namesOf(yield* config)[name], yield* database)
+    })
+  ).pipe(Layer.provideMerge(databases))
+
 /** The databases for commands on tasks and secrets. Fails unless that of the tasks is migrated. */
-export const tasks = Layer.effectDiscard(
-  Effect.gen(function* () {
-    yield* requireMigrated(Databases.namesOf(yield* config).tasks, yield* TaskDatabase)
-  })
-).pipe(Layer.provideMerge(databases))
+export const tasks = migrated(TaskDatabase, "tasks")
 
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
-export const keys = Layer.effectDiscard(
-  Effect.gen(function* () {
-    yield* requireMigrated(Databases.namesOf(yield* config).credentials, yield* CredentialDatabase)
-  })
-).pipe(Layer.provideMerge(databases))
+export const keys = migrated(CredentialDatabase, "credentials")
 
 /** A flag with a line of text. */
 export const line = (name: string, what: string, description: string) =>

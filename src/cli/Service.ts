@@ -28,7 +28,7 @@ export const serve = command("serve", Layer.empty, {
 
 // Doing nothing is a success, so that every deployment may run it.
 export const migrate = command("migrate", Operators.asTheyAre, {
-  description: "Apply the migrations that are missing, and begin the order of changes anew after a restore",
+  description: "Apply the migrations that are missing, and restart the order of changes after a restore",
   examples: [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
   flags: { json: Output.json }
 })(function* ({ json }) {

@@ -162,7 +162,7 @@ export const configsOf = Effect.fnUntraced(function* (
       password: url.password ?? lookUpPassword(file, [endpoint.host, String(endpoint.port), database, username]),
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
-      // A statement that is prepared by name is in one session, and a pooler may go on in another one.
+      // A statement that is prepared by name is in one session, and a pooler may continue in another one.
       prepare: endpoint.asksSettings && !url.sharesSessions
     })
   }

@@ -109,10 +109,7 @@ export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migr
     () => Effect.succeed([])
   )
   const [{ latest } = { latest: 0 }] = yield* rowsOf(Schema.Struct({ latest: Schema.Int }))(rows)
-  return {
-    isEmpty: latest === 0,
-    files: Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > latest)
-  }
+  return { isEmpty: latest === 0, files: Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > latest) }
 })
 
 /** True if every migration has been applied. */

@@ -5,6 +5,7 @@
 import { Cause, Clock, Context, Data, Duration, Effect, type Fiber } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
+import { now } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
@@ -39,9 +40,6 @@ export const Accounting = Context.Reference<(accounted: Accounted) => void>("pra
 
 /** For statements in the background of a request. */
 export const unaccounted = Effect.provideService(Accounting, () => {})
-
-/** Monotonic, in milliseconds. */
-const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
 /** The milliseconds that a statement waits for a connection. */
 const longestWait = Duration.toMillis("1 second")

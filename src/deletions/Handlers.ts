@@ -9,14 +9,7 @@ import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
 import { RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
-import {
-  DeliveryHeaders,
-  DeliveryReceipt,
-  IntakeApi,
-  IntakeUnavailable,
-  Sender,
-  SignedDelivery
-} from "../api/IntakeApi.ts"
+import * as Intake from "../api/IntakeApi.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { pageOf } from "../api/records/Requests.ts"
 import { ReceivedBody } from "../http/JsonBodyServer.ts"
@@ -35,7 +28,7 @@ export const SignaturesRequired = Context.Reference<boolean>("practice-data/dele
   defaultValue: () => false
 })
 
-const decodeHeaders = Schema.decodeUnknownEffect(DeliveryHeaders, { errors: "all" })
+const decodeHeaders = Schema.decodeUnknownEffect(Intake.DeliveryHeaders, { errors: "all" })
 
 /** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
 export const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
@@ -63,7 +56,7 @@ const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
 
 /** The reason why the signature of a request is refused; undefined where it is good. */
 const signatureFault = Effect.fnUntraced(function* (
-  headers: DeliveryHeaders,
+  headers: Intake.DeliveryHeaders,
   secrets: ReadonlyArray<Redacted.Redacted>
 ) {
   const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
@@ -90,7 +83,7 @@ const signatureFault = Effect.fnUntraced(function* (
   return "webhook-signature does not match"
 })
 
-// An organization whose secret is wrong, or a stranger, sends on and on.
+// An organization whose secret is wrong, or a stranger, repeats its deliveries.
 const warn = Throttle.make("A signed delivery was refused", 50)
 
 /** Replaces the characters that could forge a log line. */
@@ -98,11 +91,11 @@ export const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
 
 /** The middleware that checks headers and signatures, over `IntakeSecrets`. */
 export const signedDelivery = Layer.effect(
-  SignedDelivery,
+  Intake.SignedDelivery,
   Effect.gen(function* () {
     const intakeSecrets = yield* IntakeSecrets
     const isRequired = yield* SignaturesRequired
-    return SignedDelivery.of(
+    return Intake.SignedDelivery.of(
       Effect.fnUntraced(function* (handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const headers = yield* headersOf(request)
@@ -111,11 +104,11 @@ export const signedDelivery = Layer.effect(
         yield* note({ organization, idempotencyKey })
         const secrets = yield* Effect.option(intakeSecrets.of(organization))
         if (secrets._tag === "None") {
-          return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
+          return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
         }
         const unsigned = isRequired ? "the organization has no signing secret" : undefined
         const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(headers, secrets.value)
-        if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
+        if (fault === undefined) return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
         yield* note({ refusal: "signature", outcome: "unsigned" })
         yield* Effect.annotateLogs(warn(fault), {
           organization: loggable(organization),
@@ -130,7 +123,7 @@ export const signedDelivery = Layer.effect(
 const deliveries = moduleBeside(import.meta.url, "Delivery")
 
 /** Reads the delivery of the current request, in the worker thread if it is large. */
-const read = Effect.fnUntraced(function* (headers: DeliveryHeaders) {
+const read = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders) {
   const body = yield* ReceivedBody
   const input = { body, headers }
   const outcome =
@@ -142,16 +135,16 @@ const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKey
 
 type Sent = Pick<Delivery.Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
 
-const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
+const encode = HttpServerResponse.schemaJson(Intake.DeliveryReceipt)
 
 const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
 
 /** The receipt of a delivery in the words of the contract. */
 const answerOf = (
   { idempotencyKey, taskId }: Sent,
-  status: DeliveryReceipt["status"],
-  receipt: Pick<DeliveryReceipt, keyof Receipt>
-): DeliveryReceipt => ({ ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey })
+  status: Intake.DeliveryReceipt["status"],
+  receipt: Pick<Intake.DeliveryReceipt, keyof Receipt>
+): Intake.DeliveryReceipt => ({ ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey })
 
 /** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog of its organization is. */
 const retryAfter = { unavailable: 1, full: 5 } as const
@@ -159,7 +152,7 @@ const retryAfter = { unavailable: 1, full: 5 } as const
 const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
   Effect.map(receiptOf(sent, delay), (receipt) => {
     const answer = answerOf(sent, "error", { ...receipt, received_at: null })
-    return new IntakeUnavailable({ receipt: answer, retryAfter: retryAfter[reason] })
+    return new Intake.IntakeUnavailable({ receipt: answer, retryAfter: retryAfter[reason] })
   })
 
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
@@ -189,7 +182,7 @@ const unavailable = { status: "unavailable" } as const
  */
 export const intake = (delay: Duration.Duration) =>
   HttpApiBuilder.group(
-    IntakeApi,
+    Intake.IntakeApi,
     "invoice-deletions",
     Effect.fnUntraced(function* (handlers) {
       const scheduler = yield* Scheduler
@@ -200,7 +193,7 @@ export const intake = (delay: Duration.Duration) =>
           function* ({ headers }) {
             const delivery = yield* read(headers)
             yield* note({ taskId: delivery.taskId })
-            const { verification } = yield* Sender
+            const { verification } = yield* Intake.Sender
             const scheduling = Effect.orElseSucceed(scheduler.schedule(delivery), () => unavailable)
             const outcome = verification === "passed" ? yield* scheduling : unavailable
             yield* note({ outcome: outcome.status })

@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { credentialsOf, rowsOf } from "../database/Columns.ts"
+import { credentialsOf, rowsOf, textsOf } from "../database/Columns.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
@@ -73,18 +73,15 @@ export const create = Effect.fn("IntakeSecrets.create")(function* (organization:
 /** Lists the secrets of an organization, or of all, oldest first. */
 export const list = credentialsOf(TaskDatabase, "intake_secrets", IntakeSecret)
 
-const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
-
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.
  * Without any, it takes unsigned deliveries.
  */
 export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
-  const [found] = yield* owners(sql`select organization_id as organization from intake_secrets where id = ${id}`)
-  if (found === undefined) return Option.none()
+  const [organization] = yield* textsOf(sql`select organization_id as text from intake_secrets where id = ${id}`)
+  if (organization === undefined) return Option.none()
   // A distributed table is changed by organization.
-  const { organization } = found
   const revoked = yield* sql`
     update intake_secrets set revoked_at = now()
     where organization_id = ${organization} and id = ${id} and revoked_at is null returning 1`

@@ -6,7 +6,7 @@ import { Array, Data, DateTime, Effect, Number, Option, Schema } from "effect"
 import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
+import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
 import { byOrganization } from "./Task.ts"
 
@@ -79,19 +79,17 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
 /** Without an organization, tasks of at most so many are searched. */
 export const mostOrganizations = 1000
 
-const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
-
 /** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
 export const find = Effect.fnUntraced(function* (text: string, organization: string | undefined, limit: number) {
   const sql = yield* TaskDatabase
   const searched =
     organization === undefined
-      ? yield* owners(sql`
-          select organization_id as organization from organizations o
+      ? yield* textsOf(sql`
+          select organization_id as text from organizations o
           where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
           order by organization_id limit ${sql.literal(`${mostOrganizations}`)}`)
-      : [{ organization }]
-  const pairs = searched.flatMap(({ organization: owner }) => [
+      : [organization]
+  const pairs = searched.flatMap((owner) => [
     { owner, id: taskIdOf(owner, text) },
     ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
   ])

@@ -40,7 +40,7 @@ const transactionsPerBatch = 5
  */
 const claimsMore = { from: heartbeatsPerLease, until: 200 }
 
-/** The delay after an attempt: full jitter, up to twice as long each time, from 1 second to 5 minutes. */
+/** The delay after an attempt: random from 1 second to a bound that doubles with each, of 2 seconds to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
 

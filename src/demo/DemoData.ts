@@ -22,10 +22,7 @@ const hour = 3_600_000
 const at = (hours: number) => DateTime.makeUnsafe(start + hours * hour)
 
 /** The times of the record of this number; the records of each ten change at once. */
-const times = (number: number) => ({
-  created_at: at(number * 3),
-  updated_at: at(Math.ceil(number / 10) * 30 + 24)
-})
+const times = (number: number) => ({ created_at: at(number * 3), updated_at: at(Math.ceil(number / 10) * 30 + 24) })
 
 const many = <A>(count: number, make: (number: number) => A) => Array.makeBy(count, (index) => make(index + 1))
 

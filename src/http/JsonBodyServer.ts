@@ -112,9 +112,7 @@ export const readBody = (
 /** A request whose text was read already, as its handlers see it. */
 const withText = (request: Request, text: string) => {
   const read = Effect.succeed(text)
-  return new Proxy(request, {
-    get: (target, name): unknown => (name === "text" ? read : Reflect.get(target, name))
-  })
+  return new Proxy(request, { get: (target, name): unknown => (name === "text" ? read : Reflect.get(target, name)) })
 }
 
 const decoder = new TextDecoder()

@@ -8,7 +8,7 @@ import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
-import { credentialsOf, rowsOf } from "../database/Columns.ts"
+import { credentialsOf, textsOf } from "../database/Columns.ts"
 import { hashOf, kind, prefixOf } from "./OrgResolver.ts"
 
 /** Base62. */
@@ -39,20 +39,15 @@ export const ApiKey = Schema.Struct({
 export type ApiKey = typeof ApiKey.Type
 
 /** Makes a key for an organization and stores its hash. Only the caller gets the key. */
-export const create = Effect.fn("ApiKeys.create")(function* (options: {
-  readonly organization: string
-  readonly name: string
-}) {
+export const create = Effect.fn("ApiKeys.create")(function* ({
+  name,
+  organization
+}: Readonly<Record<"name" | "organization", string>>) {
   const sql = yield* CredentialDatabase
   const key = yield* generate
   const id = `key_${randomText(12)}`
-  yield* sql`insert into api_keys ${sql.insert({
-    organization_id: options.organization,
-    id,
-    name: options.name,
-    prefix: prefixOf(key) ?? kind,
-    key_hash: hashOf(key)
-  })}`
+  const row = { organization_id: organization, id, name, prefix: prefixOf(key) ?? kind, key_hash: hashOf(key) }
+  yield* sql`insert into api_keys ${sql.insert(row)}`
   return { id, key }
 })
 
@@ -67,7 +62,7 @@ export const list = credentialsOf(
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const [revoked] = yield* rowsOf(Schema.Struct({ organization_id: Schema.String }))(sql`
-    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id`)
-  return Option.fromNullishOr(revoked?.organization_id)
+  const revoked = yield* textsOf(sql`
+    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id as text`)
+  return Option.fromNullishOr(revoked[0])
 })

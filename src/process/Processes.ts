@@ -21,9 +21,7 @@ export const isChild = role === "child" && process.connected
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
 /** A child ended before it listened. It has printed why. */
-export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
-  code: Schema.NullOr(Schema.Int)
-}) {}
+export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", { code: Schema.NullOr(Schema.Int) }) {}
 
 const isAnnouncement = Schema.is(Schema.Struct({ address: Schema.String }))
 
@@ -220,7 +218,7 @@ const longestPause = Duration.seconds(30)
 /** A child that has run for this long has not failed to start. */
 const stable = Duration.minutes(1)
 
-/** The pause before another child starts, by the one before it: it doubles, and begins anew after a stable child. */
+/** The pause before another child starts, by the one before it: it doubles, and is the shortest after a stable child. */
 export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) =>
   Duration.isGreaterThan(lived, stable)
     ? shortestPause

@@ -9,15 +9,7 @@ import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import {
-  AccountDisconnected,
-  CursorUnknown,
-  type PspClient,
-  type PspError,
-  PspFailed,
-  RateLimited,
-  type StripeOptions
-} from "./PspClient.ts"
+import * as Psp from "./PspClient.ts"
 
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
@@ -73,7 +65,7 @@ const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
  * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
  * account ids and masked keys, and are not passed on.
  */
-const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
+const pspErrorOf = (error: Stripe.errors.StripeError): Psp.PspError => {
   const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
   const request = wordOf(requestId)
   const seconds = Number(headers?.["retry-after"])
@@ -83,12 +75,12 @@ const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
   const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
   const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? "body too large" : end]
-  const failed = (blame: PspFailed["blame"]) =>
-    new PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
-  if (param === "starting_after") return new CursorUnknown()
-  if (code === "account_invalid") return new AccountDisconnected()
+  const failed = (blame: Psp.PspFailed["blame"]) =>
+    new Psp.PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
+  if (param === "starting_after") return new Psp.CursorUnknown()
+  if (code === "account_invalid") return new Psp.AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
-    return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
+    return new Psp.RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
   if (tooLarge || status === 400) return failed("request")
   if (status === 401) {
@@ -123,7 +115,7 @@ interface Objects {
 }
 
 /** Makes the client for a key. It opens no connection before its first call. */
-export const make = ({ apiUrl = Option.none(), secretKey }: StripeOptions): PspClient["Service"] => {
+export const make = ({ apiUrl = Option.none(), secretKey }: Psp.StripeOptions): Psp.PspClient["Service"] => {
   const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
@@ -157,7 +149,7 @@ export const make = ({ apiUrl = Option.none(), secretKey }: StripeOptions): PspC
   return {
     list: Effect.fn("StripeClient.list", { kind: "client", attributes })(function* (kind, account, page) {
       const { createdGte, createdLte, limit, startingAfter } = page
-      if ((startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
+      if ((startingAfter ?? "").length > longestId) return yield* new Psp.CursorUnknown()
       const parameters = { limit, starting_after: startingAfter, created: { gte: createdGte, lte: createdLte } }
       const traceParent = yield* Tracing.currentTraceParent
       const { data, has_more, lastResponse } = yield* Effect.tryPromise({
@@ -168,7 +160,7 @@ export const make = ({ apiUrl = Option.none(), secretKey }: StripeOptions): PspC
       yield* annotate(lastResponse)
       return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
         ? { data, hasMore: has_more }
-        : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
+        : yield* new Psp.PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
     })
   }
 }

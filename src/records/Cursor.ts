@@ -147,10 +147,7 @@ export type FeedSnapshot = typeof FeedSnapshot.Type
 /** The transactions that a server shows, in positions. */
 export const shownBy = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): Walk.Snapshot => {
   const [, next = "", running = ""] = snapshot.split(":")
-  return {
-    next: base + Number(next),
-    running: running === "" ? [] : running.split(",").map((id) => base + Number(id))
-  }
+  return { next: base + Number(next), running: running === "" ? [] : running.split(",").map((id) => base + Number(id)) }
 }
 
 /** The lowest id that is not known to have ended: of a standby, that of its snapshot. */

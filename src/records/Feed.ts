@@ -1,14 +1,7 @@
 /** A feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
 import { Clock, Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/Authorization.ts"
-import {
-  type ChangesNotServed,
-  type CredentialStoreDown,
-  CursorExpired,
-  CursorInvalid,
-  RecordStoreDown,
-  type Unauthorized
-} from "../api/Errors.ts"
+import * as Errors from "../api/Errors.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
@@ -40,7 +33,7 @@ export interface Changes {
 }
 
 /** The failures of a read. The statement that reads may look up the key as well. */
-export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
+export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
 
 interface Found {
   readonly snapshot: Cursor.FeedSnapshot
@@ -51,7 +44,7 @@ interface Found {
 /** The store of a feed, for the organization of the request. */
 export interface Store {
   /** Fails where the store has no order of changes. */
-  readonly check: Effect.Effect<void, ChangesNotServed | RecordStoreDown>
+  readonly check: Effect.Effect<void, Errors.ChangesNotServed | Errors.RecordStoreDown>
   /** Reads up to `limit` changes of walks, and one more; with the mark of a cursor, also the state of the feed. */
   readonly read: (
     walks: ReadonlyArray<Walk.Walk>,
@@ -63,9 +56,9 @@ export interface Store {
   readonly largePage: number
 }
 
-const cursorInvalid = new CursorInvalid()
-const cursorExpired = new CursorExpired()
-const busy = new RecordStoreDown({ detail: "The record store is busy" })
+const cursorInvalid = new Errors.CursorInvalid()
+const cursorExpired = new Errors.CursorExpired()
+const busy = new Errors.RecordStoreDown({ detail: "The record store is busy" })
 
 const wokenAtOnce = 16
 
@@ -188,7 +181,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     const { cursor, resets, walks } = asked
     // A mark of a server that was promoted and is gone never arrives.
     if (cursor === undefined || !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
-    // A resource that has left begins anew when it joins again.
+    // A resource that has left restarts when it joins again.
     const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
     const nothing = { rows: [], resets: [], hasMore: false, isConsistent: false }
     const changes = yield* changesOf(asked, snapshot, { ...cursor, walks: kept }, nothing, true)

@@ -8,19 +8,7 @@ import { IdRequired } from "../api/Errors.ts"
 import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import {
-  between,
-  type changesFields,
-  completeHeader,
-  type getFields,
-  type searchFields,
-  lagHeader,
-  longestNext,
-  longestWait,
-  maximumChanges,
-  nextHeader,
-  pageOf
-} from "../api/records/Requests.ts"
+import * as Requests from "../api/records/Requests.ts"
 import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Changes, ChangesRequest, Feed } from "./Feed.ts"
@@ -29,11 +17,11 @@ import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
-type ChangesPayload = Schema.Struct.Type<typeof changesFields> & Pick<ChangesRequest, "resources">
+type ChangesPayload = Schema.Struct.Type<typeof Requests.changesFields> & Pick<ChangesRequest, "resources">
 
 const changesRequest = ({ cursor, limit, resources, wait }: ChangesPayload) =>
-  Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>
-    Effect.mapEager(between("wait", wait ?? 0, 0, longestWait), (seconds) => ({
+  Effect.flatMapEager(Requests.between("limit", limit ?? Requests.maximumChanges, 1, Requests.maximumChanges), (most) =>
+    Effect.mapEager(Requests.between("wait", wait ?? 0, 0, Requests.longestWait), (seconds) => ({
       cursor: cursor ?? undefined,
       limit: most,
       resources,
@@ -52,8 +40,8 @@ const readChanges = (
         Effect.as(
           note({ rows: page.rows }),
           HttpServerResponse.setHeaders(json(page.json), {
-            [lagHeader]: String(page.lag),
-            ...(page.hasMore && page.cursor.length <= longestNext && { [nextHeader]: page.cursor }),
+            [Requests.lagHeader]: String(page.lag),
+            ...(page.hasMore && page.cursor.length <= Requests.longestNext && { [Requests.nextHeader]: page.cursor }),
             ...headersOf(page)
           })
         )
@@ -72,16 +60,16 @@ interface Request<R extends Resource, Verb extends string, Payload> {
 
 /** The handlers of a resource. Without generators: they run for every read. */
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
-  search: ({ payload }: Request<R, "search", Criteria<R> & Schema.Struct.Type<typeof searchFields>>) =>
+  search: ({ payload }: Request<R, "search", Criteria<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-      Effect.flatMapEager(pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
+      Effect.flatMapEager(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
     ),
-  get: ({ payload }: Request<R, "get", Schema.Struct.Type<ReturnType<typeof getFields>>>) =>
+  get: ({ payload }: Request<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
     ),
   changes: ({ payload }: Request<R, "changes", ChangesPayload>) =>
-    readChanges(payload, repository.changes, ({ isComplete }) => ({ [completeHeader]: String(isComplete) }))
+    readChanges(payload, repository.changes, ({ isComplete }) => ({ [Requests.completeHeader]: String(isComplete) }))
 })
 
 const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (handlers) =>

@@ -73,7 +73,7 @@ export const tableOf = (branch: string) => (branch.endsWith(removalMark) ? branc
 
 export interface Page {
   readonly rows: ReadonlyArray<ChangeRow>
-  /** The resources that begin anew with this page. */
+  /** The resources that restart with this page. */
   readonly resets: ReadonlyArray<string>
   readonly cursor: string
   readonly hasMore: boolean

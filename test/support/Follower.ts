@@ -72,7 +72,7 @@ export const make = (resource: Resource = pets) => {
   let copy: ReadonlyMap<string, StoredRecord> = new Map()
   let cursor: string | undefined
   let gone = 0
-  /** Reads a page, and applies it. True if there are more. On 410 it begins anew, with an empty copy. */
+  /** Reads a page, and applies it. True if there are more. On 410 it starts again, with an empty copy. */
   const step = Effect.fnUntraced(function* ({ changesOf }: Service, limit = 1000) {
     const answer = yield* changesOf(resource)({ cursor, limit }).pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),

@@ -160,7 +160,7 @@ const answers: Answers = (sql) => {
     return [{ organization: owner, isDue: true, isLast: false }]
   }
   if (/^\s*select count\(\*\)::integer as tasks/.test(sql)) return [{ tasks: 0, bytes: 0, isKnown: true }]
-  if (/^\s*select organization_id as organization from intake_secrets/.test(sql)) return [{ organization: owner }]
+  if (/^\s*select organization_id as text from intake_secrets/.test(sql)) return [{ text: owner }]
   if (/^\s*update intake_secrets/.test(sql)) return [{ "?column?": 1 }]
   if (/^\s*select 1 from organizations/.test(sql)) return [{ "?column?": 1 }]
   return []

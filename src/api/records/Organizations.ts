@@ -11,11 +11,7 @@ import * as Resource from "./Resource.ts"
 export const Organization = Field.record(
   "Organization",
   "An organization: the owner of clinics and of all their records.",
-  {
-    id: Field.id("org"),
-    name: Field.text("Name of the organization.", "Oakridge Veterinary Group"),
-    ...Field.times
-  }
+  { id: Field.id("org"), name: Field.text("Name of the organization.", "Oakridge Veterinary Group"), ...Field.times }
 )
 
 const described = { name: "organization", record: Organization } as const

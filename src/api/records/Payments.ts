@@ -99,9 +99,5 @@ export const CancellationPaymentIntent = Field.record(
 export const cancellationPaymentIntents = Resource.make("cancellation-payment-intents", CancellationPaymentIntent, {
   hidden: Field.planNameParts,
   contract: ["search"],
-  filters: {
-    ...Filter.named("id", "pet", "subscription"),
-    clinic: Filter.equals("clinic_id"),
-    ...Filter.timesSince
-  }
+  filters: { ...Filter.named("id", "pet", "subscription"), clinic: Filter.equals("clinic_id"), ...Filter.timesSince }
 })

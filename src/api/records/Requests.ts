@@ -5,7 +5,7 @@ import { OutOfRange } from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
-const defaultLimit = 100
+export const defaultLimit = 100
 export const maximumLimit = 1000
 const maximumOffset = 2147483647
 

@@ -105,10 +105,9 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
   resource: Resource<Name, Fields, Field.Fields, F>
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
-    payload: Schema.Struct({
-      ...searchFields,
-      ...Struct.map(resource.filters, schemasOf(resource.record))
-    }).annotate({ identifier: typeOf(resource, "SearchRequest") }),
+    payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemasOf(resource.record)) }).annotate({
+      identifier: typeOf(resource, "SearchRequest")
+    }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }).annotate({
       identifier: typeOf(resource, "Page"),
       description: `A page of ${title(resource)}. One with fewer than \`limit\` is the last.`

@@ -114,10 +114,7 @@ export const make = (options: Options): Target.Target => {
       Effect.fail(toFailure(reason.cause))
     )
     const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
-      Effect.tryPromise({
-        try: () => client.query(statement, [...params]).then(({ rows }) => rows),
-        catch: toFailure
-      })
+      Effect.tryPromise({ try: () => client.query(statement, [...params]).then(({ rows }) => rows), catch: toFailure })
 
     // A user who may not make schemas can have one made.
     const [found] = yield* run("select to_regnamespace($1) is not null as exists", [schema])

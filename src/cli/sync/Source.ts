@@ -1,7 +1,7 @@
 /** The service that is copied, read by the client that any user has. */
 import { Effect, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
-import { messageOf } from "../Connection.ts"
+import { reasonOf } from "../../process/Failure.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import { endsRound, type Page } from "./Target.ts"
 
@@ -33,13 +33,13 @@ export const make = (given: string, client: Client.PracticeData) => {
 
   const failureOf = (cause: unknown): Failed =>
     isTemporary(cause)
-      ? new Unavailable({ message: `The service at ${url} does not respond: ${messageOf(cause)}` })
-      : new Refused({ message: `The service at ${url} refuses: ${messageOf(cause)}` })
+      ? new Unavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
+      : new Refused({ message: `The service at ${url} refuses: ${reasonOf(cause)}` })
 
   const changesFailure = (cause: unknown) => {
     if (cause instanceof Client.CursorExpiredError) return new CursorExpired()
     // A response that was cut off, since the service has responded before.
-    if (cause instanceof Client.UnexpectedResponseError) return new Unavailable({ message: messageOf(cause) })
+    if (cause instanceof Client.UnexpectedResponseError) return new Unavailable({ message: reasonOf(cause) })
     return failureOf(cause)
   }
 

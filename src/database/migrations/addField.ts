@@ -107,9 +107,9 @@ const functionsOf = (sql: SqlClient.SqlClient, added: Field) =>
   functions(sql`
     select oid::regprocedure::text as signature, pronamespace::regnamespace || '.' || proname as name,
       proargnames as columns, (
-        -- Of exactly these types: no overload fits better.
-        select string_agg(format('new.%I::%s', proargnames[n], type::regtype), ', ' order by n)
-        from unnest(proargtypes) with ordinality a (type, n)
+        -- Of exactly these types: no overload fits better. With their schemas: a writer may have any search path.
+        select string_agg(format('new.%I::%s.%I', proargnames[n], typnamespace::regnamespace, typname), ', ' order by n)
+        from unnest(proargtypes) with ordinality a (type, n) join pg_type t on t.oid = type
       ) as values, strpos(pg_get_functiondef(oid), ${keyOf(added)}) > 0 as "isNew"
     from pg_proc where proname = ${`${added.table}_record`} and pronamespace = current_schema()::regnamespace`)
 
@@ -160,7 +160,10 @@ const pages = rowsOf(
   Schema.Struct({ organization_id: Schema.String, id: Schema.String, lacking: Schema.Int, rendered: Schema.Int })
 )
 
-/** Renders the rows that lack the field. Fails if writers held some of them. */
+/**
+ * Renders the rows that lack the field. Fails if writers held some of them. Rows with an empty id, which older versions
+ * stored, stay as they are: no update of them is allowed.
+ */
 const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   const { field, table } = added
   const sql = yield* SqlClient.SqlClient
@@ -169,7 +172,7 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
       sql.unsafe(
         `with page as materialized (
          select organization_id, id, strpos(record, $3) = 0 as lacks from ${table}
-         where (organization_id, id) > ($1, $2) order by organization_id, id limit ${batch}
+         where (organization_id, id) > ($1, $2) and organization_id <> '' and id <> '' order by organization_id, id limit ${batch}
        ), free as materialized (
          select organization_id, id from ${table} t
          where (organization_id, id) in (select organization_id, id from page where lacks) and strpos(record, $3) = 0

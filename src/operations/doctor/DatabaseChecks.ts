@@ -1,7 +1,7 @@
 /** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
 import { Clock, Duration, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import { rowsOf } from "../../database/Columns.ts"
+import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
 import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
@@ -251,8 +251,8 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
   }
-  const unsettled = yield* rowsOf(Schema.Struct({ name: Schema.String }))(
-    sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
+  const unsettled = yield* textsOf(
+    sql`select table_name as text from change_feed_states() where is_whole and not is_settled order by table_name`
   )
   const [held] = yield* rowsOf(Holder)(sql`
     select * from (
@@ -266,7 +266,7 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
     unsettled.length === 0
       ? ok("The order of changes is whole.")
       : warn(
-          `The order of changes of ${listed(unsettled.map(({ name }) => name))} has to begin anew: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
+          `The order of changes of ${listed(unsettled)} has to restart: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
           `A running service does it within a second. Or run: ${invocation("migrate")}`
         ),
     held !== undefined &&

@@ -13,10 +13,7 @@ import type { Role } from "../Config.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 import migrated from "./migrated.json" with { type: "json" }
 
-const Migrated = Schema.Struct({
-  parts: Schema.Array(Catalog.Part),
-  privileges: Schema.Array(Catalog.Privilege)
-})
+const Migrated = Schema.Struct({ parts: Schema.Array(Catalog.Part), privileges: Schema.Array(Catalog.Privilege) })
 
 /** The catalog of a database that has all migrations, in this schema: `migrated.json`, which `npm run generate` writes. */
 const migratedIn = Effect.fnUntraced(function* (schema: string) {
@@ -90,7 +87,7 @@ const remedyOf = (part: Part, isThere: boolean, { parts, privileges, schema }: C
     case "constraint":
       return `${isThere ? `${alter} drop constraint ${name}; ` : ""}${alter} add constraint ${name} ${definition}`
     case "trigger": {
-      // What was written while a trigger of the feed was off is no change, so the order begins anew.
+      // What was written while a trigger of the feed was off is no change, so the order restarts.
       const enabled = `${alter} enable ${{ A: "always ", R: "replica " }[state] ?? ""}trigger ${name}`
       const enable = isOfFeed(part) ? `select ${schema}.change_begin()` : enabled
       return `${definition.replace("TRIGGER", "OR REPLACE TRIGGER")}; ${enable}`

@@ -1,8 +1,8 @@
 /** Checks of the configuration, of the payment processor by one cheap read of an account, and of the service or its port. */
-import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
+import { Config, Effect, Option, Redacted, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { Health } from "../../api/IntakeApi.ts"
-import { rowsOf } from "../../database/Columns.ts"
+import { textsOf } from "../../database/Columns.ts"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import type { Database } from "../../database/Database.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
@@ -109,12 +109,12 @@ export const processor = Effect.fnUntraced(function* (settings: Settings, sql: D
   const kind = Redacted.value(secretKey).startsWith("sk_test_") ? "a test key" : "a key"
   const configured = ok(`It is configured with ${kind}.`)
   if (sql === undefined) return [configured]
-  const [clinic] = yield* rowsOf(Schema.Struct({ account: Schema.String }))(
-    sql`select processor_account as account from clinics where processor_account is not null limit 1`
+  const [account] = yield* textsOf(
+    sql`select processor_account as text from clinics where processor_account is not null limit 1`
   )
-  if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
+  if (account === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
   const client = yield* stripe({ secretKey, apiUrl: stripeApiUrl })
-  const tried = yield* Effect.match(client.list("payouts", clinic.account, { limit: 1 }), {
+  const tried = yield* Effect.match(client.list("payouts", account, { limit: 1 }), {
     onFailure: factOf,
     onSuccess: () => ok("The processor answers.")
   })

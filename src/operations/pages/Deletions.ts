@@ -7,7 +7,7 @@ import { Clock, DateTime, Effect, Option } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import * as Task from "../../deletions/Task.ts"
 import * as Tasks from "../../deletions/Tasks.ts"
-import { h, type Html, link } from "../../http/Html.ts"
+import { h, link } from "../../http/Html.ts"
 import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, pairs, small, type Values } from "../Layout.ts"
@@ -20,7 +20,7 @@ const replayPath = "/ops/deletions/replay"
 
 const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead: "problem" } as const
 
-const stateBadge = (state: State): Html => badge(kinds[state], state)
+const stateBadge = (state: State) => badge(kinds[state], state)
 
 export const linkTo = (task: Parameters<typeof nameOf>[0]): string => link("/ops/task", nameOf(task))
 

@@ -2,8 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
+import { addField } from "../../../src/database/migrations/addField.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+import { microchip } from "./microchip.ts"
 
 const { migrate, missing, requireMigrated } = Migrations
 const files = Object.keys(Migrations.all)
@@ -72,13 +74,14 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("are not stopped by an older row with an empty id", () =>
+  it.effect("are not stopped by an older row with an empty id, nor is one that adds a field later", () =>
     Effect.gen(function* () {
       const sql = yield* empty
       const ids = files.indexOf("00018_ids")
       yield* migrate(sql, Object.fromEntries(Object.entries(Migrations.all).slice(0, ids)))
       yield* sql`insert into pets (organization_id, id) values ('org_a', '')`
-      assert.deepStrictEqual(yield* migrate(sql), files.slice(ids))
+      const later = { ...Migrations.all, "90001_microchip": addField(microchip) }
+      assert.deepStrictEqual(yield* migrate(sql, later), [...files.slice(ids), "90001_microchip"])
       assert.lengthOf(yield* sql`update pets set id = 'pet_a' where id = '' returning id`, 1)
     })
   )

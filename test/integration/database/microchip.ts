@@ -1,4 +1,4 @@
-/** A field to add to pets, for tests. */
+/** A field to add to pets, for tests. Its function has every field of pets: add a new one here too. */
 import type { Field } from "../../../src/database/migrations/addField.ts"
 
 /** A field that pets do not have. */

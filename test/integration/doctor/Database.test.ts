@@ -283,12 +283,12 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       })
   )
 
-  it.effect("names a disabled trigger of changes, whose order begins anew when it is mended", () =>
+  it.effect("names a disabled trigger of changes, whose order restarts when it is mended", () =>
     Effect.gen(function* () {
       yield* run("alter table pets disable trigger removed")
       const [found, consequence, ...others] = yield* problems
       assert.strictEqual(found?.message, "The trigger removed of pets is not as the migrations make it.")
-      assert.include(consequence?.message, "The order of changes of pets has to begin anew")
+      assert.include(consequence?.message, "The order of changes of pets has to restart")
       assert.deepStrictEqual(others, [])
       yield* run(found?.advice ?? "")
       yield* isWhole

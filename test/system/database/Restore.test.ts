@@ -77,7 +77,7 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
   })
 )
 
-/** What is dumped of the table, what happens to it, how it is restored, and how often its reader begins anew. */
+/** What is dumped of the table, what happens to it, how it is restored, and how often its reader starts again. */
 const restores = [
   ["A table that is dropped and restored alone", [], "drop table pets", [], 1],
   ["Data alone that is restored", ["--data-only"], "delete from pets", [], 0],

@@ -1,4 +1,6 @@
 /** The lines of the log: their form, what never is in one, and the access log, a line for each request with what is known of it. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,6 +13,7 @@ import { LogWriter } from "../../../src/observability/LogWriter.ts"
 import { accessLog, Account, note, Note, polling, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
+import { root } from "../../support/Process.ts"
 
 // oxlint-disable-next-line effecttsgo/schema-sync -- a line that is no JSON fails the test
 const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
@@ -174,12 +177,14 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
     })
   )
 
-  it.effect("has its fields in an order that does not change", () =>
+  it.effect("has its fields in an order that does not change, and the operators' guide has each", () =>
     Effect.gen(function* () {
       yield* send({ headers: { "x-request-id": "ordered", "user-agent": "curl" } })
       const line = demo.lines.find((each) => each.includes("ordered")) ?? ""
       const fields = "time level message request_id method path status bytes ms organization key rows user_agent"
       assert.deepStrictEqual(Object.keys(parse(line)), fields.split(" "))
+      const guide = readFileSync(join(root, "src/operations/README.md"), "utf8")
+      for (const name of demo.lines.flatMap((each) => Object.keys(parse(each)))) assert.include(guide, `\`${name}\``)
     })
   )
 })
