@@ -49,7 +49,7 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
 
   it.effect("limits the requests of an organization by RATE_LIMIT, and lets browsers of CORS_ORIGINS read", () =>
     Effect.gen(function* () {
-      const { call } = yield* started({ RATE_LIMIT: "1", CORS_ORIGINS: origin })
+      const { call } = yield* started({ ROLES: "data-api", RATE_LIMIT: "1", CORS_ORIGINS: origin })
       const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
       assert.include(
         found.map(({ status }) => status),
@@ -62,12 +62,13 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
   it.effect("with ROLES=intake,worker serves no records, and obeys REQUIRE_SIGNATURES and TASK_RETENTION", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
+      const kept = sql`select 1 from deletion_tasks where payload is not null`
       yield* sql`update deletion_tasks set finished_at = now() - interval '2 hours'`
+      assert.isNotEmpty(yield* kept)
       const settings = { ROLES: "intake,worker", REQUIRE_SIGNATURES: "true", TASK_RETENTION: "1h" }
       const { call } = yield* started(settings)
       assert.strictEqual((yield* call(search)).status, 404)
       assert.strictEqual((yield* call(delivery)).status, 401)
-      const kept = sql`select 1 from deletion_tasks where payload is not null`
       yield* eventually("no payload of a completed task", kept, (rows) => rows.length === 0)
     })
   )
