@@ -113,7 +113,7 @@ const sessions = [
 const [first, last] = [-62_135_683_200_000, 253_402_387_199_999]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  it.effect.each([...values, ...composed])("%s shows %j as %s: %s", ([table, columns, field, json]) =>
+  it.effect.each([...values, ...composed])("%s shows %j as %s: exactly %s", ([table, columns, field, json]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       assertShows(yield* shown(sql, table, columns), field, json)

@@ -94,7 +94,7 @@ const someTasks = Arbitrary.array(
 layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
   for (const { scheduler, store } of postgres)
     it.effect.prop(
-      `deletes what its items match, of its organization alone, and counts the others by reason, whatever runs beside it (${store})`,
+      `deletes invoices with all their lines, and lines alone, where the items match, of its organization alone, and counts the others by reason, whatever runs beside it (${store})`,
       { someTasks },
       ({ someTasks: given }) =>
         Effect.gen(function* () {

@@ -134,7 +134,7 @@ layer(
   onDatabase
 )((it) => {
   it.effect.each(cases)(
-    "health is 200 and has a warning for each problem while %s",
+    "health is 200 within half a second and has a warning for each problem while %s",
     ([, given, warnings, notes = {}]) =>
       Effect.gen(function* () {
         const { json, status } = yield* answered("/health", given)

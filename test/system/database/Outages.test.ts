@@ -197,7 +197,7 @@ const losesRecords = Effect.fnUntraced(function* ({ client, records }: Started, 
 
 describe.concurrent("A program that loses", () => {
   test.live.each([
-    ["its keys answers 503 in time, and never 401, and recovers within 2 s", losesKeys],
+    ["its keys (CREDENTIALS_DATABASE_URL) answers 503 in time, and never 401, and recovers within 2 s", losesKeys],
     ["its records answers 503, knows who asks, and recovers within 2 s", losesRecords]
   ] as const)("%s", ([, loses]) =>
     Effect.gen(function* () {

@@ -65,7 +65,7 @@ describe.concurrent("A start", long, () => {
     })
   )
 
-  it.live("without its database says what is open, and that it runs as root; it answers 503, without a secret", () =>
+  it.live("logs its address first; without its database it says what is open, and answers 503, without a secret", () =>
     Effect.gen(function* () {
       const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
       assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))

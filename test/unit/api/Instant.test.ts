@@ -42,7 +42,7 @@ it.for<readonly [text: string, second: string, beyond?: number]>([
   ["0099-01-01", "0099-01-01T00:00:00Z"],
   ["0001-01-01T00:00:00+23:59", "0000-12-31T00:01:00Z"],
   ["9999-12-31T23:59:59.9999999-23:59", "+010000-01-01T23:59:00Z"]
-])("the instant %s is read", ([text, second, beyond = 0]) => {
+])("a time %s is read, in UTC without an offset, and a date alone as its midnight", ([text, second, beyond = 0]) => {
   const micros = BigInt(Date.parse(second)) * 1000n + BigInt(beyond)
   assert.deepStrictEqual(Instant.parse(text), Result.succeed(micros))
 })

@@ -81,7 +81,7 @@ layer(InProcess.layer())("a body", (test) => {
     Effect.forEach(malformed, ([raw, at]) => expectAnswer({ raw }, 422, invalid([at, faults.json])))
   )
 
-  test.effect("of another type is 422", () =>
+  test.effect("whose Content-Type is absent or not application/json is 422 content_type", () =>
     Effect.forEach(otherTypes, (type) =>
       expectAnswer({ headers: { "content-type": type } }, 422, {
         detail: [{ loc: ["header", "content-type"], ...faults.contentType }]

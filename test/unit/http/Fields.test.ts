@@ -69,7 +69,7 @@ layer(InProcess.layer())("a field", (it) => {
     })
   )
 
-  it.effect.each(unstorable)("with a text that no database can hold is 422: %s", (raw) =>
+  it.effect.each(unstorable)("with U+0000 or a lone surrogate is 422 string_unicode: %s", (raw) =>
     Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
       expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
     )

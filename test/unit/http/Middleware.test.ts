@@ -106,7 +106,7 @@ layer(InProcess.layer())("a request", (it) => {
     })
   )
 
-  it.effect("has a response that may not be stored, and is not taken for anything but JSON", () =>
+  it.effect("has cache-control: no-store and x-content-type-options: nosniff in its response, which is JSON", () =>
     Effect.gen(function* () {
       for (const path of [...endpoints, ...processorPaths]) {
         const { headers, text } = yield* send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })

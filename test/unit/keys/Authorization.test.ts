@@ -52,7 +52,7 @@ layer(InProcess.layer())("the API key of a request", (it) => {
   it.effect.each([
     [key, organization],
     [other.key, other.organization]
-  ] as const)("decides the organization: %s reads %s", ([mine, mineIs]) =>
+  ] as const)("decides the organization, and sees no other's rows: %s reads %s", ([mine, mineIs]) =>
     Effect.map(send({ path: "/api/v3/organization/get", headers: { authorization: `Bearer ${mine}` } }), ({ json }) =>
       assert.deepInclude(json, { id: mineIs })
     )

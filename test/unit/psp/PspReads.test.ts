@@ -87,7 +87,7 @@ describe("a failure", () => {
     [new Psp.RateLimited({ retryAfter: Duration.seconds(60) }), down(60)],
     [new Psp.RateLimited({ retryAfter: Duration.hours(1) }), down(60)],
     [new Psp.PspFailed({ blame: "unclear", reason: "503", retryAfter }), down(10)]
-  ] as const)("is not retried: %s", ([error, expected]) =>
+  ] as const)("is not retried, Retry-After is at most 60: %s", ([error, expected]) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(Effect.fail(error), found)
       const fiber = yield* fork(Effect.flip(read))

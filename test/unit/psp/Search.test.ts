@@ -122,7 +122,7 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, PspReads.layerMemory(clinics, 
     })
   )
 
-  it.effect.each(pages)("with %j asks for the page %j", ([given, page]) =>
+  it.effect.each(pages)("with %j asks for the page %j: a limit over 100 is read as 100", ([given, page]) =>
     Effect.gen(function* () {
       const answer = yield* ask(given)
       assert.strictEqual(answer.status, 200, answer.text)

@@ -190,7 +190,7 @@ it.effect(
     })
 )
 
-it.effect("a standby with nothing new returns the cursor; one behind it, with a lag, or 410 for an unknown mark", () =>
+it.effect("a standby with nothing new returns the cursor; one behind it with a lag, or 410 for another server's", () =>
   Effect.gen(function* () {
     const loading = { ...cursor, walks: [{ ...walk, floor: 95, target: 97 }] }
     const read = (given: Cursor.Cursor, proven: number | null, hasMark: boolean) => {

@@ -79,7 +79,7 @@ const plans: ReadonlyArray<ReadonlyArray<(server: Model.Server) => Model.Server>
   [(s) => write(s, 2, "invoice_lines c", true), (s) => end(s, 2, true)]
 ]
 
-it.effect("every interleaving of three transactions, with a page anywhere", () =>
+it.effect("is_consistent is a state that the database had: every interleaving of three transactions", () =>
   Effect.gen(function* () {
     const model: Model.Model = { primary: Model.initial, standby: Model.initial }
     const feed = Model.feedOf(model, "primary")
