@@ -152,6 +152,6 @@ const listChanges = command("list", Layer.merge(Operators.tasks, Operators.keys)
 })
 
 export const audit = Command.make("audit").pipe(
-  Command.withDescription("What operators changed: API keys, signing secrets and replayed deletions"),
+  Command.withDescription("Changes by operators: organizations, API keys, signing secrets and replayed deletions"),
   Command.withSubcommands([listChanges])
 )

@@ -63,6 +63,15 @@ export const all: Migrations = {
 
 const lock = 7_240_618_273
 
+/** Fails if the role cannot make tables. The migrator's own error would hide that. */
+const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [missing] = yield* textsOf(sql`
+    select format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
+      current_user, coalesce(current_schema(), 'public'), current_database()) as text
+    where has_schema_privilege(current_schema(), 'CREATE') is not true`)
+  if (missing !== undefined) return yield* new Migrator.MigrationError({ kind: "Failed", message: missing })
+})
+
 /** Applies migrations in one transaction, and records them. Online ones are only recorded. */
 const apply = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -86,6 +95,7 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
 ) {
   const known = Object.entries(migrations)
   const applied: Array<string> = []
+  if ((yield* missing(sql, migrations)).files.length > 0) yield* requireCreate(sql)
   for (const [index, [file, migration]] of known.entries()) {
     if (!("online" in migration)) continue
     applied.push(...(yield* apply(sql, known.slice(0, index))))

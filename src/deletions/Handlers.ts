@@ -84,7 +84,7 @@ const signatureFault = Effect.fnUntraced(function* (
 })
 
 // An organization whose secret is wrong, or a stranger, repeats its deliveries.
-const warn = Throttle.make("A signed delivery was refused", 50)
+const warn = Throttle.make("A delivery was refused for its signature", 50)
 
 /** Replaces the characters that could forge a log line. */
 export const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")

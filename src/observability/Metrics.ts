@@ -172,7 +172,7 @@ export const metrics = {
   ),
   practice_data_changes_waiting: gauge("Requests that wait for changes.", {}),
   practice_data_replica_lag_seconds: gauge(
-    "Delay of the replica of READ_DATABASE_URL. Absent while it or its primary does not answer.",
+    "Delay of the replica of READ_DATABASE_URL; infinite once it was promoted. Absent while it or its primary does not answer.",
     {}
   ),
   practice_data_processor_requests_total: counter(

@@ -2,7 +2,7 @@
  * The health of the service: its endpoints, and the checks of its dependencies; and probes of the databases, which read
  * figures for the metrics: the backlog of tasks, the lag of a replica.
  */
-import { Clock, Context, Duration, Effect, identity, Layer, Option, Predicate, Record, Schedule, String } from "effect"
+import { Clock, Context, Duration, Effect, identity, Layer, Option, Record, Schedule, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
@@ -177,11 +177,11 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }
 
-/** Updates the lag of the replica that serves the records each time that it runs. */
+/** Updates the lag of the replica that serves the records each time that it runs: infinite, once it is promoted. */
 const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
   const lag = gauge("practice_data_replica_lag_seconds")
-  return Effect.map(Effect.option(DatabaseChecks.standing(primary, replica, probe)), (standing) =>
-    lag.set(Option.getOrUndefined(Option.filter(standing, Predicate.isNumber)))
+  return Effect.map(Effect.option(DatabaseChecks.replicaLag(primary, replica, probe)), (found) =>
+    lag.set(Option.getOrUndefined(found))
   )
 }
 

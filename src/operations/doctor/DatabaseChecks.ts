@@ -116,11 +116,10 @@ const Replicating = Schema.Struct({
 })
 
 /**
- * The relation of a database to a primary: never its replica, no longer, or so many seconds behind. Records may also be
- * read from another database, such as one that is filled by logical replication: only a database that is or was a replica
- * of this primary is checked.
+ * The seconds that a replica is behind its primary, infinite once it was promoted. Undefined for a database that was never
+ * its replica, since records may also be read from one that is filled by logical replication.
  */
-export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
+export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Replicating)(
       database.run(
@@ -135,17 +134,16 @@ export const standing = Effect.fnUntraced(function* <E>(primary: Database, repli
     )
   const [above] = yield* stateOf(primary, "0/0")
   const [found] = yield* stateOf(replica, above?.position ?? "0/0")
-  if (above === undefined || found?.system !== above.system) return "unrelated"
-  if (!found.is_standby) return found.started === above.started ? "unrelated" : "parted"
+  if (above === undefined || found?.system !== above.system) return undefined
+  if (!found.is_standby) return found.started === above.started ? undefined : Infinity
   return found.has_all === true ? 0 : found.age
 })
 
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */
 export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
-  Effect.map(standing(primary, replica, within), (found) => {
-    if (found === "parted") return "Does not follow its primary any more"
-    const isBehind = typeof found === "number" && found > longestDelay
-    return isBehind ? `Is ${Math.round(found)} seconds behind its primary` : undefined
+  Effect.map(replicaLag(primary, replica, within), (lag) => {
+    if (lag === Infinity) return "Does not follow its primary any more"
+    return lag !== undefined && lag > longestDelay ? `Is ${Math.round(lag)} seconds behind its primary` : undefined
   })
 
 const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
@@ -208,8 +206,10 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
         (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
-  const needed = settings.processes * pools.length * settings.poolSize
-  const room = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections of ${limit}.`
+  // The parent of several processes has two of each pool.
+  const ofParent = settings.processes > 1 ? 2 * pools.length : 0
+  const needed = settings.processes * pools.length * settings.poolSize + ofParent
+  const room = `PROCESSES × pools × DATABASE_POOL_SIZE${ofParent > 0 ? ` + ${ofParent}` : ""} needs ${needed} connections of ${limit}.`
   const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
   return facts(
     number < 150_000
@@ -236,7 +236,7 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
       ),
     dead > 0 &&
       warn(
-        `${dead > mostCounted ? `More than ${mostCounted}` : dead} deletions are dead: every attempt failed.`,
+        `Dead deletions, of which every attempt failed: ${dead > mostCounted ? `more than ${mostCounted}` : dead}.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
     late <= longestDelay && dead === 0 && ok("No deletion is late or dead.")

@@ -198,7 +198,7 @@ const examineRoles = Effect.fnUntraced(function* (
     is_superuser &&
       needed.length > 0 &&
       warn(
-        `The login ${login} is a superuser, whom no grant limits.`,
+        `The login ${login} is a superuser, which no grant limits.`,
         `Give the service a login of its own, and grant it ${needed.map((one) => roleOf[one]).join(", ")}.`
       )
   )

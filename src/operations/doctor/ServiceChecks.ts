@@ -38,7 +38,7 @@ export const environment = Effect.gen(function* () {
   const names = found.map(({ name }) => name)
   const slips = (yield* Variable.namesSet).flatMap((name) => {
     const meant = Variable.meantBy(name, names)
-    return meant === undefined ? [] : [fail(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that.`)]
+    return meant === undefined ? [] : [fail(`${name} is set, but unknown.`, `If ${meant} is meant, set that.`)]
   })
   return [...set, ...slips, ok(`${found.length - set.length} more have their defaults.`)]
 })
@@ -53,7 +53,7 @@ export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
   Object.entries(urls).flatMap(([variable, field]) => {
     const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
     const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
-    return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
+    return names === "" ? [] : [warn(`${variable} has parameters that are ignored: ${names}.`, "Remove them.")]
   })
 
 export const user = () =>

@@ -4,7 +4,7 @@ import { Effect, Fiber, Logger } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { addField } from "../../../src/database/migrations/addField.ts"
 import { eventually } from "../../support/eventually.ts"
-import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import { microchip } from "./microchip.ts"
 
 const { migrate, missing, requireMigrated } = Migrations
@@ -35,6 +35,17 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       yield* sql`revoke select on migrations from practice_data_worker`
       yield* sql`set role practice_data_worker`
       assert.strictEqual(yield* messageOf(sql), "")
+    })
+  )
+
+  it.effect("name the role that may not make tables, and what to run", () =>
+    Effect.gen(function* () {
+      const { name, url } = yield* newLogin("worker")
+      const sql = yield* clientOf(
+        Object.assign(new URL(url), { pathname: new URL(yield* emptyDatabase).pathname }).href
+      )
+      const { message } = yield* Effect.flip(migrate(sql))
+      assert.match(message, new RegExp(`^The role ${name} may not create tables in public. .*owner to ${name}$`))
     })
   )
 

@@ -166,8 +166,8 @@ test.live(
         env: { PATH: yield* Config.String("PATH"), ...variables }
       })
       assert.include(stdout, "Created org_1")
-      assert.include(readdirSync(cwd), "practice.db")
-      const copy = new DatabaseSync(join(cwd, "practice.db"), { readOnly: true })
+      assert.include(readdirSync(cwd), "org_1.db")
+      const copy = new DatabaseSync(join(cwd, "org_1.db"), { readOnly: true })
       const [organization, ...others] = copy.prepare("select id, name from organizations").all()
       assert.deepStrictEqual([{ ...organization }, others], [{ id: "org_1", name: "Happy Paws" }, []])
       copy.close()
