@@ -70,7 +70,7 @@ const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.
 /**
  * The data API for a server of your own, beside its other routes: over the databases and a processor. Its metrics are in
  * the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of `effect/observability` serves
- * them. It reads no variable: merge `layerRequestLimit` to limit the requests of each organization.
+ * them. It reads no variable: provide `layerRequestLimit` to limit the requests of each organization.
  */
 export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
   Layer.provide(services)
