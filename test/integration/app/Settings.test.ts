@@ -65,8 +65,7 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
       const kept = sql`select 1 from deletion_tasks where payload is not null`
       yield* sql`update deletion_tasks set finished_at = now() - interval '2 hours'`
       assert.isNotEmpty(yield* kept)
-      const settings = { ROLES: "intake,worker", REQUIRE_SIGNATURES: "true", TASK_RETENTION: "1h" }
-      const { call } = yield* started(settings)
+      const { call } = yield* started({ ROLES: "intake,worker", REQUIRE_SIGNATURES: "true", TASK_RETENTION: "1h" })
       assert.strictEqual((yield* call(search)).status, 404)
       assert.strictEqual((yield* call(delivery)).status, 401)
       yield* eventually("no payload of a completed task", kept, (rows) => rows.length === 0)

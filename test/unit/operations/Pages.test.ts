@@ -86,6 +86,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>
     Effect.gen(function* () {
       const text = yield* shows("/ops/requests?window=day", ["Requests in 5 min", "outage", "invalid"])
+      assert.match(text, /aria-current="true"\s*>Last day/)
       for (const name of ["willow_creek_veterinary_partners", "oakridge", "harbor"])
         assert.include(text, `org_${name}<`)
       const requests = Array.from(text.matchAll(/class="id"\s*>\/api[^<]*<\/span><\/th><td[^>]*>(\d+)</g), ([, one]) =>
