@@ -115,7 +115,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
         insert into api_keys (organization_id, id, name, prefix, key_hash)
         select 'org_many', 'key_' || n, 'k', 'pda_live_', sha256(n::text::bytea) from generate_series(1, ${mostRows + 1}::integer) n`
       const first = yield* keys({ organization: "org_many" })
-      assert.deepStrictEqual([first.rows.length, first.isPartial], [mostRows, true])
+      assert.deepStrictEqual([first.rows.length, first.isPartial], [100, true])
     })
   )
 
