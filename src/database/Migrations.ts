@@ -65,11 +65,11 @@ const lock = 7_240_618_273
 
 /** Fails if the role cannot make tables. The migrator's own error would hide that. */
 const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [missing] = yield* textsOf(sql`
+  const [refusal] = yield* textsOf(sql`
     select format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
       current_user, coalesce(current_schema(), 'public'), current_database()) as text
     where has_schema_privilege(current_schema(), 'CREATE') is not true`)
-  if (missing !== undefined) return yield* new Migrator.MigrationError({ kind: "Failed", message: missing })
+  if (refusal !== undefined) return yield* new Migrator.MigrationError({ kind: "Failed", message: refusal })
 })
 
 /** Applies migrations in one transaction, and records them. Online ones are only recorded. */

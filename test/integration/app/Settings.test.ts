@@ -21,6 +21,7 @@ const started = Effect.fnUntraced(function* (settings: Readonly<Record<string, s
 
 const origin = "https://app.example"
 const headers = { ...Client.headersOf("oakridge"), origin }
+const clinic = `{"clinic":"clinic_oakridge_01"}`
 const search = { path: "/api/v3/charges/search", headers, body: "{}" }
 const delivery = {
   path: intake,
@@ -38,11 +39,7 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
         const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
         assert.deepStrictEqual(new Set(found.map(({ status }) => status)), new Set([200]))
         assert.isFalse(found.some((answer) => "access-control-allow-origin" in answer.headers))
-        const live = yield* call({
-          ...search,
-          path: "/api/v3/psp-charges/search",
-          body: `{"clinic":"clinic_oakridge_01"}`
-        })
+        const live = yield* call({ ...search, path: "/api/v3/psp-charges/search", body: clinic })
         assert.deepStrictEqual([live.status, live.text], [503, `{"detail":"The payment processor is not configured"}`])
       })
   )
