@@ -1,4 +1,4 @@
-/** What the settings of a start turn on, over a Postgres: `unit/operations/Config` has their values and defaults. */
+/** The effects of the settings of a start, over a Postgres: `unit/operations/Config` has their values and defaults. */
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
@@ -19,8 +19,7 @@ const started = Effect.fnUntraced(function* (settings: Readonly<Record<string, s
   return yield* Client.make(`http://127.0.0.1:${port}`)
 })
 
-const origin = "https://app.example"
-const headers = { ...Client.headersOf("oakridge"), origin }
+const headers = { ...Client.headersOf("oakridge"), origin: "https://app.example" }
 const clinic = `{"clinic":"clinic_oakridge_01"}`
 const search = { path: "/api/v3/charges/search", headers, body: "{}" }
 const delivery = {
@@ -46,13 +45,13 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
 
   it.effect("limits the requests of an organization by RATE_LIMIT, and lets browsers of CORS_ORIGINS read", () =>
     Effect.gen(function* () {
-      const { call } = yield* started({ ROLES: "data-api", RATE_LIMIT: "1", CORS_ORIGINS: origin })
+      const { call } = yield* started({ ROLES: "data-api", RATE_LIMIT: "1", CORS_ORIGINS: headers.origin })
       const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
       assert.include(
         found.map(({ status }) => status),
         429
       )
-      assert.strictEqual(found[0]?.headers["access-control-allow-origin"], origin)
+      assert.strictEqual(found[0]?.headers["access-control-allow-origin"], headers.origin)
     })
   )
 
