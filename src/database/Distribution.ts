@@ -76,6 +76,8 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
 export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...records,
   "deletion_tasks",
+  "deletions",
+  "deletion_arrivals",
   "intake_secrets",
   "audit_log"
 ]
@@ -84,7 +86,13 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
 export const references: ReadonlyArray<string> = ["api_keys", "migrations"]
 
 /** The tables that stay on this server: those of the order of changes, which a distributed database lacks. */
-export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "removals"]
+export const local: ReadonlyArray<string> = [
+  "change_feeds",
+  "change_marks",
+  "change_times",
+  "removals",
+  "deletion_settler"
+]
 
 /** The table that the others are kept with. */
 const anchor = "organizations"
@@ -115,15 +123,11 @@ const misplaced = (found: ReadonlyArray<typeof Placement.Type>, distributable: R
   return found.filter(isWrong).map(({ name }) => name)
 }
 
-/**
- * Drops the triggers of the order of changes that write to other tables, which a trigger on a distributed table must not
- * do, or stamp each inserted row. The trigger that gives an UPDATE its time stays.
- */
+/** Drops the triggers of a table, which must not read or write another table there, but for the one that renders records. */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
   const triggers = yield* textsOf(sql`
-    select t.tgname as text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-    where t.tgrelid = ${table}::regclass and not t.tgisinternal
-      and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`)
+    select tgname as text from pg_trigger
+    where tgrelid = ${table}::regclass and not tgisinternal and tgname <> 'written'`)
   for (const trigger of triggers) yield* sql`drop trigger ${sql(trigger)} on ${sql(table)}`
 })
 
@@ -194,9 +198,16 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   const isLeft = (table: string) => !found.some(({ name }) => name === table)
   const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
   if (left.length > 0) {
-    // Citus itself copies only the functions that a table refers to, and not those that their bodies call. A trigger calls
-    // `TABLE_record` once a field was added.
-    const called = ["change_base", "change_position", "api_tiny", ...records.map((table) => `${table}_record`)]
+    // Citus itself copies only the functions that a table or a trigger refers to, and not those that their bodies call.
+    const called = [
+      "change_base",
+      "change_position",
+      "tiny",
+      "join_words",
+      "trimmed",
+      "invoice_verdict",
+      "line_verdict"
+    ]
     yield* sql`
       select create_distributed_function(oid::regprocedure) from pg_proc
       where pronamespace = current_schema()::regnamespace and ${sql.in("proname", called)}`

@@ -1,129 +1,138 @@
 /**
- * The migrations: numbered, forward only, each in a file of its own. A new one takes the next number, since the migrator
- * applies only numbers above the highest recorded one.
+ * The migrations: files of SQL in `schema/`, and effects for changes of tables that are in use. Each is applied once, in the
+ * order of this list, and recorded by its name. One that has landed does not change. Those of an adopter are in `own`.
  */
+import { readFile } from "node:fs/promises"
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
+import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
 import { invocation } from "../process/Package.ts"
-import { rowsOf, textsOf } from "./Columns.ts"
+import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
-import records from "./migrations/00001_records.ts"
-import deletionTasks from "./migrations/00002_deletion_tasks.ts"
-import processorAccounts from "./migrations/00003_processor_accounts.ts"
-import workerColumns from "./migrations/00004_worker_columns.ts"
-import changes from "./migrations/00005_changes.ts"
-import taskReads from "./migrations/00006_task_reads.ts"
-import taskOrder from "./migrations/00007_task_order.ts"
-import trackChanges from "./migrations/00008_track_changes.ts"
-import operations from "./migrations/00009_operations.ts"
-import deadTasks from "./migrations/00010_dead_tasks.ts"
-import lessForWrites from "./migrations/00011_less_for_writes.ts"
-import marksOfRuns from "./migrations/00012_marks_of_runs.ts"
-import searchPaths from "./migrations/00013_search_paths.ts"
-import fairIntake from "./migrations/00014_fair_intake.ts"
-import removalsOrder from "./migrations/00015_removals_order.ts"
-import roles from "./migrations/00016_roles.ts"
-import halfRecords from "./migrations/00017_half_records.ts"
-import ids from "./migrations/00018_ids.ts"
-import type { AddFieldError } from "./migrations/addField.ts"
+import own from "./own/index.ts"
+import type { AddFieldError } from "./addField.ts"
+import { script } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
 
 /**
- * A migration, which runs in a transaction unless it is online. An online one runs until it has succeeded once, maybe in
- * several processes.
+ * A migration, which runs in a transaction with its record unless it is online. An online one runs until it has succeeded
+ * once, maybe in several processes.
  */
 export type Migration = Statements | { readonly online: Statements }
 
-type Migrations = Readonly<Record<string, Migration>>
+/** Migrations by their names. */
+export type Migrations = Readonly<Record<string, Migration>>
 
-/** The migrations by their files. */
+/** A file of SQL. In its function bodies, `home` stands for the schema of the tables. */
+const file = (name: string): Statements =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const text = yield* Effect.orDie(
+      Effect.tryPromise(() => readFile(new URL(`./schema/${name}.sql`, import.meta.url), "utf8"))
+    )
+    const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
+    yield* script(text.replaceAll(/\bhome\./g, `${home}.`))
+  })
+
+/** The migrations by their names: those of this package, then the adopter's. */
 export const all: Migrations = {
-  "00001_records": records,
-  "00002_deletion_tasks": deletionTasks,
-  "00003_processor_accounts": processorAccounts,
-  "00004_worker_columns": workerColumns,
-  "00005_changes": changes,
-  "00006_task_reads": taskReads,
-  "00007_task_order": taskOrder,
-  "00008_track_changes": trackChanges,
-  "00009_operations": operations,
-  "00010_dead_tasks": deadTasks,
-  "00011_less_for_writes": lessForWrites,
-  "00012_marks_of_runs": marksOfRuns,
-  "00013_search_paths": searchPaths,
-  "00014_fair_intake": fairIntake,
-  "00015_removals_order": removalsOrder,
-  "00016_roles": roles,
-  "00017_half_records": halfRecords,
-  "00018_ids": ids
+  ...Object.fromEntries(
+    ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [name, file(name)])
+  ),
+  ...Object.fromEntries(Object.entries(own).map(([name, migration]) => [`own/${name}`, migration]))
 }
 
 const lock = 7_240_618_273
 
-/** Fails if the role cannot make tables. The migrator's own error would hide that. */
+/** The message has the reason, and the remedy. */
+export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** Fails if the role cannot make tables. An error of a statement would hide that. */
 const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const [refusal] = yield* textsOf(sql`
     select format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
       current_user, coalesce(current_schema(), 'public'), current_database()) as text
     where has_schema_privilege(current_schema(), 'CREATE') is not true`)
-  if (refusal !== undefined) return yield* new Migrator.MigrationError({ kind: "Failed", message: refusal })
+  if (refusal !== undefined) return yield* new CannotMigrate({ message: refusal })
 })
 
-/** Applies migrations in one transaction, and records them. Online ones are only recorded. */
-const apply = Effect.fnUntraced(function* (
-  sql: PgClient.PgClient,
-  migrations: ReadonlyArray<readonly [file: string, migration: Migration]>
-) {
-  const loader = Migrator.fromRecord(
-    Object.fromEntries(migrations.map(([file, migration]) => [file, "online" in migration ? Effect.void : migration]))
-  )
-  const run = Effect.provideService(Migrator.make({})({ loader, table: "migrations" }), SqlClient.SqlClient, sql)
-  const applied = yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lock})`, run))
-  return applied.map(([id, name]) => `${String(id).padStart(5, "0")}_${name}`)
+/** Fails for a database of the time before this schema, whose migrations had numbers. */
+const requireCurrent = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [old] = yield* textsOf(sql`
+    select attname::text as text from pg_attribute
+    where attrelid = to_regclass('migrations') and attname = 'migration_id' and not attisdropped`)
+  if (old === undefined) return
+  return yield* new CannotMigrate({
+    message: `The database has the schema of an earlier version, which cannot be upgraded. Migrate a new database. Then copy the records with the version that made this one (practice-data sync ndjson:FOLDER, for each organization), and load them: ${invocation("load FOLDER --organization ORGANIZATION --keep-times")}`
+  })
 })
+
+/** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
+const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
+  sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select pg_advisory_xact_lock(${lock})`
+      yield* script(`
+        create table if not exists migrations (
+          name text collate "C" primary key,
+          applied_at timestamptz not null default now()
+        );
+        comment on table migrations is 'The migrations that were applied';`)
+      if ((yield* sql`select from migrations where name = ${name}`).length > 0) return false
+      yield* statements
+      yield* sql`insert into migrations (name) values (${name})`
+      return true
+    })
+  )
 
 /**
- * Applies the missing migrations, and returns their files. Any number of processes may do so at once: an advisory lock lets
+ * Applies the missing migrations, and returns their names. Any number of processes may do so at once: an advisory lock lets
  * one go first, and the others find nothing left to do.
  */
 export const migrate = Effect.fn("Migrations.migrate")(function* (
   sql: PgClient.PgClient,
   migrations: Migrations = all
 ) {
-  const known = Object.entries(migrations)
+  yield* requireCurrent(sql)
+  const { names } = yield* missing(sql, migrations)
+  if (names.length > 0) yield* requireCreate(sql)
   const applied: Array<string> = []
-  if ((yield* missing(sql, migrations)).files.length > 0) yield* requireCreate(sql)
-  for (const [index, [file, migration]] of known.entries()) {
-    if (!("online" in migration)) continue
-    applied.push(...(yield* apply(sql, known.slice(0, index))))
-    if (!(yield* missing(sql, migrations)).files.includes(file)) continue
-    yield* migration.online.pipe(
-      Effect.provideService(SqlClient.SqlClient, sql),
-      Effect.mapError(
-        (cause) => new Migrator.MigrationError({ cause, kind: "Failed", message: `Migration "${file}" failed` })
-      )
+  for (const name of names) {
+    const migration = migrations[name] ?? Effect.void
+    const isOnline = "online" in migration
+    const run = Effect.gen(function* () {
+      if (isOnline) yield* migration.online
+      return yield* apply(sql, name, isOnline ? Effect.void : migration)
+    }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const isNew = yield* Effect.mapError(
+      run,
+      (cause) => new CannotMigrate({ cause, message: `The migration ${name} failed` })
     )
+    if (isNew) applied.push(name)
   }
-  return [...applied, ...(yield* apply(sql, known))]
+  return applied
 })
 
-/** The migrations that a database lacks, oldest first. */
+/** The migrations that a database lacks, in their order. */
 export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
-  const rows = Effect.catchIf(
-    sql`select coalesce(max(migration_id), 0) as latest from migrations`,
-    // An undefined table.
-    (error) => codeOf(error) === "42P01",
+  const recorded: Effect.Effect<ReadonlyArray<string>, SqlError> = Effect.catchIf(
+    textsOf(sql`select name as text from migrations`),
+    // An undefined table, or column.
+    (error) => /^42(P01|703)$/.test(codeOf(error)),
     () => Effect.succeed([])
   )
-  const [{ latest } = { latest: 0 }] = yield* rowsOf(Schema.Struct({ latest: Schema.Int }))(rows)
-  return { isEmpty: latest === 0, files: Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > latest) }
+  const applied = new Set(yield* recorded)
+  return { isEmpty: applied.size === 0, names: Object.keys(migrations).filter((name) => !applied.has(name)) }
 })
 
 /** True if every migration has been applied. */
-export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
+export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ names }) => names.length === 0)
 
 /**
  * A warning with its remedy if every login may create objects in the schema of the tables; otherwise undefined. Names are
@@ -143,11 +152,11 @@ export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated"
 
 /** Fails unless every migration has been applied, or the role may not read them. A sentence begins with the name. */
 export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
-  const { files, isEmpty } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
-    Effect.succeed({ isEmpty: false, files: [] })
+  const { isEmpty, names } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
+    Effect.succeed({ isEmpty: false, names: [] })
   )
-  if (files.length === 0) return
-  const what = isEmpty ? "is not migrated" : `lacks the migrations ${files.join(", ")}`
+  if (names.length === 0) return
+  const what = isEmpty ? "is not migrated" : `lacks the migrations ${names.join(", ")}`
   return yield* new NotMigrated({ message: `${name} ${what}. Run: ${invocation("migrate")}` })
 })
 

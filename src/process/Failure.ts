@@ -3,7 +3,6 @@ import { constants } from "node:os"
 import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
-import type { MigrationError } from "effect/sql/Migrator"
 import { isPlatformError } from "effect/PlatformError"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { note } from "./Printed.ts"
@@ -45,14 +44,22 @@ interface Explained {
   readonly message: string
 }
 
-export type Failure = ConfigError | Explained | MigrationError | ServeError | SqlError
+/** The cause of a migration that failed is an error of its own. */
+interface CannotMigrate {
+  readonly _tag: "CannotMigrate"
+  readonly message: string
+  readonly cause?: unknown
+}
+
+export type Failure = CannotMigrate | ConfigError | Explained | ServeError | SqlError
 
 /** Explains a failure in one line, without a secret. */
 export const explain = (failure: Failure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
-    case "MigrationError":
+    case "CannotMigrate":
+      if (failure.cause === undefined) return failure.message
       return `${failure.message}: ${reasonOf(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")

@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
-import { rowsOf } from "../../database/Columns.ts"
+import { rowsOf, textsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { all, missing, openSchema } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
@@ -31,19 +31,15 @@ const migratedIn = Effect.fnUntraced(function* (schema: string) {
   } satisfies Catalog.Catalog
 })
 
-const lastKnown = Math.max(...Object.keys(all).map((file) => Number.parseInt(file, 10)))
-
 /** The fact about missing or unknown migrations. Without any, the objects can be compared. */
-const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+const comparedMigrations = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const run = `Run: ${invocation("migrate")}`
-  const { files, isEmpty } = yield* missing(sql)
-  const newer = rowsOf(Schema.Struct({ id: Schema.Int, name: Schema.String }))(
-    sql`select migration_id as id, name from migrations where migration_id > ${lastKnown} order by 1`
-  )
-  const unknown = isEmpty ? [] : (yield* newer).map(({ id, name }) => `${String(id).padStart(5, "0")}_${name}`)
+  const { isEmpty, names } = yield* missing(sql)
+  const recorded = isEmpty ? [] : yield* textsOf(sql`select name as text from migrations order by applied_at, name`)
+  const unknown = recorded.filter((name) => !(name in all))
   return facts(
     isEmpty && fail("It is not migrated.", run),
-    !isEmpty && files.length > 0 && fail(`It lacks the migrations ${files.join(", ")}.`, run),
+    !isEmpty && names.length > 0 && fail(`It lacks the migrations ${names.join(", ")}.`, run),
     unknown.length > 0 &&
       warn(
         `It has migrations that this version does not know, so nothing was compared: ${unknown.join(", ")}.`,
@@ -66,10 +62,10 @@ const isSame = (found: Part, part: Part) =>
   (found.state === part.state || (part.kind === "constraint" && found.state === "true"))
 
 const isOfFeed = ({ definition, kind }: Part) =>
-  kind === "trigger" && /\.records?_(changed|removed|truncated)\(/.test(definition)
+  kind === "trigger" && /\.(\w+_written|records?_(removed|truncated))\(/.test(definition)
 
 /** True of a trigger that distributing the tables drops. */
-const isDropped = (part: Part) => isOfFeed(part) && !part.definition.includes("BEFORE UPDATE")
+const isDropped = ({ kind, name }: Part) => kind === "trigger" && name !== "written"
 
 const nameOf = ({ kind, name, of }: Part) => {
   if (kind === "column") return `column ${of}.${name}`
@@ -221,7 +217,7 @@ export const check = Effect.fnUntraced(function* (
   // To a login that may not use the schema, its tables look as if they were missing.
   if (catalog.isClosed) return yield* roles
   // The check of the roles names the privilege that is lacking.
-  const incomplete = yield* Effect.catchReason(recorded(sql), "SqlError", "AuthorizationError", () =>
+  const incomplete = yield* Effect.catchReason(comparedMigrations(sql), "SqlError", "AuthorizationError", () =>
     Effect.succeed([])
   )
   if (incomplete.length > 0) return incomplete

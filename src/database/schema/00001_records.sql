@@ -1,0 +1,762 @@
+-- The records: a table for each resource, with a column for each field.
+--
+-- The organization comes first in every primary key and index, so that a search reads one range of an index, and the
+-- tables can be distributed by organization. Identifiers are yours. There are no foreign keys: records may come in any
+-- order, and `practice-data doctor` counts references to nothing.
+--
+-- In function bodies, `home` stands for the schema of the tables: `migrate` puts its name there.
+
+-- Roles belong to the server: another database of it may have made them, or be making them now.
+do $roles$ declare name text; begin
+  foreach name in array array['practice_data_api', 'practice_data_intake', 'practice_data_worker', 'practice_data_writer'] loop
+    begin
+      if not exists (select from pg_roles where rolname = name) then execute format('create role %I nologin', name); end if;
+    exception when duplicate_object or unique_violation then null;
+    end;
+  end loop;
+end $roles$;
+
+-- True if a number is shown exactly as it is stored, which a double can do for 15 digits.
+create function is_exact(value numeric) returns boolean language sql immutable parallel safe return
+  (min_scale(value) <= 4 and value > -1e11 and value < 1e11)
+  or (
+    abs(value) < 1e21 and abs(value) < 'Infinity' and scale(trim_scale(value)) <= 30
+    and length(btrim(replace(abs(value)::text, '.', ''), '0')) <= 15
+  );
+
+-- A text without the white space around it, as JavaScript trims.
+create function trimmed(value text) returns text language sql immutable parallel safe return
+  btrim(value, E' \t\n\x0b\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff');
+
+create function is_time_zone(name text) returns boolean language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp as $function$
+begin
+  perform timestamptz 'epoch' at time zone name;
+  return true;
+exception when invalid_parameter_value then
+  return false;
+end $function$;
+
+-- Adds what all tables of records have in common: the checks of values, by the types of their columns, and comments. The
+-- name of a constraint says which column it is about, and why. Can be called again after a column was added: it does not
+-- read the rows, which validate_records does.
+create procedure describe_records(name text) language plpgsql as $procedure$
+declare
+  given record;
+begin
+  for given in
+    select format(check_name, attname) as constraint_name, format(condition, attname) as condition
+    from pg_attribute
+    join (values
+      ('numeric', '%s_at_most_15_digits', 'is_exact(%I)'),
+      ('timestamptz', '%s_in_years_1_to_9999', '%1$I >= ''0001-01-01 00:00:00+00'' and %1$I < ''10000-01-01 00:00:00+00'''),
+      ('date', '%s_in_years_1_to_9999', '%1$I >= ''0001-01-01'' and %1$I <= ''9999-12-31'''),
+      ('text[]', '%s_flat_without_nulls', 'case when coalesce(array_ndims(%1$I), 1) = 1 then array_position(%1$I, null) is null else false end')
+    ) checks (type, check_name, condition) on atttypid = type::regtype
+    where attrelid = name::regclass and attnum > 0 and not attisdropped
+    union all
+    values
+      -- A text of visible ASCII characters at its ends costs no more than a look at them.
+      ('organization_id_without_blanks_around', 'ascii(organization_id) between 33 and 126 and ascii(right(organization_id, 1)) between 33 and 126 or organization_id <> '''' and organization_id = trimmed(organization_id)'),
+      ('id_not_blank', 'ascii(id) between 33 and 126 or trimmed(id) <> ''''')
+  loop
+    if not exists (
+      select from pg_constraint where conrelid = name::regclass and conname = given.constraint_name::name
+    ) then
+      execute format('alter table %I add constraint %I check (%s) not valid', name, given.constraint_name, given.condition);
+    end if;
+  end loop;
+  for given in
+    select attname, comment from pg_attribute join (values
+      ('organization_id', 'The organization that owns the record: organizations.id'),
+      ('id', 'Your identifier of the record, unique in its organization'),
+      ('created_at', 'Time of the creation: yours, now by default'),
+      ('updated_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
+      ('modified_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
+      ('record', 'The record as JSON: written by the database'),
+      ('change_position', 'Place in the order of changes: written by the database')
+    ) comments (column_name, comment) on column_name = attname
+    where attrelid = name::regclass and col_description(attrelid, attnum) is null
+  loop
+    execute format('comment on column %I.%I is %L', name, given.attname, given.comment);
+  end loop;
+end $procedure$;
+
+create procedure validate_records(name text) language plpgsql as $procedure$
+declare
+  given name;
+begin
+  for given in select conname from pg_constraint where conrelid = name::regclass and not convalidated loop
+    execute format('alter table %I validate constraint %I', name, given);
+  end loop;
+end $procedure$;
+
+create table organizations (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  name            text collate "C",
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  record          text not null,
+  change_position bigint not null,
+  primary key (organization_id, id),
+  constraint id_of_the_organization check (id = organization_id)
+);
+
+create index organizations_order                  on organizations (organization_id, updated_at, id);
+create index organizations_changed_before_created on organizations (organization_id, updated_at, id) where updated_at < created_at;
+create index organizations_created_at             on organizations (organization_id, created_at, updated_at, id);
+
+comment on table organizations is 'An organization: the owner of clinics and of all their records';
+comment on column organizations.name is 'Name of the organization';
+
+create table clinics (
+  organization_id   text collate "C" not null,
+  id                text collate "C" not null,
+  clinic_pims_id    text collate "C",
+  name              text collate "C",
+  time_zone         text collate "C",
+  url               text collate "C",
+  organization      text collate "C",
+  created_at        timestamptz not null default now(),
+  processor_account text collate "C",
+  record            text not null,
+  change_position   bigint not null,
+  primary key (organization_id, id),
+  constraint time_zone_known check (is_time_zone(time_zone))
+);
+
+create index clinics_order          on clinics (organization_id, created_at, id);
+create index clinics_clinic_pims_id on clinics (organization_id, clinic_pims_id, created_at, id);
+create index clinics_name           on clinics (organization_id, name, created_at, id);
+
+comment on table clinics is 'A clinic of the organization';
+comment on column clinics.clinic_pims_id is 'Identifier in the practice software';
+comment on column clinics.name is 'Name of the clinic';
+comment on column clinics.time_zone is 'Time zone, as in the IANA database';
+comment on column clinics.url is 'Website of the clinic';
+comment on column clinics.organization is 'The organization: organizations.id';
+comment on column clinics.created_at is 'Time of the creation: yours, now by default. Not shown';
+comment on column clinics.processor_account is 'The connected payment processor account. Not shown';
+
+create table products (
+  organization_id           text collate "C" not null,
+  id                        text collate "C" not null,
+  clinic                    text collate "C",
+  product_code              text collate "C",
+  pims_id                   text collate "C",
+  product_name              text collate "C",
+  retail_price              numeric,
+  member_price              numeric,
+  member_cancellation_price numeric,
+  created_at                timestamptz not null default now(),
+  modified_at               timestamptz not null default now(),
+  record                    text not null,
+  change_position           bigint not null,
+  primary key (organization_id, id)
+);
+
+create index products_search                        on products (organization_id, modified_at, id, created_at);
+create index products_search_changed_before_created on products (organization_id, modified_at, id, created_at) where modified_at < created_at;
+create index products_created                       on products (organization_id, created_at);
+create index products_clinic                        on products (organization_id, clinic, modified_at, id);
+create index products_pims_id                       on products (organization_id, pims_id, modified_at, id);
+create index products_product_code                  on products (organization_id, product_code, modified_at, id);
+create index products_product_name                  on products (organization_id, product_name, modified_at, id);
+
+comment on table products is 'A product of a clinic';
+comment on column products.clinic is 'The clinic: clinics.id';
+comment on column products.product_code is 'Code of the product';
+comment on column products.pims_id is 'Identifier in the practice software';
+comment on column products.product_name is 'Name of the product';
+comment on column products.retail_price is 'Price for anyone';
+comment on column products.member_price is 'Price for members of a plan';
+comment on column products.member_cancellation_price is 'Price that a cancellation settles at';
+
+create table pets (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  name            text collate "C",
+  species         text collate "C",
+  breed           text collate "C",
+  sex             text collate "C",
+  date_of_birth   date,
+  clinic          text collate "C",
+  client_id       text collate "C",
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  record          text not null,
+  change_position bigint not null,
+  primary key (organization_id, id)
+);
+
+create index pets_search                        on pets (organization_id, updated_at, id, created_at);
+create index pets_search_changed_before_created on pets (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index pets_created                       on pets (organization_id, created_at);
+create index pets_client_id                     on pets (organization_id, client_id, updated_at, id);
+create index pets_clinic                        on pets (organization_id, clinic, updated_at, id);
+create index pets_species                       on pets (organization_id, species, updated_at, id);
+
+comment on table pets is 'A pet of a client';
+comment on column pets.name is 'Name of the pet';
+comment on column pets.species is 'Species';
+comment on column pets.breed is 'Breed';
+comment on column pets.sex is 'Sex';
+comment on column pets.date_of_birth is 'Day of birth';
+comment on column pets.clinic is 'The clinic: clinics.id';
+comment on column pets.client_id is 'The client';
+
+create table subscriptions (
+  organization_id   text collate "C" not null,
+  id                text collate "C" not null,
+  pet               text collate "C",
+  clinic            text collate "C",
+  plan_name         text collate "C",
+  status            text collate "C",
+  start_date        timestamptz,
+  end_date          timestamptz,
+  cancelled_at      timestamptz,
+  price             numeric,
+  billing_frequency text collate "C",
+  auto_renew        boolean not null default false,
+  created_at        timestamptz not null default now(),
+  updated_at        timestamptz not null default now(),
+  record            text not null,
+  change_position   bigint not null,
+  primary key (organization_id, id)
+);
+
+create index subscriptions_search                        on subscriptions (organization_id, updated_at, id, created_at);
+create index subscriptions_search_changed_before_created on subscriptions (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index subscriptions_created                       on subscriptions (organization_id, created_at);
+create index subscriptions_clinic                        on subscriptions (organization_id, clinic, updated_at, id);
+create index subscriptions_pet                           on subscriptions (organization_id, pet, updated_at, id);
+create index subscriptions_status                        on subscriptions (organization_id, status, updated_at, id);
+
+comment on table subscriptions is 'A pet on a wellness plan';
+comment on column subscriptions.pet is 'The pet: pets.id';
+comment on column subscriptions.clinic is 'The clinic: clinics.id';
+comment on column subscriptions.plan_name is 'Name of the plan';
+comment on column subscriptions.status is 'State of the subscription';
+comment on column subscriptions.start_date is 'Start of the subscription';
+comment on column subscriptions.end_date is 'End of the subscription';
+comment on column subscriptions.cancelled_at is 'Time of the cancellation';
+comment on column subscriptions.price is 'Price of a billing period';
+comment on column subscriptions.billing_frequency is 'Frequency of billing';
+comment on column subscriptions.auto_renew is 'True if it renews automatically';
+
+create table pet_benefits (
+  organization_id               text collate "C" not null,
+  id                            text collate "C" not null,
+  pet                           text collate "C",
+  subscription                  text collate "C",
+  benefit_name                  text collate "C",
+  benefit_description           text collate "C",
+  wellness_plan_name            text collate "C",
+  is_addon                      boolean not null default false,
+  revenue_to_recognize_per_unit numeric,
+  retail_value                  numeric,
+  provided                      numeric,
+  remaining                     numeric,
+  is_unlimited                  boolean not null default false,
+  rounding_addition             numeric,
+  is_perk                       boolean not null default false,
+  in_kind_discount              numeric,
+  parent_petbenefit             text collate "C",
+  created_at                    timestamptz not null default now(),
+  updated_at                    timestamptz not null default now(),
+  inactivation_date             timestamptz,
+  activation_date               timestamptz,
+  product_ids                   text[] not null default '{}',
+  removed                       boolean not null default false,
+  record                        text not null,
+  change_position               bigint not null,
+  primary key (organization_id, id)
+);
+
+create index pet_benefits_search                        on pet_benefits (organization_id, removed, updated_at, id, created_at);
+create index pet_benefits_search_changed_before_created on pet_benefits (organization_id, removed, updated_at, id, created_at) where updated_at < created_at;
+create index pet_benefits_created                       on pet_benefits (organization_id, created_at);
+create index pet_benefits_search_pet                    on pet_benefits (organization_id, pet, removed, updated_at, id) where pet is not null;
+create index pet_benefits_search_subscription           on pet_benefits (organization_id, subscription, removed, updated_at, id) where subscription is not null;
+
+comment on table pet_benefits is 'A benefit that a plan grants a pet';
+comment on column pet_benefits.pet is 'The pet: pets.id';
+comment on column pet_benefits.subscription is 'The subscription that grants it: subscriptions.id';
+comment on column pet_benefits.benefit_name is 'Name of the benefit';
+comment on column pet_benefits.benefit_description is 'The services that the benefit covers';
+comment on column pet_benefits.wellness_plan_name is 'Name of the plan';
+comment on column pet_benefits.is_addon is 'True if it was added to the plan';
+comment on column pet_benefits.revenue_to_recognize_per_unit is 'Revenue to recognize for each unit';
+comment on column pet_benefits.retail_value is 'Retail value of a unit';
+comment on column pet_benefits.provided is 'Quantity granted';
+comment on column pet_benefits.remaining is 'Quantity left';
+comment on column pet_benefits.is_unlimited is 'True if it has no limit';
+comment on column pet_benefits.rounding_addition is 'Addition that evens out rounding';
+comment on column pet_benefits.is_perk is 'True if it is a perk';
+comment on column pet_benefits.in_kind_discount is 'Discount in kind';
+comment on column pet_benefits.parent_petbenefit is 'The benefit that it is part of: pet_benefits.id';
+comment on column pet_benefits.inactivation_date is 'Time of the deactivation';
+comment on column pet_benefits.activation_date is 'Time of the activation';
+comment on column pet_benefits.product_ids is 'The products that it covers';
+comment on column pet_benefits.removed is 'True if the benefit was removed from its plan. Not shown';
+
+create table payment_plans (
+  organization_id    text collate "C" not null,
+  id                 text collate "C" not null,
+  subscription       text collate "C",
+  pet                text collate "C",
+  clinic             text collate "C",
+  status             text collate "C",
+  payment_amount     numeric,
+  number_of_payments integer,
+  payments_made      integer,
+  frequency          text collate "C",
+  next_payment_date  timestamptz,
+  created_at         timestamptz not null default now(),
+  updated_at         timestamptz not null default now(),
+  record             text not null,
+  change_position    bigint not null,
+  primary key (organization_id, id)
+);
+
+create index payment_plans_search                        on payment_plans (organization_id, updated_at, id, created_at);
+create index payment_plans_search_changed_before_created on payment_plans (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index payment_plans_created                       on payment_plans (organization_id, created_at);
+create index payment_plans_clinic                        on payment_plans (organization_id, clinic, updated_at, id);
+create index payment_plans_pet                           on payment_plans (organization_id, pet, updated_at, id);
+create index payment_plans_status                        on payment_plans (organization_id, status, updated_at, id);
+create index payment_plans_subscription                  on payment_plans (organization_id, subscription, updated_at, id);
+
+comment on table payment_plans is 'The schedule of payments of a subscription';
+comment on column payment_plans.subscription is 'The subscription: subscriptions.id';
+comment on column payment_plans.pet is 'The pet: pets.id';
+comment on column payment_plans.clinic is 'The clinic: clinics.id';
+comment on column payment_plans.status is 'State of the plan';
+comment on column payment_plans.payment_amount is 'Amount of a payment';
+comment on column payment_plans.number_of_payments is 'Number of payments';
+comment on column payment_plans.payments_made is 'Number of payments made so far';
+comment on column payment_plans.frequency is 'Frequency of the payments';
+comment on column payment_plans.next_payment_date is 'Due date of the next payment';
+
+create table payment_intents (
+  organization_id             text collate "C" not null,
+  id                          text collate "C" not null,
+  clinic_name                 text collate "C",
+  clinic_id                   text collate "C",
+  pet                         text collate "C",
+  subscription                text collate "C",
+  payment_amount              numeric,
+  scheduled_date              timestamptz,
+  captured_date               timestamptz,
+  paid                        boolean not null default false,
+  is_refunded                 boolean not null default false,
+  is_test                     boolean not null default false,
+  created_at                  timestamptz not null default now(),
+  updated_at                  timestamptz not null default now(),
+  is_modify_catchup_payment   boolean not null default false,
+  payment_modifications       text[],
+  processor_payment_intent_id text collate "C",
+  attempt_number              integer,
+  original_amount_received    numeric,
+  refunded_amount             numeric,
+  plan_name                   text collate "C",
+  species                     text collate "C",
+  plan_header                 text collate "C",
+  payment_split_to_platform   numeric,
+  payment_split_to_processor  numeric,
+  payment_split_to_clinic     numeric,
+  record                      text not null,
+  change_position             bigint not null,
+  primary key (organization_id, id)
+);
+
+create index payment_intents_search                        on payment_intents (organization_id, updated_at, id, created_at);
+create index payment_intents_search_changed_before_created on payment_intents (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index payment_intents_created                       on payment_intents (organization_id, created_at);
+create index payment_intents_clinic_id                     on payment_intents (organization_id, clinic_id, updated_at, id);
+create index payment_intents_pet                           on payment_intents (organization_id, pet, updated_at, id);
+create index payment_intents_subscription                  on payment_intents (organization_id, subscription, updated_at, id);
+
+comment on table payment_intents is 'A payment that a plan schedules, and its outcome';
+comment on column payment_intents.clinic_name is 'Name of the clinic';
+comment on column payment_intents.clinic_id is 'The clinic: clinics.id';
+comment on column payment_intents.pet is 'The pet on the plan: pets.id';
+comment on column payment_intents.subscription is 'The subscription that is paid for: subscriptions.id';
+comment on column payment_intents.payment_amount is 'Amount of the payment';
+comment on column payment_intents.scheduled_date is 'Due date';
+comment on column payment_intents.captured_date is 'Time of the capture';
+comment on column payment_intents.paid is 'True if it was paid';
+comment on column payment_intents.is_refunded is 'True if it was refunded';
+comment on column payment_intents.is_test is 'True for a test payment';
+comment on column payment_intents.is_modify_catchup_payment is 'True if it catches up on a modified plan';
+comment on column payment_intents.payment_modifications is 'The modifications of the payment. Null, never an empty list, if there are none';
+comment on column payment_intents.processor_payment_intent_id is 'Identifier at the payment processor';
+comment on column payment_intents.attempt_number is 'Number of attempts to collect the payment';
+comment on column payment_intents.original_amount_received is 'Amount received at first';
+comment on column payment_intents.refunded_amount is 'Amount refunded since';
+comment on column payment_intents.plan_name is 'First part of wellnes_plan_name. Not shown';
+comment on column payment_intents.species is 'Second part of wellnes_plan_name. Not shown';
+comment on column payment_intents.plan_header is 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown';
+comment on column payment_intents.payment_split_to_platform is 'Portion that settles with the platform';
+comment on column payment_intents.payment_split_to_processor is 'Portion that settles with the payment processor';
+comment on column payment_intents.payment_split_to_clinic is 'Portion that settles with the clinic';
+
+create table cancellation_payment_intents (
+  organization_id                             text collate "C" not null,
+  id                                          text collate "C" not null,
+  clinic_name                                 text collate "C",
+  clinic_id                                   text collate "C",
+  date                                        timestamptz,
+  discounted                                  boolean not null default false,
+  discounted_amount                           numeric,
+  new_price                                   numeric,
+  percent_discount                            numeric,
+  pet                                         text collate "C",
+  subscription                                text collate "C",
+  payments                                    numeric,
+  payment_amount                              numeric,
+  payment_or_refund                           text collate "C",
+  payment_intent_or_refund_id                 text collate "C",
+  total_benefits_consumed_at_retail_price     numeric,
+  total_benefits_consumed_at_discounted_price numeric,
+  reason                                      text collate "C",
+  early_cancellation_fee                      numeric,
+  refund_ids                                  text[] not null default '{}',
+  is_succeeded                                boolean not null default false,
+  is_test                                     boolean not null default false,
+  created_at                                  timestamptz not null default now(),
+  updated_at                                  timestamptz not null default now(),
+  plan_name                                   text collate "C",
+  species                                     text collate "C",
+  plan_header                                 text collate "C",
+  record                                      text not null,
+  change_position                             bigint not null,
+  primary key (organization_id, id)
+);
+
+create index cancellation_payment_intents_search                        on cancellation_payment_intents (organization_id, updated_at, id, created_at);
+create index cancellation_payment_intents_search_changed_before_created on cancellation_payment_intents (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index cancellation_payment_intents_created                       on cancellation_payment_intents (organization_id, created_at);
+create index cancellation_payment_intents_clinic_id                     on cancellation_payment_intents (organization_id, clinic_id, updated_at, id);
+create index cancellation_payment_intents_pet                           on cancellation_payment_intents (organization_id, pet, updated_at, id);
+create index cancellation_payment_intents_subscription                  on cancellation_payment_intents (organization_id, subscription, updated_at, id);
+
+comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
+comment on column cancellation_payment_intents.clinic_name is 'Name of the clinic';
+comment on column cancellation_payment_intents.clinic_id is 'The clinic: clinics.id';
+comment on column cancellation_payment_intents.date is 'Date of the cancellation';
+comment on column cancellation_payment_intents.discounted is 'True if the settlement was discounted';
+comment on column cancellation_payment_intents.discounted_amount is 'Amount of the discount';
+comment on column cancellation_payment_intents.new_price is 'Price after the discount';
+comment on column cancellation_payment_intents.percent_discount is 'Discount in percent';
+comment on column cancellation_payment_intents.pet is 'The pet on the plan: pets.id';
+comment on column cancellation_payment_intents.subscription is 'The subscription that was cancelled: subscriptions.id';
+comment on column cancellation_payment_intents.payments is 'Sum of the payments made';
+comment on column cancellation_payment_intents.payment_amount is 'Amount to pay or to refund';
+comment on column cancellation_payment_intents.payment_or_refund is 'payment or refund: the direction of the amount';
+comment on column cancellation_payment_intents.payment_intent_or_refund_id is 'Identifier of the payment or refund';
+comment on column cancellation_payment_intents.total_benefits_consumed_at_retail_price is 'Benefits used, at retail price';
+comment on column cancellation_payment_intents.total_benefits_consumed_at_discounted_price is 'Benefits used, at the discounted price';
+comment on column cancellation_payment_intents.reason is 'Reason of the cancellation';
+comment on column cancellation_payment_intents.early_cancellation_fee is 'Fee for cancelling early';
+comment on column cancellation_payment_intents.refund_ids is 'The refunds made';
+comment on column cancellation_payment_intents.is_succeeded is 'True if the settlement succeeded';
+comment on column cancellation_payment_intents.is_test is 'True for a test';
+comment on column cancellation_payment_intents.plan_name is 'First part of wellnes_plan_name. Not shown';
+comment on column cancellation_payment_intents.species is 'Second part of wellnes_plan_name. Not shown';
+comment on column cancellation_payment_intents.plan_header is 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown';
+
+create table invoices (
+  organization_id  text collate "C" not null,
+  id               text collate "C" not null,
+  home_clinic      text collate "C",
+  servicing_clinic text collate "C",
+  client_id        text collate "C",
+  pet              text collate "C",
+  invoice_pims_id  text collate "C",
+  invoice_date     timestamptz,
+  status           text collate "C",
+  subtotal         numeric,
+  discount         numeric,
+  tax              numeric,
+  total            numeric,
+  is_deleted       boolean not null default false,
+  deleted_at       timestamptz,
+  created_at       timestamptz not null default now(),
+  updated_at       timestamptz not null default now(),
+  record           text not null,
+  change_position  bigint not null,
+  primary key (organization_id, id)
+);
+
+create index invoices_search                        on invoices (organization_id, is_deleted, updated_at, id, created_at);
+create index invoices_search_changed_before_created on invoices (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
+create index invoices_created                       on invoices (organization_id, created_at);
+create index invoices_search_client_id              on invoices (organization_id, client_id, is_deleted, updated_at, id) where client_id is not null;
+create index invoices_search_home_clinic            on invoices (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
+create index invoices_search_invoice_pims_id        on invoices (organization_id, invoice_pims_id, is_deleted, updated_at, id) where invoice_pims_id is not null;
+create index invoices_search_pet                    on invoices (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index invoices_search_status                 on invoices (organization_id, status, is_deleted, updated_at, id) where status is not null;
+create index invoices_search_visiting               on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
+
+comment on table invoices is 'An invoice of a clinic to a client';
+comment on column invoices.home_clinic is 'The clinic that holds the plan: clinics.id';
+comment on column invoices.servicing_clinic is 'The clinic that gave the service: clinics.id';
+comment on column invoices.client_id is 'The client';
+comment on column invoices.pet is 'The pet: pets.id';
+comment on column invoices.invoice_pims_id is 'Identifier of the invoice in the practice software';
+comment on column invoices.invoice_date is 'Date of the invoice';
+comment on column invoices.status is 'State of the invoice';
+comment on column invoices.subtotal is 'Sum of the lines';
+comment on column invoices.discount is 'Discount';
+comment on column invoices.tax is 'Tax';
+comment on column invoices.total is 'Amount to pay';
+comment on column invoices.is_deleted is 'True if the invoice was deleted: yours, but a deletion of the intake stays';
+comment on column invoices.deleted_at is 'Time of the deletion, as is_deleted';
+
+create table invoice_lines (
+  organization_id      text collate "C" not null,
+  id                   text collate "C" not null,
+  invoice              text collate "C",
+  clinic               text collate "C",
+  pet                  text collate "C",
+  invoice_line_pims_id text collate "C",
+  product_code         text collate "C",
+  product_name         text collate "C",
+  quantity             numeric,
+  unit_price           numeric,
+  discount             numeric,
+  total                numeric,
+  is_deleted           boolean not null default false,
+  deleted_at           timestamptz,
+  created_at           timestamptz not null default now(),
+  updated_at           timestamptz not null default now(),
+  record               text not null,
+  change_position      bigint not null,
+  primary key (organization_id, id)
+);
+
+create index invoice_lines_search                        on invoice_lines (organization_id, is_deleted, updated_at, id, created_at);
+create index invoice_lines_search_changed_before_created on invoice_lines (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
+create index invoice_lines_created                       on invoice_lines (organization_id, created_at);
+create index invoice_lines_search_clinic                 on invoice_lines (organization_id, clinic, is_deleted, updated_at, id) where clinic is not null;
+create index invoice_lines_search_invoice                on invoice_lines (organization_id, invoice, is_deleted, updated_at, id) where invoice is not null;
+create index invoice_lines_search_pet                    on invoice_lines (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index invoice_lines_search_product_code           on invoice_lines (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
+
+comment on table invoice_lines is 'One line of an invoice';
+comment on column invoice_lines.invoice is 'The invoice: invoices.id';
+comment on column invoice_lines.clinic is 'The clinic: clinics.id';
+comment on column invoice_lines.pet is 'The pet: pets.id';
+comment on column invoice_lines.invoice_line_pims_id is 'Identifier of the line in the practice software';
+comment on column invoice_lines.product_code is 'Code of the product';
+comment on column invoice_lines.product_name is 'Name of the product';
+comment on column invoice_lines.quantity is 'Quantity';
+comment on column invoice_lines.unit_price is 'Price of a unit';
+comment on column invoice_lines.discount is 'Discount';
+comment on column invoice_lines.total is 'Amount of the line';
+comment on column invoice_lines.is_deleted is 'True if the line was deleted: yours, but a deletion of the intake stays';
+comment on column invoice_lines.deleted_at is 'Time of the deletion, as is_deleted';
+
+create table consumption_logs (
+  organization_id                   text collate "C" not null,
+  id                                text collate "C" not null,
+  home_clinic                       text collate "C",
+  servicing_clinic                  text collate "C",
+  invoice_pims_id                   text collate "C",
+  invoice_date                      timestamptz,
+  invoice_line                      text collate "C",
+  invoice_line_aje_delta_discounted numeric,
+  invoice_line_aje_delta_gross      numeric,
+  invoice_line_pims_id              text collate "C",
+  pet                               text collate "C",
+  pet_benefit                       text collate "C",
+  product_code                      text collate "C",
+  product_name                      text collate "C",
+  qty_available_on_plan             numeric,
+  qty_consumed                      numeric,
+  qty_in_plan                       numeric,
+  qty_out_of_plan                   numeric,
+  qty_remaining                     numeric,
+  revenue_in_plan_total             numeric,
+  revenue_out_of_plan_total         numeric,
+  revenue_to_recognize_total        numeric,
+  revenue_to_recognize_per_unit     numeric,
+  is_unlimited_benefit              boolean not null default false,
+  subscription                      text collate "C",
+  created_at                        timestamptz not null default now(),
+  updated_at                        timestamptz not null default now(),
+  is_deleted                        boolean not null default false,
+  record                            text not null,
+  change_position                   bigint not null,
+  primary key (organization_id, id)
+);
+
+create index consumption_logs_search                        on consumption_logs (organization_id, is_deleted, updated_at, id, created_at);
+create index consumption_logs_search_changed_before_created on consumption_logs (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
+create index consumption_logs_created                       on consumption_logs (organization_id, created_at);
+create index consumption_logs_search_home_clinic            on consumption_logs (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
+create index consumption_logs_search_invoice_line           on consumption_logs (organization_id, invoice_line, is_deleted, updated_at, id) where invoice_line is not null;
+create index consumption_logs_search_pet                    on consumption_logs (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index consumption_logs_search_product_code           on consumption_logs (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
+create index consumption_logs_search_subscription           on consumption_logs (organization_id, subscription, is_deleted, updated_at, id) where subscription is not null;
+
+comment on table consumption_logs is 'The use of a benefit by one line of an invoice';
+comment on column consumption_logs.home_clinic is 'The clinic that holds the plan: clinics.id';
+comment on column consumption_logs.servicing_clinic is 'The clinic that gave the service: clinics.id';
+comment on column consumption_logs.invoice_pims_id is 'Identifier of the invoice in the practice software';
+comment on column consumption_logs.invoice_date is 'Date of the invoice';
+comment on column consumption_logs.invoice_line is 'The invoice line: invoice_lines.id';
+comment on column consumption_logs.invoice_line_aje_delta_discounted is 'Adjusting entry of the line, discounted';
+comment on column consumption_logs.invoice_line_aje_delta_gross is 'Adjusting entry of the line, gross';
+comment on column consumption_logs.invoice_line_pims_id is 'Identifier of the invoice line in the practice software';
+comment on column consumption_logs.pet is 'The pet: pets.id';
+comment on column consumption_logs.pet_benefit is 'The benefit that was used: pet_benefits.id';
+comment on column consumption_logs.product_code is 'Code of the product';
+comment on column consumption_logs.product_name is 'Name of the product';
+comment on column consumption_logs.qty_available_on_plan is 'Quantity available on the plan before';
+comment on column consumption_logs.qty_consumed is 'Quantity used';
+comment on column consumption_logs.qty_in_plan is 'Quantity covered by the plan';
+comment on column consumption_logs.qty_out_of_plan is 'Quantity not covered by the plan';
+comment on column consumption_logs.qty_remaining is 'Quantity left on the plan';
+comment on column consumption_logs.revenue_in_plan_total is 'Revenue covered by the plan';
+comment on column consumption_logs.revenue_out_of_plan_total is 'Revenue not covered by the plan';
+comment on column consumption_logs.revenue_to_recognize_total is 'Revenue to recognize';
+comment on column consumption_logs.revenue_to_recognize_per_unit is 'Revenue to recognize for each unit';
+comment on column consumption_logs.is_unlimited_benefit is 'True if the benefit has no limit';
+comment on column consumption_logs.subscription is 'The subscription: subscriptions.id';
+comment on column consumption_logs.is_deleted is 'True if the log was deleted';
+
+create table charges (
+  organization_id     text collate "C" not null,
+  id                  text collate "C" not null,
+  home_clinic         text collate "C",
+  servicing_clinic    text collate "C",
+  invoice             text collate "C",
+  invoice_pims_id     numeric,
+  payment_method_id   text collate "C",
+  status              text collate "C",
+  original_amount     numeric,
+  current_amount      numeric,
+  net_paid            numeric,
+  paid_amount         numeric,
+  overpaid_amount     numeric,
+  outstanding_balance numeric,
+  refunded_amount     numeric,
+  created_at          timestamptz not null default now(),
+  updated_at          timestamptz not null default now(),
+  pet                 text collate "C",
+  record              text not null,
+  change_position     bigint not null,
+  primary key (organization_id, id)
+);
+
+create index charges_search                        on charges (organization_id, updated_at, id, created_at);
+create index charges_search_changed_before_created on charges (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index charges_created                       on charges (organization_id, created_at);
+create index charges_home_clinic                   on charges (organization_id, home_clinic, updated_at, id);
+create index charges_invoice                       on charges (organization_id, invoice, updated_at, id);
+create index charges_invoice_pims_id               on charges (organization_id, invoice_pims_id, updated_at, id);
+create index charges_pet                           on charges (organization_id, pet, updated_at, id);
+create index charges_status                        on charges (organization_id, status, updated_at, id);
+create index charges_visiting                      on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
+
+comment on table charges is 'The amount that a client owes for an invoice, and the payments';
+comment on column charges.home_clinic is 'The clinic that holds the plan: clinics.id';
+comment on column charges.servicing_clinic is 'The clinic that gave the service: clinics.id';
+comment on column charges.invoice is 'The invoice: invoices.id';
+comment on column charges.invoice_pims_id is 'Number of the invoice in the practice software';
+comment on column charges.payment_method_id is 'The payment method';
+comment on column charges.status is 'State of the charge';
+comment on column charges.original_amount is 'Amount at first';
+comment on column charges.current_amount is 'Amount after adjustments';
+comment on column charges.net_paid is 'Amount paid less refunds';
+comment on column charges.paid_amount is 'Amount paid';
+comment on column charges.overpaid_amount is 'Amount paid beyond what was owed';
+comment on column charges.outstanding_balance is 'Amount still owed';
+comment on column charges.refunded_amount is 'Amount refunded';
+comment on column charges.pet is 'The pet of the charge: pets.id. Not shown';
+
+create table charge_payments (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  currency        text collate "C",
+  status          text collate "C",
+  amount          numeric,
+  charge          text collate "C",
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  record          text not null,
+  change_position bigint not null,
+  primary key (organization_id, id)
+);
+
+create index charge_payments_search                        on charge_payments (organization_id, updated_at, id, created_at);
+create index charge_payments_search_changed_before_created on charge_payments (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index charge_payments_created                       on charge_payments (organization_id, created_at);
+create index charge_payments_charge                        on charge_payments (organization_id, charge, updated_at, id);
+create index charge_payments_status                        on charge_payments (organization_id, status, updated_at, id);
+
+comment on table charge_payments is 'A payment towards a charge';
+comment on column charge_payments.currency is 'Currency, as ISO 4217';
+comment on column charge_payments.status is 'State of the payment';
+comment on column charge_payments.amount is 'Amount of the payment';
+comment on column charge_payments.charge is 'The charge: charges.id';
+
+create table charge_adjustments (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  charge          text collate "C",
+  amount          numeric,
+  reason          text collate "C",
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  record          text not null,
+  change_position bigint not null,
+  primary key (organization_id, id)
+);
+
+create index charge_adjustments_search                        on charge_adjustments (organization_id, updated_at, id, created_at);
+create index charge_adjustments_search_changed_before_created on charge_adjustments (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index charge_adjustments_created                       on charge_adjustments (organization_id, created_at);
+create index charge_adjustments_charge                        on charge_adjustments (organization_id, charge, updated_at, id);
+
+comment on table charge_adjustments is 'A correction of a charge''s amount';
+comment on column charge_adjustments.charge is 'The charge: charges.id';
+comment on column charge_adjustments.amount is 'Amount of the correction';
+comment on column charge_adjustments.reason is 'Reason of the correction';
+
+create table charge_refunds (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  refund_date     timestamptz,
+  amount          numeric,
+  charge          text collate "C",
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  record          text not null,
+  change_position bigint not null,
+  primary key (organization_id, id)
+);
+
+create index charge_refunds_search                        on charge_refunds (organization_id, updated_at, id, created_at);
+create index charge_refunds_search_changed_before_created on charge_refunds (organization_id, updated_at, id, created_at) where updated_at < created_at;
+create index charge_refunds_created                       on charge_refunds (organization_id, created_at);
+create index charge_refunds_charge                        on charge_refunds (organization_id, charge, updated_at, id);
+
+comment on table charge_refunds is 'Money returned on a charge';
+comment on column charge_refunds.refund_date is 'Time of the refund';
+comment on column charge_refunds.amount is 'Amount of the refund';
+comment on column charge_refunds.charge is 'The charge: charges.id';
+
+do $records$ declare name text; begin
+  foreach name in array array[
+    'organizations', 'clinics', 'products', 'pets', 'subscriptions', 'pet_benefits', 'payment_plans', 'payment_intents',
+    'cancellation_payment_intents', 'invoices', 'invoice_lines', 'consumption_logs', 'charges', 'charge_payments',
+    'charge_adjustments', 'charge_refunds'
+  ] loop
+    call describe_records(name);
+    call validate_records(name);
+  end loop;
+end $records$;

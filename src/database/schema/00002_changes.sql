@@ -1,0 +1,446 @@
+-- What happens to a record when it is written: its JSON, the time of the change, and its place in the order of changes.
+--
+-- A position is the id of the transaction that wrote the record, above a base. Whoever reads up to the lowest id that is
+-- still in progress, the horizon, misses nothing: what can still commit has an id at or above it. A time cannot do that,
+-- since it is stamped before the commit.
+--
+-- Ids mean nothing in another cluster, such as after a restore: `change_begin` notices that by the place of each feed, and
+-- begins a new order above all positions that there are. On another timeline, after a failover or a recovery to a point in
+-- time, and after a crash, ids of transactions that did not survive are given again: the marks of `change_mark` prove up to
+-- where two histories agree.
+--
+-- Names in function bodies are looked up in `pg_catalog` alone, or name the schema: where others may create objects in the
+-- schema of the tables, their overload of a function or operator would run with the rights of the owner, or of a writer.
+
+-- Positions lie above it. Replaced where an order begins anew: see change_begin.
+-- Not immutable, since plans fold such a function, and do not notice when it is replaced.
+create function change_base() returns bigint language sql stable parallel safe return 0;
+
+create function change_position() returns bigint language sql stable
+  return change_base() + pg_current_xact_id()::text::bigint;
+
+-- All transactions below it have ended, and their positions are complete.
+create function change_horizon() returns bigint language sql stable parallel restricted
+  return change_base() + pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+
+-- Nothing that the snapshot sees is at or above it.
+create function change_ceiling() returns bigint language sql stable parallel restricted
+  return change_base() + pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+
+-- The number of transactions with an id at or above it.
+create function change_in_flight() returns integer language sql stable
+  return age(pg_snapshot_xmax(pg_current_snapshot())::xid);
+
+-- The timeline that the server writes; null on a standby, which does not know.
+create function change_timeline() returns integer language sql stable
+  return case when not pg_is_in_recovery()
+    then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end;
+
+-- Where transaction ids mean the same: the cluster, the database and the table.
+create function change_place(name text) returns text language sql stable return concat_ws('/',
+  (select system_identifier from pg_control_system()),
+  (select oid from pg_database where datname = current_database()),
+  (select oid from pg_class where relname = name and relnamespace = (
+    select relnamespace from pg_class where oid = 'home.organizations'::regclass
+  )));
+
+create function change_wal(place pg_lsn) returns bigint language sql immutable parallel safe return (place - '0/0')::bigint;
+
+create function change_token() returns text language sql volatile return left(gen_random_uuid()::text, 8);
+
+create table change_feeds (
+  table_name text collate "C" primary key,
+  token      text not null default change_token(),
+  place      text not null,
+  changed_at text,
+  fields     text[] not null
+);
+comment on table change_feeds is 'The tables of records. Written by publish';
+comment on column change_feeds.token is 'Names this order of changes: a cursor of another one has expired';
+comment on column change_feeds.place is 'The cluster, the database and the table whose transaction ids the positions are';
+comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
+comment on column change_feeds.fields is 'The fields of the JSON, in their order';
+
+create table change_marks (
+  timeline      integer primary key,
+  token         text not null unique default change_token(),
+  proven        bigint not null,
+  forked_at     pg_lsn,
+  marked_at     timestamptz not null default clock_timestamp(),
+  started_at    timestamptz not null,
+  durable_until pg_lsn
+);
+comment on table change_marks is 'What each run of the server has committed for good. A run that has ended has a negative timeline';
+comment on column change_marks.proven is 'Every transaction below it had ended when the mark was written. Where the mark has survived, so have they';
+comment on column change_marks.forked_at is 'The place where the timeline left the one before it. Null where that is unknown';
+comment on column change_marks.started_at is 'The start of the server';
+comment on column change_marks.durable_until is 'The write-ahead log before it has survived where the mark has';
+
+create table change_times (
+  position bigint primary key,
+  at       timestamptz not null
+);
+comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
+
+create table removals (
+  organization_id text collate "C" not null,
+  table_name      text collate "C" not null,
+  id              text collate "C" not null,
+  change_position bigint not null,
+  primary key (organization_id, table_name, id)
+);
+create index removals_changes on removals (organization_id, table_name, change_position, id);
+create index removals_order   on removals (organization_id, change_position, id, table_name);
+comment on table removals is 'The records that were deleted from their tables';
+
+-- Each database keeps its own order: a publication of all tables would write another one's over it. What the triggers of a
+-- replicated row write is let through.
+create function change_kept() returns trigger language plpgsql as $function$ begin return null; end $function$;
+do $kept$ declare name text; begin
+  foreach name in array array['change_feeds', 'change_marks', 'change_times', 'removals'] loop
+    execute format($create$
+      create trigger kept before insert or update or delete on %1$I
+        for each row when (pg_trigger_depth() = 0) execute function change_kept()
+      $create$, name);
+    execute format('alter table %I enable replica trigger kept', name);
+  end loop;
+end $kept$;
+
+create function record_removed() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $function$
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  insert into home.removals values (old.organization_id, tg_table_name, old.id, home.change_position())
+    on conflict (organization_id, table_name, id) do update set change_position = excluded.change_position;
+  return null;
+end $function$;
+
+create function records_truncated() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $function$
+begin
+  update home.change_feeds set token = home.change_token() where table_name = tg_table_name;
+  delete from home.removals where table_name = tg_table_name;
+  return null;
+end $function$;
+
+-- A number below a millionth, as JSON writes it: 1.5e-7.
+create function tiny(value numeric) returns text language sql immutable strict parallel safe
+  return regexp_replace(btrim(to_char(value, '9.99999999999999EEEE')), '[.]?0*e-0*', 'e-');
+
+-- Texts joined by a space. Blank ones are left out; null if all are.
+create function join_words(variadic words text[]) returns text language sql immutable parallel safe
+  return nullif((select string_agg(trimmed(word), ' ' order by n) from unnest(words) with ordinality w (word, n)
+    where trimmed(word) <> ''), '');
+
+-- The SQL that renders a field of a record as JSON: of the column with its name in snake case, or of two special fields.
+create function rendering(name text, field text) returns text language plpgsql stable set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  column_name constant text := lower(regexp_replace(replace(field, '.', '_'), '([a-z])([A-Z])', E'\\1_\\2', 'g'));
+  value constant text := format('new.%I', column_name);
+  type text;
+begin
+  if field = 'wellnes_plan_name' then
+    return 'to_json(home.join_words(new.plan_name, new.species, new.plan_header))::text';
+  elsif field = 'payment_modifications' then
+    return format('to_json(nullif(%s, ''{}''))::text', value);
+  end if;
+  select format_type(atttypid, null) into strict type from pg_attribute
+    where attrelid = ('home.' || quote_ident(name))::regclass and attname = column_name;
+  return case
+    when type in ('text', 'text[]') then format('to_json(%s)::text', value)
+    when type = 'numeric' then format(
+      'case when %1$s <> 0 and abs(%1$s) < 0.000001 then home.tiny(%1$s) else trim_scale(%1$s)::text end', value)
+    when type = 'timestamp with time zone' then format(
+      $$'"' || to_char(%s at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"'$$, value)
+    when type = 'date' then format($$'"' || to_char(%s::timestamp, 'YYYY-MM-DD') || '"'$$, value)
+    else format('%s::text', value)
+  end;
+end $function$;
+
+-- Makes the trigger function of a table of records, `TABLE_written`. The JSON is written out for every field: a function
+-- for each kind of value would cost a writer 1.8 times as much. `a.b` is the field `b` of the object `a`.
+create procedure render(name text) language plpgsql as $procedure$
+declare
+  feed change_feeds;
+  field text;
+  parent text;
+  inside text := '';
+  separator text := '';
+  json text := '''{''';
+  on_update text := '';
+  on_insert text := '';
+begin
+  select * into strict feed from change_feeds where table_name = name;
+  foreach field in array feed.fields loop
+    parent := case when strpos(field, '.') > 0 then split_part(field, '.', 1) else '' end;
+    if parent <> inside then
+      if inside <> '' then json := json || E'\n    || ''}'''; end if;
+      if parent <> '' then json := json || format(E'\n    || %L', separator || to_json(parent) || ':{'); separator := ''; end if;
+      inside := parent;
+    end if;
+    json := json || format(E'\n    || %L || coalesce(%s, ''null'')',
+      separator || to_json(case when parent = '' then field else split_part(field, '.', 2) end) || ':', rendering(name, field));
+    separator := ',';
+  end loop;
+  json := json || case when inside <> '' then E'\n    || ''}''' else '' end || E'\n    || ''}''';
+  if feed.changed_at is not null then
+    -- A change is later than the one before it, whatever the clock says. The last time has none after it.
+    on_update := format($update$
+      new.%1$I := case
+        when keeps_times then greatest(new.%1$I, old.%1$I)
+        when now() >= old.%1$I then now()
+        else least(old.%1$I + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
+      end;$update$, feed.changed_at);
+    on_insert := format($insert$
+  elsif not keeps_times then
+    new.%1$I := now();$insert$, feed.changed_at);
+  end if;
+  execute format($create$
+create or replace function %1$I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $written$
+declare
+  keeps_times constant boolean := coalesce(nullif(current_setting('practice_data.keep_times', true), '')::boolean, false);
+begin
+  -- After a crash, ids of commits that were lost are given again. So nobody may see a commit that can be lost.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  if tg_op = 'UPDATE' then
+    -- An empty record asks for the row to be rendered again. Otherwise an UPDATE that changes nothing is no change.
+    if new.record = '' then
+    else
+      new.record := old.record;
+      new.change_position := old.change_position;
+      if new = old then return new; end if;%2$s
+    end if;%3$s
+  end if;
+  new.change_position := home.change_position();
+  new.record := %4$s;
+  return new;
+end $written$ $create$, name || '_written', on_update, on_insert, json);
+end $procedure$;
+
+-- Makes a table the feed of a resource: its trigger function, its triggers, which fire also for rows of logical
+-- replication, the index of its changes, and its grants.
+create procedure publish(name text, changed_at text, fields text) language plpgsql as $procedure$
+declare
+  trigger_name text;
+begin
+  insert into change_feeds (table_name, place, changed_at, fields)
+    values (name, change_place(name), changed_at, regexp_split_to_array(fields, '[[:space:]]+'));
+  call render(name);
+  execute format($create$
+    -- Triggers fire in the order of their names: this one comes after those that change the row.
+    create trigger written before insert or update on %1$I for each row execute function %2$I();
+    create trigger moved after update on %1$I for each row
+      when (old.id is distinct from new.id or old.organization_id is distinct from new.organization_id)
+      execute function record_removed();
+    create trigger removed after delete on %1$I for each row execute function record_removed();
+    create trigger truncated after truncate on %1$I for each statement execute function records_truncated();
+    create index %3$I on %1$I (organization_id, change_position, id);
+  $create$, name, name || '_written', name || '_changes');
+  foreach trigger_name in array array['written', 'moved', 'removed', 'truncated'] loop
+    execute format('alter table %I enable always trigger %I', name, trigger_name);
+  end loop;
+  execute format('grant select on %I to practice_data_api', name);
+  execute format('grant select, insert, update, delete on %I to practice_data_writer', name);
+end $procedure$;
+
+call publish('organizations', 'updated_at', 'id name created_at updated_at');
+call publish('clinics', null, 'id clinic_pims_id name time_zone url organization');
+call publish('products', 'modified_at', 'id clinic product_code pims_id product_name retail_price member_price
+  member_cancellation_price created_at modified_at');
+call publish('pets', 'updated_at', 'id name species breed sex date_of_birth clinic client_id created_at updated_at');
+call publish('subscriptions', 'updated_at', 'id pet clinic plan_name status start_date end_date cancelled_at price
+  billing_frequency auto_renew created_at updated_at');
+call publish('pet_benefits', 'updated_at', 'id pet subscription benefit_name benefit_description wellness_plan_name
+  is_addon revenue_to_recognize_per_unit retail_value provided remaining is_unlimited rounding_addition is_perk
+  in_kind_discount parent_petbenefit created_at updated_at inactivation_date activation_date product_ids');
+call publish('payment_plans', 'updated_at', 'id subscription pet clinic status payment_amount number_of_payments
+  payments_made frequency next_payment_date created_at updated_at');
+call publish('payment_intents', 'updated_at', 'id clinic_name clinic_id pet subscription wellnes_plan_name
+  payment_amount payment_split.to_Platform payment_split.to_Processor payment_split.to_Clinic scheduled_date
+  captured_date paid isRefunded IsTest created_at updated_at isModifyCatchupPayment payment_modifications
+  processor_payment_intent_id attempt_number original_amount_received refunded_amount');
+call publish('cancellation_payment_intents', 'updated_at', 'id clinic_name clinic_id date discounted
+  discounted_amount new_price percent_discount pet subscription wellnes_plan_name payments payment_amount
+  payment_or_refund paymentIntent_or_refund_id total_benefits_consumed_at_retail_price
+  total_benefits_consumed_at_discounted_price reason early_cancellation_fee refund_ids isSucceeded IsTest created_at
+  updated_at');
+call publish('invoices', 'updated_at', 'id home_clinic servicing_clinic client_id pet invoice_pims_id invoice_date
+  status subtotal discount tax total is_deleted deleted_at created_at updated_at');
+call publish('invoice_lines', 'updated_at', 'id invoice clinic pet invoice_line_pims_id product_code product_name
+  quantity unit_price discount total is_deleted deleted_at created_at updated_at');
+call publish('consumption_logs', 'updated_at', 'id home_clinic servicing_clinic invoice_pims_id invoice_date
+  invoice_line invoice_line_aje_delta_discounted invoice_line_aje_delta_gross invoice_line_pims_id pet pet_benefit
+  product_code product_name qty_available_on_plan qty_consumed qty_in_plan qty_out_of_plan qty_remaining
+  revenue_in_plan_total revenue_out_of_plan_total revenue_to_recognize_total revenue_to_recognize_per_unit
+  is_unlimited_benefit subscription created_at updated_at is_deleted');
+call publish('charges', 'updated_at', 'id home_clinic servicing_clinic invoice invoice_pims_id payment_method_id
+  status original_amount current_amount net_paid paid_amount overpaid_amount outstanding_balance refunded_amount
+  created_at updated_at');
+call publish('charge_payments', 'updated_at', 'id currency status amount charge created_at updated_at');
+call publish('charge_adjustments', 'updated_at', 'id charge amount reason created_at updated_at');
+call publish('charge_refunds', 'updated_at', 'id refund_date amount charge created_at updated_at');
+
+-- Writes down how far all transactions have ended, for a later run of the server to know how far it agrees with this one.
+create function change_mark() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  own constant integer := home.change_timeline();
+  started constant timestamptz := pg_postmaster_start_time();
+  newest home.change_marks;
+  lowest bigint;
+  ceiling bigint;
+  fork pg_lsn;
+  ended pg_lsn;
+begin
+  if pg_is_in_recovery() then return; end if;
+  -- Nobody may have a cursor of a mark that a crash can lose.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  select * into newest from home.change_marks order by timeline desc limit 1;
+  select home.change_base() + pg_snapshot_xmax(pg_current_snapshot())::text::bigint into ceiling;
+  if (newest.timeline, newest.started_at) is distinct from (own, started) then
+    lock table home.change_marks in share row exclusive mode;
+    -- Timelines that this server has not come to are of another cluster.
+    delete from home.change_marks where timeline > own;
+    select * into newest from home.change_marks order by timeline desc limit 1;
+  -- Written once a minute where nothing happens, so that its age tells whether there was a run without a mark.
+  elsif (newest.marked_at between
+    clock_timestamp() - case newest.proven when ceiling then interval '1 min' else interval '0.5 s' end and clock_timestamp()
+  ) then return;
+  end if;
+
+  if (newest.timeline, newest.started_at) is distinct from (own, started) then
+    if newest.timeline = own then
+      -- Where the run before ended and this one began. What was written meanwhile by a run without a mark may be another
+      -- history, so it is known only of a run whose mark is not much older than its end.
+      ended := case
+        when pg_last_wal_replay_lsn() is not null then
+          case when newest.marked_at > started - interval '5 min' then greatest(pg_last_wal_replay_lsn(), (
+            -- The page on which this run began to write: on those before it, half a record may follow the last whole one.
+            -- What no commit waits for is flushed by whole pages, so readers may have seen the log up to there.
+            select '0/0'::pg_lsn + div(checkpoint_lsn - '0/0', page) * page
+            from pg_control_checkpoint(), cast(current_setting('wal_block_size') as numeric) page
+            -- That at the end of the recovery. Another one writes more before its record.
+            where checkpoint_lsn = redo_lsn and current_setting('wal_level') <> 'minimal'
+          )) end
+        -- That of a shutdown. Any other begins before it is written.
+        else (
+          select checkpoint_lsn from pg_control_checkpoint()
+          where checkpoint_lsn = redo_lsn and checkpoint_time < started
+            and newest.marked_at > checkpoint_time - interval '5 min'
+        )
+      end;
+      fork := newest.forked_at;
+    -- The end of the recovery, if that was of a standby: after a crash it would be another's.
+    elsif pg_last_wal_receive_lsn() is not null then
+      fork := pg_last_wal_replay_lsn();
+      -- A promotion replays each whole record that was received, unless the recovery had a target before.
+      ended := case
+        when exists (
+          select from pg_settings where name ~ '^recovery_target(_lsn|_name|_time|_xid)?$' and setting <> ''
+        ) then fork
+        else greatest(fork, pg_last_wal_receive_lsn())
+      end;
+    end if;
+    update home.change_marks set
+      durable_until = greatest(durable_until, ended),
+      timeline = case timeline when own then (select least(min(timeline), 0) - 1 from home.change_marks) else timeline end
+    where timeline = newest.timeline and timeline > 0;
+    insert into home.change_marks (timeline, started_at, forked_at, proven) values (own, started, fork, 0);
+    -- As many as a server that starts again and again may have in weeks.
+    delete from home.change_marks
+    where timeline < 0 and timeline >= (select min(timeline) + 1000 from home.change_marks);
+  end if;
+
+  select home.change_base() + pg_snapshot_xmin(pg_current_snapshot())::text::bigint into lowest;
+  ceiling := home.change_base() + pg_current_xact_id()::text::bigint;
+  update home.change_marks set
+    proven = case lowest when ceiling then ceiling + 1 else lowest end,
+    durable_until = pg_current_wal_insert_lsn(),
+    marked_at = clock_timestamp()
+  where timeline = own;
+  if (select max(at) from home.change_times) > clock_timestamp() - interval '1 min' then return; end if;
+  insert into home.change_times values (ceiling, clock_timestamp())
+    on conflict (position) do nothing;
+  delete from home.change_times where at < clock_timestamp() - interval '31 days';
+end $function$;
+
+-- The parts of each feed. One is settled where it is the order that it was, with triggers that fire always.
+create function change_feed_states() returns table (table_name text, is_whole boolean, is_settled boolean, triggers text)
+language sql stable set search_path = pg_catalog, pg_temp as $function$
+  select f.table_name,
+    count(t.oid) = 4 and exists (
+      select from pg_index
+      where indexrelid = to_regclass(format('home.%I', f.table_name || '_changes')) and indisvalid
+    ),
+    f.place = home.change_place(f.table_name) and coalesce(bool_and(t.tgenabled = 'A'), true),
+    string_agg(concat_ws(' ', t.oid, t.xmin, t.tgenabled), ',' order by t.oid)
+  from home.change_feeds f left join pg_trigger t
+    on t.tgrelid = to_regclass(format('home.%I', f.table_name)) and tgname in ('written', 'moved', 'removed', 'truncated')
+  group by f.table_name, f.place
+$function$;
+
+-- Begins the order of a feed anew where its table is not what it was: after a restore, an upgrade, in a copy, or where
+-- triggers were disabled. It waits for indexes and triggers, which a restore makes last. It looks for the highest position
+-- before it locks writers out: what they write meanwhile has a position of this cluster.
+create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
+declare
+  feed text;
+  fired text;
+  highest bigint := -1;
+  found bigint;
+begin
+  if pg_is_in_recovery() or (select bool_and(is_settled) from home.change_feed_states()) then return; end if;
+  if not (select bool_and(is_whole) from home.change_feed_states())
+    or not pg_try_advisory_xact_lock('home.change_feeds'::regclass::oid::bigint) then return; end if;
+  select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
+  for feed in select table_name from home.change_feed_states() where not is_settled loop
+    execute format($query$
+      with recursive owners (owner) as (
+        (select t.organization_id from home.%1$I t order by t.organization_id limit 1)
+        union all
+        select (
+          select t.organization_id from home.%1$I t where t.organization_id > owner order by t.organization_id limit 1
+        )
+        from owners where owner is not null
+      )
+      select max((select max(t.change_position) from home.%1$I t where t.organization_id = owner)) from owners
+      $query$, feed) into found;
+    highest := greatest(highest, found);
+  end loop;
+  highest := greatest(highest, (select max(change_position) from home.removals));
+  -- A new base is for all feeds, and one alone is begun anew without it.
+  for feed in select table_name from home.change_feed_states()
+    where not is_settled or highest >= home.change_horizon() order by table_name
+  loop
+    execute format('lock table home.%I in share row exclusive mode', feed);
+  end loop;
+  if fired is distinct from (select string_agg(triggers, ',' order by table_name) from home.change_feed_states()) then
+    return;
+  end if;
+  if highest >= home.change_horizon() then
+    highest := greatest(highest, home.change_ceiling() + home.change_in_flight());
+    execute format(
+      'create or replace function home.change_base() returns bigint language sql stable parallel safe return %s',
+      highest + 1
+    );
+  end if;
+  for feed in select table_name from home.change_feed_states() where not is_settled loop
+    execute format('alter table home.%I enable always trigger written', feed);
+    execute format('alter table home.%I enable always trigger moved', feed);
+    execute format('alter table home.%I enable always trigger removed', feed);
+    execute format('alter table home.%I enable always trigger truncated', feed);
+    update home.change_feeds set token = home.change_token(), place = home.change_place(table_name)
+      where table_name = feed;
+  end loop;
+  -- Timelines are of a cluster. The new mark is the first one that the new order has.
+  delete from home.change_marks where proven > home.change_ceiling() or timeline > home.change_timeline();
+  delete from home.change_times where position > home.change_ceiling();
+end $function$;

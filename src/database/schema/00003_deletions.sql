@@ -1,0 +1,253 @@
+-- Deletions: the tasks that deliveries schedule, and the facts that they leave.
+--
+-- A fact outlives the row that it is about. It is committed before any row is marked. From then on, triggers mark each row
+-- that is written with the id of a fact, whoever writes it. A transaction that looked before may still bring such a row:
+-- the worker notes the transactions that run after the fact was committed, and marks again as they end. So neither the
+-- worker nor a writer waits for the other.
+
+create table deletion_tasks (
+  organization_id     text collate "C" not null,
+  id                  uuid not null,
+  idempotency_key     text collate "C" not null,
+  fingerprint         bytea not null,
+  payload             jsonb,
+  invoices_count      integer not null,
+  invoice_lines_count integer not null,
+  received_at         timestamptz not null,
+  scheduled_for       timestamptz not null,
+  state               text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead')),
+  attempts            integer not null default 0,
+  due_at              timestamptz,
+  claim_token         uuid,
+  started_at          timestamptz,
+  finished_at         timestamptz,
+  last_error          text,
+  outcome             jsonb,
+  unsettled_since     timestamptz,
+  trace_parent        text,
+  primary key (organization_id, id)
+);
+
+-- Those without the organization in front find tasks of all organizations.
+create index deletion_tasks_scheduled on deletion_tasks (due_at) where state = 'scheduled';
+create index deletion_tasks_running   on deletion_tasks (due_at) where state = 'running';
+create index deletion_tasks_unsettled on deletion_tasks (unsettled_since) where unsettled_since is not null;
+create index deletion_tasks_dead      on deletion_tasks (finished_at, organization_id, id) where state = 'dead';
+create index deletion_tasks_payloads  on deletion_tasks (finished_at) where state = 'completed' and payload is not null;
+create index deletion_tasks_order     on deletion_tasks (organization_id, state, scheduled_for, id);
+-- Nulls first, though there are none: no other index has this order, which the planner could take and sort the rest.
+create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
+
+comment on table deletion_tasks is 'A task for each delivery to the intake. Its id follows from the organization and the key';
+comment on column deletion_tasks.fingerprint is 'The hash of the payload, which tells a repeated delivery from another one with the same key';
+comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
+comment on column deletion_tasks.due_at is 'The time to run, or the end of the lease of the worker that runs it';
+comment on column deletion_tasks.attempts is 'The number of attempts that have begun';
+comment on column deletion_tasks.claim_token is 'The claim of the worker that runs it';
+comment on column deletion_tasks.outcome is 'The number of items by verdict';
+comment on column deletion_tasks.unsettled_since is 'The time of the deletion, while transactions that ran then may bring rows; otherwise null';
+comment on column deletion_tasks.trace_parent is 'The trace of the delivery, to which the run is linked';
+
+create table deletions (
+  organization_id text collate "C" not null,
+  task_id         uuid not null,
+  kind            text collate "C" not null check (kind in ('invoice', 'line')),
+  item            integer not null,
+  id              text collate "C" not null,
+  deleted_at      timestamptz not null,
+  verdict         text collate "C" not null,
+  holds           boolean not null,
+  undone_at       timestamptz,
+  clinic_id       text collate "C",
+  client_id       text collate "C",
+  invoice_id      text collate "C",
+  is_known        boolean not null,
+  primary key (organization_id, task_id, kind, item)
+);
+-- By a hash, since the id of an item may be of any length.
+create index deletions_id         on deletions (organization_id, hashtextextended(id, 0));
+create index deletions_remembered on deletions (organization_id, deleted_at) where verdict = 'not_found';
+create index deletions_unknown    on deletions (deleted_at) where verdict = 'not_found' and not is_known;
+
+comment on table deletions is 'The facts: each item of each task, and what became of it';
+comment on column deletions.item is 'The place of the item in its list, from 1';
+comment on column deletions.id is 'The id of the invoice or line';
+comment on column deletions.deleted_at is 'The time of the deletion, which marked rows have as theirs';
+comment on column deletions.verdict is 'deleted, not_found, or the reason why the item does not fit its row. One that was not found is judged once, when its row comes';
+comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
+comment on column deletions.undone_at is 'The time at which an operator undid the deletion';
+comment on column deletions.clinic_id is 'What the item says of its row, which must fit';
+comment on column deletions.client_id is 'What the item says of its row, which must fit';
+comment on column deletions.invoice_id is 'What the item says of its row, which must fit';
+comment on column deletions.is_known is 'True if the organization had a row in organizations';
+
+create table deletion_arrivals (
+  organization_id text collate "C" not null,
+  task_id         uuid not null,
+  kind            text collate "C" not null,
+  item            integer not null,
+  verdict         text collate "C" not null
+);
+create index deletion_arrivals_item on deletion_arrivals (organization_id, task_id, kind, item);
+comment on table deletion_arrivals is 'Verdicts on rows that came after their deletion. Writers only add, so that none waits; the worker moves them to the facts';
+
+create table deletion_settler (
+  is_only boolean primary key default true check (is_only),
+  holder  uuid,
+  until   timestamptz not null default '-infinity'
+);
+insert into deletion_settler default values;
+comment on table deletion_settler is 'The lease of the worker that settles deletions';
+
+-- The verdict on an item by what it says of its row, and what the row is. The first reason counts.
+create function invoice_verdict(
+  clinic_id text, client_id text, home_clinic text, servicing_clinic text, client text
+) returns text language sql immutable parallel safe return case
+  when clinic_id is not null and clinic_id is distinct from home_clinic and clinic_id is distinct from servicing_clinic
+    then 'clinic_mismatch'
+  when client_id is not null and client_id is distinct from client then 'client_mismatch'
+  else 'deleted'
+end;
+
+create function line_verdict(invoice_id text, clinic_id text, invoice text, clinic text) returns text
+language sql immutable parallel safe return case
+  when invoice_id is not null and invoice_id is distinct from invoice then 'invoice_mismatch'
+  when clinic_id is not null and clinic_id is distinct from clinic then 'clinic_mismatch'
+  else 'deleted'
+end;
+
+-- The time of the deletion of a row that is written; null without one. `comes`: the row has this id from now on, so what
+-- is remembered of it is judged.
+create function invoice_deleted(written invoices, comes boolean) returns timestamptz language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
+declare
+  fact record;
+  deleted timestamptz;
+begin
+  for fact in
+    select d.*, a.verdict as judged from home.deletions d
+    left join home.deletion_arrivals a using (organization_id, task_id, kind, item)
+    where d.organization_id = written.organization_id and hashtextextended(d.id, 0) = hashtextextended(written.id, 0)
+      and d.id = written.id and d.kind = 'invoice' and d.undone_at is null and (d.holds or d.verdict = 'not_found')
+  loop
+    if fact.judged is null and fact.verdict = 'not_found' and comes then
+      fact.judged := home.invoice_verdict(
+        fact.clinic_id, fact.client_id, written.home_clinic, written.servicing_clinic, written.client_id);
+      insert into home.deletion_arrivals values (fact.organization_id, fact.task_id, fact.kind, fact.item, fact.judged);
+    end if;
+    if fact.holds or fact.judged = 'deleted' then deleted := least(deleted, fact.deleted_at); end if;
+  end loop;
+  return deleted;
+end $function$;
+
+create function line_deleted(written invoice_lines, comes boolean) returns timestamptz language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
+declare
+  fact record;
+  deleted timestamptz;
+begin
+  for fact in
+    select d.*, a.verdict as judged from home.deletions d
+    left join home.deletion_arrivals a using (organization_id, task_id, kind, item)
+    where d.organization_id = written.organization_id and d.undone_at is null and (d.holds or d.verdict = 'not_found') and (
+      (hashtextextended(d.id, 0) = hashtextextended(written.id, 0) and d.id = written.id and d.kind = 'line')
+      or (hashtextextended(d.id, 0) = hashtextextended(written.invoice, 0) and d.id = written.invoice and d.kind = 'invoice')
+    )
+  loop
+    if fact.judged is null and fact.verdict = 'not_found' and comes and fact.kind = 'line' then
+      fact.judged := home.line_verdict(fact.invoice_id, fact.clinic_id, written.invoice, written.clinic);
+      insert into home.deletion_arrivals values (fact.organization_id, fact.task_id, fact.kind, fact.item, fact.judged);
+    end if;
+    if fact.holds or fact.judged = 'deleted' then deleted := least(deleted, fact.deleted_at); end if;
+  end loop;
+  return deleted;
+end $function$;
+
+-- Keeps the mark of a row that is updated, and of one that logical replication inserts. The first time of a deletion stays.
+create function keep_deleted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $function$
+declare
+  comes constant boolean :=
+    tg_op = 'INSERT' or (new.organization_id, new.id) is distinct from (old.organization_id, old.id);
+  deleted timestamptz;
+begin
+  deleted := case tg_table_name
+    when 'invoices' then home.invoice_deleted(new, comes)
+    else home.line_deleted(new, comes)
+  end;
+  if deleted is null then return new; end if;
+  if tg_op = 'UPDATE' and old.is_deleted then
+    deleted := coalesce(old.deleted_at, deleted);
+  elsif new.is_deleted then
+    return new;
+  end if;
+  new.is_deleted := true;
+  new.deleted_at := deleted;
+  return new;
+end $function$;
+
+-- Marks the rows that a statement has inserted. One look for each row in a single query costs a COPY little; a trigger for
+-- each row would cost it a fifth. Every row is looked up by the index, whatever the planner knows of the facts.
+create function mark_inserted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $function$
+declare
+  invoice home.invoices;
+  line home.invoice_lines;
+  deleted timestamptz;
+begin
+  if tg_table_name = 'invoices' then
+    for invoice in
+      select n.* from written n where exists (
+        select from home.deletions d
+        where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = hashtextextended(n.id, 0)
+          and d.id = n.id and d.kind = 'invoice'
+      )
+    loop
+      deleted := home.invoice_deleted(invoice, true);
+      if deleted is not null and not invoice.is_deleted then
+        update home.invoices set is_deleted = true, deleted_at = deleted
+          where organization_id = invoice.organization_id and id = invoice.id;
+      end if;
+    end loop;
+  else
+    for line in
+      select n.* from written n where exists (
+        select from home.deletions d
+        where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = hashtextextended(n.id, 0)
+          and d.id = n.id and d.kind = 'line'
+      ) or exists (
+        select from home.deletions d
+        where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = hashtextextended(n.invoice, 0)
+          and d.id = n.invoice and d.kind = 'invoice'
+      )
+    loop
+      deleted := home.line_deleted(line, true);
+      if deleted is not null and not line.is_deleted then
+        update home.invoice_lines set is_deleted = true, deleted_at = deleted
+          where organization_id = line.organization_id and id = line.id;
+      end if;
+    end loop;
+  end if;
+  return null;
+end $function$;
+
+-- Fired before `written`, which renders the row.
+create trigger deleted_changed before update on invoices for each row when (
+  (old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at))
+  or (new.organization_id, new.id) is distinct from (old.organization_id, old.id)
+) execute function keep_deleted();
+create trigger deleted_changed before update on invoice_lines for each row when (
+  (old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at))
+  or (new.organization_id, new.id, new.invoice) is distinct from (old.organization_id, old.id, old.invoice)
+) execute function keep_deleted();
+create trigger deleted_inserted after insert on invoices referencing new table as written
+  for each statement execute function mark_inserted();
+create trigger deleted_inserted after insert on invoice_lines referencing new table as written
+  for each statement execute function mark_inserted();
+-- Rows of logical replication fire no triggers of statements.
+create trigger deleted_replicated before insert on invoices for each row execute function keep_deleted();
+create trigger deleted_replicated before insert on invoice_lines for each row execute function keep_deleted();
+alter table invoices enable always trigger deleted_changed;
+alter table invoice_lines enable always trigger deleted_changed;
+alter table invoices enable replica trigger deleted_replicated;
+alter table invoice_lines enable replica trigger deleted_replicated;

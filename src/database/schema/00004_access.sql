@@ -1,0 +1,80 @@
+-- Who may do what: the API keys, the signing secrets of the intake, the audit log, and the roles.
+
+create table api_keys (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  name            text not null,
+  prefix          text not null,
+  key_hash        bytea not null unique,
+  created_at      timestamptz not null default now(),
+  last_used_on    date,
+  revoked_at      timestamptz,
+  primary key (organization_id, id)
+);
+comment on table api_keys is 'The API keys. Of a key, only its SHA-256 is stored';
+comment on column api_keys.prefix is 'The first characters of the key, to recognize it by';
+
+create table intake_secrets (
+  organization_id text collate "C" not null,
+  id              text collate "C" not null,
+  secret          text not null,
+  created_at      timestamptz not null default now(),
+  revoked_at      timestamptz,
+  primary key (organization_id, id)
+);
+comment on table intake_secrets is 'The secrets with which organizations sign their deliveries';
+
+create table audit_log (
+  organization_id text collate "C" not null,
+  id              uuid not null default gen_random_uuid(),
+  at              timestamptz not null default clock_timestamp(),
+  actor           text not null,
+  source          text not null,
+  action          text not null,
+  target          text not null,
+  result          text not null,
+  primary key (organization_id, id)
+);
+-- Operators look at all of it, newest first.
+create index audit_log_at     on audit_log (at desc);
+create index audit_log_target on audit_log (organization_id, target, at desc);
+comment on table audit_log is 'The changes that operators made. The service can only add to it';
+
+-- The data API can only select; this is the one trace that it leaves.
+create function touch_api_key(hash bytea) returns void language sql security definer set search_path = pg_catalog, pg_temp
+begin atomic
+  update api_keys set last_used_on = (now() at time zone 'UTC')::date
+  where key_hash = hash and last_used_on is distinct from (now() at time zone 'UTC')::date;
+end;
+
+grant select on migrations to practice_data_api, practice_data_intake, practice_data_worker, practice_data_writer;
+
+grant select on api_keys, audit_log, change_feeds, change_marks, change_times, removals to practice_data_api;
+-- Neither what a task deletes, nor why an attempt failed: that text names tables and constraints.
+grant select (
+  organization_id, id, idempotency_key, state, received_at, scheduled_for, started_at, finished_at, attempts,
+  invoices_count, invoice_lines_count, outcome
+) on deletion_tasks to practice_data_api;
+grant select (organization_id, task_id, verdict, undone_at) on deletions to practice_data_api;
+
+grant select on intake_secrets to practice_data_intake;
+grant select (organization_id) on organizations to practice_data_intake, practice_data_worker;
+grant select, insert (
+  organization_id, id, idempotency_key, fingerprint, payload, invoices_count, invoice_lines_count, received_at,
+  scheduled_for, due_at, trace_parent
+) on deletion_tasks to practice_data_intake;
+
+grant select, update (is_deleted, deleted_at) on invoices, invoice_lines to practice_data_worker;
+grant select, update (
+  state, attempts, due_at, claim_token, started_at, finished_at, last_error, outcome, payload, unsettled_since
+) on deletion_tasks to practice_data_worker;
+grant select, insert, update, delete on deletions to practice_data_worker;
+grant select, delete on deletion_arrivals to practice_data_worker;
+grant select, update on deletion_settler to practice_data_worker;
+grant select, insert on audit_log to practice_data_worker;
+grant select on change_feeds, change_times to practice_data_worker;
+
+revoke all on function touch_api_key, change_begin, change_mark, record_removed, records_truncated, invoice_deleted,
+  line_deleted, keep_deleted, mark_inserted from public;
+grant execute on function touch_api_key to practice_data_api;
+grant execute on function change_begin, change_mark to practice_data_api, practice_data_worker;
