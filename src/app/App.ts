@@ -14,6 +14,7 @@ import { HealthChecks, probes } from "../operations/HealthChecks.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../deletions/Handlers.ts"
+import * as Settling from "../deletions/Settling.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
@@ -87,6 +88,7 @@ export const intake = (delay: Duration.Duration) =>
     Server.intakeRoutes(delay),
     Server.middlewareOfApis,
     Worker.layer(Worker.optionsFor(10)),
+    Settling.layer,
     Worker.layerRetention()
   ).pipe(Layer.provide(intakeServices(delay)))
 
@@ -189,8 +191,9 @@ const serving = (settings: Settings) =>
 /** The work beside requests, as soon as the database is migrated. */
 const background = (settings: Settings) => {
   const isWorker = settings.roles.includes("worker")
-  const worker = Layer.merge(
+  const worker = Layer.mergeAll(
     Worker.layer(Worker.optionsFor(settings.poolSize)),
+    Settling.layer,
     Worker.layerRetention(settings.taskRetention)
   )
   return Databases.afterMigration(

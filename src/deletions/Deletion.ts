@@ -1,208 +1,283 @@
 /**
- * The statements about claims that a worker holds: the deletion itself, and the renewal of leases. Each is one
- * statement, and so one transaction, for any number of tasks. A task that the caller no longer holds is not changed.
+ * The statements of a deletion. A deletion is a fact that outlives its rows, so it has steps:
  *
- * Rows are locked in the order of organization and id, invoices before lines, so that overlapping tasks wait for each
- * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other
- * way), because the planner cannot know how few items a payload has.
+ * 1. `remember` stores the items of a task as facts, each with its verdict, and commits. From then on, triggers of the
+ *    tables mark each row that is written with the id of a fact.
+ * 2. `run` applies the facts to the rows that are there. Rows that other transactions hold are skipped: nobody waits. `left`
+ *    finds the tasks that have some.
+ * 3. `complete` ends the tasks that have none.
  *
- * A client that syncs by time misses a row that commits after its read with an earlier stamp. So the time of the
- * deletion is taken when all rows are locked and chosen: the caller's time, plus the time that the statement took
- * since.
+ * A transaction that looked for facts before they were committed may bring more rows, which `settle` marks: see Settling.ts.
  *
- * Values are computed before they are written: an UPDATE of a distributed table must call no function with a column
- * unless it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason
- * the statement is a SELECT.
+ * Rows are looked up by their keys, and locked in the order of organization and id (`lateral ... for update` leaves the
+ * planner no other way), because the planner cannot know how few items a payload has. On Citus, an UPDATE of a distributed
+ * table must call no function with a column unless it is immutable, so values are computed before they are written.
  */
-import { Outcome, reasons } from "../api/DeletionTasks.ts"
+import { Outcome } from "../api/DeletionTasks.ts"
 
-/** The parts of a statement that depend on the organizations of its claims. */
+/** The parts of a statement that depend on the organizations of its tasks. */
 interface Owner {
-  /** The SQL of the claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
+  /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
   readonly claims: string
+  /** The SQL of tasks, rows of `organization_id` and `id`, from the first two parameters. */
+  readonly tasks: string
   /** The SQL of the organization of a row of an alias. */
   readonly idIn: (alias: string) => string
 }
 
-/**
- * Marks the chosen rows of a table as deleted. A change is later than the one before it, whatever the clocks say. The
- * last time of `api_instant` has none after it.
- */
-const marking = (table: string, rows: "invoices" | "lines", { idIn }: Owner) => `
-  marks_of_${rows} as materialized (
-    select found.organization_id, found.id,
-      coalesce(found.deleted_at, moment.at) as deleted_at,
-      greatest(moment.at, least(
-        found.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00'
-      )) as updated_at
-    from moment, ${rows}_to_delete target
-    join found_${rows} found on found.organization_id = target.organization_id and found.id = target.id
+type Kind = "invoice" | "line"
+
+const tables = { invoice: "invoices", line: "invoice_lines" } as const
+
+/** The SQL of the verdict on the item `d`, by the row with its id; null without one. */
+const verdict = ({ idIn }: Owner) => `
+  case d.kind
+    when 'invoice' then (
+      select invoice_verdict(d.clinic_id, d.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
+      from invoices t where t.organization_id = ${idIn("d")} and t.id = d.id
+    )
+    else (
+      select line_verdict(d.invoice_id, d.clinic_id, t.invoice, t.clinic)
+      from invoice_lines t where t.organization_id = ${idIn("d")} and t.id = d.id
+    )
+  end`
+
+/** The claimed tasks that the caller still holds. */
+const held = ({ claims, idIn }: Owner, columns: string, lock = "") => `
+  select task.* from (select * from (${claims}) c order by 1, 2) claimed
+  cross join lateral (
+    select ${columns} from deletion_tasks t
+    where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
+      and t.claim_token = claimed.token and t.state = 'running'
+    ${lock}
+  ) task`
+
+/** Stores the facts of claimed tasks, unless they are stored. The fourth parameter is the time of the deletion. */
+const remember = (owner: Owner) => `
+  with task as materialized (${held(owner, "t.organization_id, t.id, t.payload")}),
+  named as (
+    select task.organization_id, task.id as task_id, 'invoice' as kind, n.item, n.id, n.clinic_id, n.client_id,
+      null as invoice_id
+    from task cross join lateral rows from (
+      jsonb_to_recordset(task.payload -> 'invoices') as (invoice_id text, clinic_id text, client_id text)
+    ) with ordinality as n (id, clinic_id, client_id, item)
+    union all
+    select task.organization_id, task.id, 'line', n.item, n.id, n.clinic_id, null, n.invoice_id
+    from task cross join lateral rows from (
+      jsonb_to_recordset(task.payload -> 'invoice_lines') as (invoice_line_id text, invoice_id text, clinic_id text)
+    ) with ordinality as n (id, invoice_id, clinic_id, item)
   ),
-  marked_${rows} as (
-    update ${table} t set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at
-    from marks_of_${rows} mark where t.organization_id = ${idIn("mark")} and t.id = mark.id
-  )`
-
-/** A condition: an item names a value, and the record has another one. */
-const differs = (name: string, ...columns: ReadonlyArray<string>) =>
-  [`named.${name} is not null`, ...columns.map((column) => `named.${name} is distinct from found.${column}`)].join(
-    " and "
+  judged as materialized (
+    select d.*, coalesce(${verdict(owner)}, 'not_found') as verdict,
+      exists (select from organizations o where o.organization_id = ${owner.idIn("d")}) as is_known
+    from named d
+  ),
+  remembered as (
+    insert into deletions (
+      organization_id, task_id, kind, item, id, deleted_at, verdict, holds, clinic_id, client_id, invoice_id, is_known
+    )
+    select organization_id, task_id, kind, item, id, $4::timestamptz, verdict,
+      verdict = 'deleted' or (verdict = 'not_found' and coalesce(clinic_id, client_id, invoice_id) is null),
+      clinic_id, client_id, invoice_id, is_known
+    from judged
+    on conflict do nothing
   )
+  update deletion_tasks t set unsettled_since = $4::timestamptz
+  from task where t.organization_id = ${owner.idIn("task")} and t.id = task.id and t.unsettled_since is null`
 
-/** The conditions of the reasons not to delete an item. The first that holds counts. */
-const conditions = {
-  invoices: {
-    not_found: "found.id is null",
-    clinic_mismatch: differs("clinic_id", "home_clinic", "servicing_clinic"),
-    client_mismatch: differs("client_id", "client_id")
-  },
-  invoice_lines: {
-    not_found: "found.id is null",
-    invoice_mismatch: differs("invoice_id", "invoice"),
-    clinic_mismatch: differs("clinic_id", "clinic")
-  }
-} satisfies { readonly [List in keyof typeof reasons]: Record<keyof (typeof reasons)[List], string> }
+/** Locks the claimed tasks that the caller still holds, and returns them. */
+const hold = (owner: Owner) => held(owner, `t.organization_id as organization, t.id as "taskId"`, "for update")
 
-const verdictOn = (list: keyof typeof conditions) =>
-  `case ${Object.entries(conditions[list])
-    .map(([reason, condition]) => `when ${condition} then '${reason}'`)
-    .join(" ")} else 'deleted' end as verdict`
+/** Judges remembered items whose row is there. A verdict that a writer has left decides. */
+const judge = (owner: Owner) => `
+  with judged as materialized (
+    select d.organization_id, d.task_id, d.kind, d.item, coalesce((
+      select a.verdict from deletion_arrivals a
+      where a.organization_id = ${owner.idIn("d")} and a.task_id = d.task_id and a.kind = d.kind and a.item = d.item
+      limit 1
+    ), ${verdict(owner)}) as verdict
+    from (${owner.tasks}) task
+    join deletions d on d.organization_id = ${owner.idIn("task")} and d.task_id = task.id
+    where d.verdict = 'not_found' and d.undone_at is null
+  ),
+  found as materialized (select *, verdict = 'deleted' as holds from judged where verdict is not null)
+  update deletions d set verdict = found.verdict, holds = found.holds from found
+  where d.organization_id = ${owner.idIn("found")} and d.task_id = found.task_id and d.kind = found.kind
+    and d.item = found.item and d.verdict = 'not_found'`
 
-const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
-
-const counts = (judged: string, verdicts: object) =>
-  `(select jsonb_build_object(${Object.keys(verdicts).map(count).join(", ")}) from ${judged} j
-    where j.organization_id = task.organization_id and j.task_id = task.id)`
-
-/**
- * The deletion. The fourth parameter is the current time. Returns `organization`, `taskId` and `outcome` of completed
- * tasks.
- */
-const deletion = (owner: Owner) => `
-  with task as materialized (
-    select t.organization_id, t.id, t.payload
-    from (select * from (${owner.claims}) c order by 1, 2) claimed
+/** The rows of a kind that facts of tasks name, with each fact as `d`: `condition` is about both. */
+const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
+  const ofItems = `
+    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
+    join deletions d on d.organization_id = ${idIn("task")} and d.task_id = task.id and d.kind = '${kind}'
     cross join lateral (
-      select t.organization_id, t.id, t.payload from deletion_tasks t
-      where t.organization_id = ${owner.idIn("claimed")} and t.id = claimed.id
-        and t.claim_token = claimed.token and t.state = 'running'
-      for update
+      select * from ${tables[kind]} t where t.organization_id = ${idIn("d")} and t.id = d.id offset 0
     ) t
-  ),
-  named_invoices as materialized (
-    select task.organization_id, task.id as task_id, named.* from task,
-      jsonb_to_recordset(task.payload -> 'invoices') as named (invoice_id text, clinic_id text, client_id text)
-  ),
-  found_invoices as materialized (
-    select found.* from (select distinct organization_id, invoice_id from named_invoices order by 1, 2) named
+    where ${condition}`
+  if (kind === "invoice") return ofItems
+  return `${ofItems}
+    union all
+    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
+    join deletions d on d.organization_id = ${idIn("task")} and d.task_id = task.id and d.kind = 'invoice'
     cross join lateral (
-      select t.organization_id, t.id, t.home_clinic, t.servicing_clinic, t.client_id, t.deleted_at, t.updated_at
-      from invoices t
-      where t.organization_id = ${owner.idIn("named")} and t.id = named.invoice_id
-      for update
-    ) found
+      select * from invoice_lines t where t.organization_id = ${idIn("d")} and t.invoice = d.id offset 0
+    ) t
+    where ${condition}`
+}
+
+/** Changes the marks of rows that nobody holds. */
+const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string) => `
+  with named as materialized (
+    select organization_id, id, min(deleted_at) as deleted_at from (${rows}) n group by 1, 2 order by 1, 2
   ),
-  judged_invoices as materialized (
-    select named.organization_id, named.task_id, named.invoice_id, ${verdictOn("invoices")}
-    from named_invoices named
-    left join found_invoices found on found.organization_id = named.organization_id and found.id = named.invoice_id
-  ),
-  invoices_to_delete as materialized (
-    select distinct organization_id, invoice_id as id from judged_invoices where verdict = 'deleted'
-  ),
-  named_lines as materialized (
-    select task.organization_id, task.id as task_id, named.* from task,
-      jsonb_to_recordset(task.payload -> 'invoice_lines')
-        as named (invoice_line_id text, invoice_id text, clinic_id text)
-  ),
-  wanted_lines as materialized (
-    select line.organization_id, line.id from invoices_to_delete target
+  free as materialized (
+    select t.organization_id, t.id, case when t.is_deleted then coalesce(t.deleted_at, named.deleted_at) else named.deleted_at end as deleted_at
+    from named
     cross join lateral (
-      select t.organization_id, t.id from invoice_lines t
-      where t.organization_id = ${owner.idIn("target")} and t.invoice = target.id
-      offset 0
-    ) line
-    union select organization_id, invoice_line_id from named_lines
-  ),
-  found_lines as materialized (
-    select found.* from (select * from wanted_lines order by 1, 2) wanted
-    cross join lateral (
-      select t.organization_id, t.id, t.invoice, t.clinic, t.deleted_at, t.updated_at from invoice_lines t
-      where t.organization_id = ${owner.idIn("wanted")} and t.id = wanted.id
-      for update
-    ) found
-  ),
-  judged_lines as materialized (
-    select named.organization_id, named.task_id, named.invoice_line_id, ${verdictOn("invoice_lines")}
-    from named_lines named
-    left join found_lines found on found.organization_id = named.organization_id and found.id = named.invoice_line_id
-  ),
-  lines_of_invoices as materialized (
-    select distinct judged.task_id, found.organization_id, found.id from found_lines found
-    join judged_invoices judged on judged.organization_id = found.organization_id
-      and judged.invoice_id = found.invoice and judged.verdict = 'deleted'
-  ),
-  lines_to_delete as materialized (
-    select organization_id, id from lines_of_invoices
-    union select organization_id, invoice_line_id from judged_lines where verdict = 'deleted'
-  ),
-  moment as materialized (
-    select $4::timestamptz + (clock_timestamp() - statement_timestamp()) as at
-    from (select count(*) from invoices_to_delete) invoices, (select count(*) from lines_to_delete) lines
-  ),
-  outcomes as materialized (
-    select task.organization_id, task.id, moment.at, jsonb_build_object(
-      'invoices', ${counts("judged_invoices", Outcome.fields.invoices.fields)},
-      'invoice_lines', ${counts("judged_lines", Outcome.fields.invoice_lines.fields)},
-      'lines_of_invoices', (
-        select count(*) from lines_of_invoices l
-        where l.organization_id = task.organization_id and l.task_id = task.id
-      )
-    ) as outcome
-    from task, moment
-  ),
-  ${marking("invoices", "invoices", owner)},
-  ${marking("invoice_lines", "lines", owner)},
-  completed as (
-    update deletion_tasks t
-    set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = done.at,
-      outcome = done.outcome
-    from outcomes done where t.organization_id = ${owner.idIn("done")} and t.id = done.id
-    returning t.organization_id as organization, t.id as "taskId", t.outcome
+      select t.organization_id, t.id, t.is_deleted, t.deleted_at from ${tables[kind]} t
+      where t.organization_id = ${owner.idIn("named")} and t.id = named.id and ${now}
+      for no key update skip locked
+    ) t
   )
-  select * from completed`
+  update ${tables[kind]} t set ${marks} from free where t.organization_id = ${owner.idIn("free")} and t.id = free.id`
+
+const isDue = "d.holds and d.undone_at is null and not t.is_deleted"
+
+const mark = (kind: Kind) => (owner: Owner) =>
+  changing(
+    kind,
+    owner,
+    named(kind, owner, isDue),
+    "not t.is_deleted",
+    "is_deleted = true, deleted_at = free.deleted_at"
+  )
+
+/** Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more. */
+const markAgain = (kind: Kind) => (owner: Owner) =>
+  changing(
+    kind,
+    owner,
+    named(
+      kind,
+      owner,
+      "d.holds and d.undone_at is null and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)"
+    ),
+    "(not t.is_deleted or t.deleted_at is distinct from named.deleted_at)",
+    "is_deleted = true, deleted_at = free.deleted_at, updated_at = now()"
+  )
+
+/** Takes back the marks of facts that were undone. A trigger keeps the mark where another fact holds. */
+const unmark = (kind: Kind) => (owner: Owner) =>
+  changing(
+    kind,
+    owner,
+    named(kind, owner, "d.undone_at is not null and t.is_deleted and t.deleted_at = d.deleted_at"),
+    "t.is_deleted and t.deleted_at = named.deleted_at",
+    "is_deleted = false, deleted_at = null"
+  )
+
+/** Finds the tasks some of whose rows are still to be marked, since others hold them. */
+const left = (owner: Owner) => {
+  const isLeft = (kind: Kind) => `
+    exists (
+      select from (${named(kind, { ...owner, tasks: "select task.*" }, isDue)}) n
+    )`
+  return `
+    select task.organization_id as organization, task.id as "taskId" from (${owner.tasks}) task
+    where ${isLeft("invoice")} or ${isLeft("line")}`
+}
+
+const counts = (kind: Kind, verdicts: object) =>
+  `jsonb_build_object(${Object.keys(verdicts)
+    .map((name) => `'${name}', count(*) filter (where d.kind = '${kind}' and d.verdict = '${name}')`)
+    .join(", ")})`
+
+/** Ends tasks. The third parameter is the current time. Returns their outcomes. */
+const complete = (owner: Owner) => `
+  with outcomes as materialized (
+    select task.organization_id, task.id, counted.items || jsonb_build_object('lines_of_invoices', (
+      select count(*) from (
+        select distinct d.organization_id, d.id from deletions d
+        where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.kind = 'invoice' and d.verdict = 'deleted'
+      ) d
+      join invoice_lines t on t.organization_id = ${owner.idIn("d")} and t.invoice = d.id
+    )) as outcome
+    from (${owner.tasks}) task
+    cross join lateral (
+      select jsonb_build_object(
+        'invoices', ${counts("invoice", Outcome.fields.invoices.fields)},
+        'invoice_lines', ${counts("line", Outcome.fields.invoice_lines.fields)}
+      ) as items
+      from deletions d where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id
+    ) counted
+  )
+  update deletion_tasks t
+  set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = $3::timestamptz,
+    outcome = done.outcome
+  from outcomes done where t.organization_id = ${owner.idIn("done")} and t.id = done.id
+  returning t.organization_id as organization, t.id as "taskId", t.outcome`
+
+/** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
+const mostRemembered = 100_000
+
+/** Forgets what tasks did not find, if more is remembered than may be. */
+const forget = (owner: Owner) => `
+  delete from deletions d using (${owner.tasks}) task
+  where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
+    (select count(*) from (
+      select from deletions r where r.organization_id = ${owner.idIn("task")} and r.verdict = 'not_found'
+      limit ${mostRemembered + 1}
+    ) r) > ${mostRemembered}
+    or (not d.is_known and (select count(*) from (
+      select from deletions r where r.verdict = 'not_found' and not r.is_known limit ${mostRemembered + 1}
+    ) r) > ${mostRemembered})
+  )`
 
 /**
  * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other
  * workers off; it is skipped, so that the other leases do not wait.
  */
-const renewal = ({ claims, idIn }: Owner) => `
-  with held as materialized (
-    select t.organization_id, t.id from (${claims}) claimed
-    cross join lateral (
-      select t.organization_id, t.id from deletion_tasks t
-      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
-        and t.claim_token = claimed.token and t.state = 'running'
-      for update skip locked
-    ) t
-  )
+const renewal = (owner: Owner) => `
+  with held as materialized (${held(owner, "t.organization_id, t.id", "for update skip locked")})
   update deletion_tasks t set due_at = $4::timestamptz
-  from held where t.organization_id = ${idIn("held")} and t.id = held.id`
+  from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
-const statementsOf = (owner: Owner) => ({ deletion: deletion(owner), renewal: renewal(owner) })
+const statementsOf = (owner: Owner) => ({
+  remember: remember(owner),
+  hold: hold(owner),
+  run: [judge, markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
+  settle: [judge, unmark("invoice"), unmark("line"), mark("invoice"), mark("line")].map((statement) =>
+    statement(owner)
+  ),
+  left: left(owner),
+  complete: complete(owner),
+  forget: forget(owner),
+  renewal: renewal(owner)
+})
 
-/** The statements about claims of any number of organizations. */
+/** The statements about tasks of any number of organizations. */
 export const several = statementsOf({
   claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
+  tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
   idIn: (alias) => `${alias}.organization_id`
 })
 
 /**
- * The statements about claims of one organization: Citus finds the server of a statement by a parameter in the
+ * The statements about tasks of one organization: Citus finds the server of a statement by a parameter in the
  * condition of each table.
  */
 export const one = statementsOf({
   claims: `
     select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
+  tasks: `select $1::text collate "C" as organization_id, tasks.* from unnest($2::uuid[]) as tasks (id)`,
+  idIn: () => "$1"
+})
+
+/** The statements about all tasks of one organization. */
+export const all = statementsOf({
+  claims: "select null::text as organization_id, null::uuid as id, null::uuid as token where false",
+  tasks: `
+    select distinct d.organization_id, d.task_id as id from deletions d
+    where d.organization_id = $1 and (d.holds or d.verdict = 'not_found' or d.undone_at is not null)`,
   idIn: () => "$1"
 })

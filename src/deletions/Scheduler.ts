@@ -2,8 +2,9 @@
  * The scheduler of deletion tasks: each delivery is scheduled once, and each task runs once in effect.
  *
  * A worker claims a task for a lease. The claim counts an attempt, in a commit of its own, and carries a token. A
- * worker runs a task in one transaction that checks the token first: if another worker has claimed the task since, it
- * changes nothing.
+ * worker runs a task in two transactions, which check the token first: if another worker has claimed the task since, they
+ * change nothing. The first stores what is deleted as facts, the second applies these to the rows and ends the task. Both
+ * may be repeated.
  *
  * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that
  * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
@@ -15,7 +16,7 @@ import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import { codeOf, reasonOf } from "../database/SqlFailure.ts"
+import { reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
@@ -23,7 +24,7 @@ import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Task from "./Task.ts"
 import { earliestDue } from "./Tasks.ts"
 
-type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
+type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome | "locked", Task.TaskFailed>
 
 type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
 
@@ -39,15 +40,19 @@ export class Scheduler extends Context.Service<
     /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
     /**
-     * Runs tasks and marks them completed, in one transaction: all or, when one fails, none. A task that another worker
-     * has by now is not changed, and has no outcome.
+     * Runs tasks and marks them completed: all or, when one fails, none. One whose rows others hold is `locked`: what it
+     * deletes is known to writers from here on, and it is to be run again. A task that another worker has by now is not
+     * changed, and has no outcome.
      */
-    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Outcome | undefined>, Task.TaskFailed>
+    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, Task.TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
-    /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
-    readonly release: (claim: Task.Claim) => Answer<void>
-    /** Empties payloads of tasks that were completed until a time, oldest first. Returns the number of tasks. */
+    /** Takes the attempt back. If the worker still holds the task, it is due after a while, or at once. May be repeated. */
+    readonly release: (claim: Task.Claim, after?: Duration.Duration) => Answer<void>
+    /**
+     * Empties payloads of tasks that were completed until a time, oldest first, and forgets their items that were not
+     * deleted. Returns the number of tasks.
+     */
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
     readonly untilDue: Answer<Duration.Duration | undefined>
@@ -67,6 +72,8 @@ export class Scheduler extends Context.Service<
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 const identities = rowsOf(Identity)
 const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
+
+const idOf = ({ organization, taskId }: typeof Identity.Type) => `${organization}/${taskId}`
 const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
 const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
 
@@ -87,9 +94,6 @@ const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65)
  */
 const transactionTimeout = Duration.millis(300)
 
-/** True if the statement or its data is at fault, and not the database around it. */
-const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
-
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
@@ -104,18 +108,40 @@ export const make = Effect.fnUntraced(function* (
 
   const at = (time: DateTime.Utc) => Claims.at(sql, time)
 
-  /** A statement about claims at a time or, where tables are distributed, one about those of each organization. */
-  const statementsOf = (name: keyof typeof Deletion.one, claims: ReadonlyArray<Task.Claim>) => {
+  /** Claims with the statements about them or, where tables are distributed, those of each organization. */
+  const groupsOf = (claims: ReadonlyArray<Task.Claim>) => {
     const isApart = isDistributed()
-    const { [name]: text } = isApart ? Deletion.one : Deletion.several
-    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => (time: DateTime.Utc) => {
-      const owners = some.map(({ organization }) => organization)
-      const rest = [some.map(({ taskId }) => taskId), some.map(({ token }) => token), DateTime.formatIso(time)]
-      return sql.unsafe(text, [isApart ? owners[0] : owners, ...rest])
-    })
+    const ownersOf = (some: ReadonlyArray<typeof Identity.Type>) =>
+      isApart ? some[0]?.organization : some.map(({ organization }) => organization)
+    const tasksOf = (some: ReadonlyArray<typeof Identity.Type>) => [ownersOf(some), some.map(({ taskId }) => taskId)]
+    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => ({
+      statements: isApart ? Deletion.one : Deletion.several,
+      tasksOf,
+      claims: [...tasksOf(some), some.map(({ token }) => token)]
+    }))
   }
+  type Group = ReturnType<typeof groupsOf>[number]
 
+  /** Waits for what other transactions hold, but not long. */
+  const lockTimeout = sql.unsafe("set local lock_timeout = '500ms'")
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
+
+  const remember = ({ claims, statements }: Group) =>
+    Effect.flatMap(DateTime.now, (now) => sql.unsafe(statements.remember, [...claims, DateTime.formatIso(now)]))
+
+  /** Applies the facts of claimed tasks, and ends those that have no rows left. */
+  const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
+    const tasks = yield* identities(sql.unsafe(statements.hold, claims))
+    if (tasks.length === 0) return { tasks, completed: [] }
+    for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(tasks))
+    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(tasks)))).map(idOf))
+    const free = tasks.filter((task) => !locked.has(idOf(task)))
+    if (free.length === 0) return { tasks, completed: [] }
+    const now = DateTime.formatIso(yield* DateTime.now)
+    const completed = yield* completions(sql.unsafe(statements.complete, [...tasksOf(free), now]))
+    yield* sql.unsafe(statements.forget, tasksOf(free))
+    return { tasks, completed }
+  })
 
   const hasRoom = Claims.makeRoom(bounds, Claims.counting(sql, bounds, isDistributed))
   const claim = Claims.make(sql, asWorker)
@@ -161,24 +187,35 @@ export const make = Effect.fnUntraced(function* (
     renew: Effect.fnUntraced(function* (claims, lease) {
       if (claims.length === 0) return
       const leaseEnd = DateTime.addDuration(yield* DateTime.now, lease)
-      const renewals = statementsOf("renewal", claims).map((statement) => asWorker(statement(leaseEnd)))
+      const renewals = groupsOf(claims).map(({ claims: held, statements }) =>
+        asWorker(sql.unsafe(statements.renewal, [...held, DateTime.formatIso(leaseEnd)]))
+      )
       yield* Effect.all(renewals, { concurrency: Claims.concurrency, discard: true })
     }),
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
-      const deletions = statementsOf("deletion", claims).map((statement) => Effect.flatMap(DateTime.now, statement))
-      const running = Effect.map(Effect.all(deletions), (rows) => rows.flat())
-      const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
-      const completed = yield* sql.run(
-        tasks,
-        Effect.mapError(completions(inTime), (error) =>
-          isOwnFault(error) ? new Task.TaskFailed({ message: reasonOf(error) }) : error
-        )
+      const groups = groupsOf(claims)
+      const limits = claims.length === 1 ? lockTimeout : Effect.andThen(lockTimeout, timeout)
+      const inTransaction = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
+        sql.withTransaction(Effect.andThen(limits, Effect.forEach(groups, step)))
+      const running = Effect.andThen(inTransaction(remember), inTransaction(end)).pipe(
+        Effect.map((ended) => {
+          const outcomes = new Map(
+            ended.flatMap(({ completed }) => completed.map((done) => [idOf(done), done.outcome] as const))
+          )
+          const held = new Set(ended.flatMap(({ tasks }) => tasks.map(idOf)))
+          return claims.map(
+            (claim): Task.RunOutcome => outcomes.get(idOf(claim)) ?? (held.has(idOf(claim)) ? "locked" : undefined)
+          )
+        }),
+        Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {
+          const kind = Task.failureKind(error)
+          if (kind === "outage") return Effect.fail(error)
+          if (kind === "contended" && claims.length === 1) return Effect.succeed(claims.map(() => "locked" as const))
+          return Effect.fail(new Task.TaskFailed({ message: reasonOf(error) }))
+        })
       )
-      return claims.map(
-        ({ organization, taskId }) =>
-          completed.find((each) => each.organization === organization && each.taskId === taskId)?.outcome
-      )
+      return yield* sql.run(tasks, running)
     }),
 
     fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
@@ -193,11 +230,15 @@ export const make = Effect.fnUntraced(function* (
         where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
     }, asWorker),
 
-    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }) {
+    release: Effect.fn("Scheduler.release")(function* (
+      { attempt, organization, taskId, token },
+      after = Duration.zero
+    ) {
+      const dueAt = DateTime.addDuration(yield* DateTime.now, after)
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       // A task that is dead because this claim expired is still held by it.
       const held = yield* sql`
-        ${Claims.released(sql, yield* DateTime.now)} where ${isTask} and claim_token = ${token} returning 1`
+        ${Claims.released(sql, dueAt)} where ${isTask} and claim_token = ${token} returning 1`
       if (held.length > 0) return
       // If another worker has claimed the task since, it has counted an attempt on top of this one.
       yield* sql`
@@ -211,6 +252,9 @@ export const make = Effect.fnUntraced(function* (
         where state = 'completed' and payload is not null and finished_at <= ${at(until)}
         order by finished_at ${sql.literal(`limit ${limit}`)}`)
       for (const some of Task.byOrganization(old)) {
+        yield* sql`
+          delete from deletions where organization_id = ${some[0].organization}
+            and task_id = any (${some.map(({ taskId }) => taskId)}::uuid[]) and verdict <> 'deleted'`
         yield* sql`
           update deletion_tasks set payload = null
           where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
@@ -316,7 +360,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined || outcome === undefined) return undefined
-          Object.assign(task, { token: "", dueAt: Infinity })
+          if (outcome !== "locked") Object.assign(task, { token: "", dueAt: Infinity })
           return outcome
         })
       }),
@@ -325,11 +369,15 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           token: "",
           dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
         })),
-      release: (claim) =>
+      release: (claim, after = Duration.zero) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
-            Object.assign(task, { attempts: task.attempts - 1, token: "", dueAt: now })
+            Object.assign(task, {
+              attempts: task.attempts - 1,
+              token: "",
+              dueAt: now + Duration.toMillis(after)
+            })
           } else if (task !== undefined && task.dueAt < Infinity && task.attempts > claim.attempt) {
             task.attempts -= 1
           }

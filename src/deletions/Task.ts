@@ -1,6 +1,8 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them, and the reports of their runs. */
 import { Array, Clock, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
 import { Outcome, reasons } from "../api/DeletionTasks.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import { codeOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -15,6 +17,20 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
+
+/**
+ * The kind of a failure of a task. `outage`: the database is lost or short of something, so no attempt counts.
+ * `contended`: others hold what it needs. `permanent`: any other, which may be the fault of the task.
+ */
+export const failureKind = (error: SqlError): "contended" | "outage" | "permanent" => {
+  const code = codeOf(error)
+  if (/^(40001|40P01|55P03)$/.test(code)) return "contended"
+  // A failed connection has a code of the system, or none.
+  return /^(08|53|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? "outage" : "permanent"
+}
+
+/** The outcome of a run; `locked` if others hold rows of the task; undefined if another worker has the task. */
+export type RunOutcome = Outcome | "locked" | undefined
 
 /** The part of a delivery that the row of its task keeps. */
 export const Receipt = Schema.Struct({

@@ -40,6 +40,9 @@ const transactionsPerBatch = 5
  */
 const claimsMore = { from: heartbeatsPerLease, until: 200 }
 
+/** The delay until a task whose rows others hold is run again. */
+const retryLocked = { minimum: Duration.seconds(1), maximum: Duration.seconds(10) }
+
 /** The delay after an attempt: random from 1 second to a bound that doubles with each, of 2 seconds to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
@@ -81,7 +84,14 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     (failing) => Effect.ignore(failing)
   )
 
-  /** Runs tasks in one transaction. Returns those that are left to be run, each in its own. */
+  /** Schedules a task whose rows others hold for later, without an attempt: the longer it waits, the more seldom. */
+  const postpone = Effect.fnUntraced(function* (claim: Task.Claim, duration: Duration.Duration) {
+    const waited = DateTime.distance(claim.scheduledFor, yield* DateTime.now)
+    yield* Task.report(claim, "released", { duration, reason: "Other transactions hold rows that it deletes" })
+    yield* Effect.ignore(scheduler.release(claim, Duration.clamp(Duration.divideUnsafe(waited, 2), retryLocked)))
+  })
+
+  /** Runs tasks together. Returns those that are left to be run, each by itself. */
   const run = Effect.fnUntraced(
     function* (claims: Group) {
       if (isStopping) return []
@@ -93,7 +103,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       )
       if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
+          if (outcome === "locked") yield* postpone(claim, duration)
+          else yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
         released += claims.length

@@ -64,7 +64,7 @@ grant select, insert (
   scheduled_for, due_at, trace_parent
 ) on deletion_tasks to practice_data_intake;
 
-grant select, update (is_deleted, deleted_at) on invoices, invoice_lines to practice_data_worker;
+grant select, update (is_deleted, deleted_at, updated_at) on invoices, invoice_lines to practice_data_worker;
 grant select, update (
   state, attempts, due_at, claim_token, started_at, finished_at, last_error, outcome, payload, unsettled_since
 ) on deletion_tasks to practice_data_worker;

@@ -1,11 +1,19 @@
 /** The invoices and lines that deletions delete: which ones, when, together, and in one transaction with their tasks. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Schema } from "effect"
+import { Arbitrary, Array, DateTime, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import {
+  invoices,
+  keepTimes,
+  lines,
+  outcomeOf,
+  owners,
+  rowsOf,
+  seedInvoices
+} from "../../support/deletions/invoiceFixture.ts"
 import {
   claimAll,
   claimOne,
@@ -18,12 +26,10 @@ import {
   lease,
   onDatabase,
   postgres,
-  runOne,
   scheduled,
   stores,
   suite
 } from "../../support/deletions/support.ts"
-import { elsewhere, locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */
@@ -142,23 +148,23 @@ const deleted = Effect.fnUntraced(function* (key: string, deletions: InvoiceDele
 suite("a deletion", postgres, {
   "keeps the first time of a deletion, and changes updated_at each time": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    const times = Effect.map(rowsOf(sql), (rows) =>
-      rows.flatMap(({ deleted_at, id, is_deleted, updated_at }) => (is_deleted ? [[id, deleted_at, updated_at]] : []))
-    )
-    const [first, second, third] = [minute(1), minute(2), minute(3)]
+    const deletedRows = Effect.map(rowsOf(sql), (rows) => rows.filter(({ is_deleted }) => is_deleted))
+    const times = Effect.map(deletedRows, (rows) => rows.map(({ deleted_at, id }) => [id, deleted_at]))
+    const [first, second] = [minute(1), minute(2)]
     yield* deleted("a line", { invoice_lines: [{ invoice_line_id: "i1a" }] })
     yield* deleted("its invoice", i1)
-    assert.deepStrictEqual(yield* times, [
-      ["i1", second, second],
-      ["i1a", first, second],
-      ["i1b", second, second]
-    ])
+    const kept = [
+      ["i1", second],
+      ["i1a", first],
+      ["i1b", second]
+    ]
+    assert.deepStrictEqual(yield* times, kept)
+    const before = yield* deletedRows
     yield* deleted("again", i1)
-    assert.deepStrictEqual(yield* times, [
-      ["i1", second, third],
-      ["i1a", first, third],
-      ["i1b", second, third]
-    ])
+    assert.deepStrictEqual(yield* times, kept)
+    for (const [index, { updated_at }] of (yield* deletedRows).entries()) {
+      assert.isAbove(millisOf(updated_at), millisOf(before[index]?.updated_at))
+    }
   }),
   "has an updated_at after one that is ahead of the clock": Effect.gen(function* () {
     for (const [before, after] of [
@@ -168,8 +174,13 @@ suite("a deletion", postgres, {
       [last, last]
     ] as const) {
       const sql = yield* seedInvoices
-      yield* sql`update invoices set updated_at = ${before} where id = 'i1'`
-      yield* sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
+      yield* sql.withTransaction(
+        Effect.all([
+          keepTimes,
+          sql`update invoices set updated_at = ${before} where id = 'i1'`,
+          sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
+        ])
+      )
       yield* deleted("i1", i1)
       const rows = yield* rowsOf(sql)
       const times = rows.flatMap((row) => (row.is_deleted ? [row.updated_at] : []))
@@ -180,40 +191,6 @@ suite("a deletion", postgres, {
 
 const millisOf = (time: string | null | undefined) =>
   time == null ? 0 : DateTime.toEpochMillis(DateTime.makeUnsafe(time))
-
-// A client that syncs by time has read until now: a row must not appear behind that.
-layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row", (it) => {
-  it.effect.each([
-    ["an invoice", "select 1 from invoices where organization_id = 'org_a' and id = 'i1' for update"],
-    ["a line", "select 1 from invoice_lines where organization_id = 'org_a' and id = 'i1b' for update"],
-    ["its task", "select 1 from deletion_tasks for update"]
-  ] as const)("has the time at which it had the row: %s", ([, lock]) =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      yield* scheduled(delivery("waits", { ...i1, invoice_lines: [{ invoice_line_id: "i3a" }] }))
-      const claim = yield* claimOne()
-      const other = yield* elsewhere
-      const holding = yield* openTransaction(other, other.unsafe(lock))
-      const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
-      yield* locksAwaited(other, 1)
-      yield* other`select pg_sleep(0.3)`
-      const releasedAt = yield* Clock.currentTimeMillis
-      yield* holding.commit
-      assert.isDefined(yield* Fiber.join(running))
-      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
-      assert.deepStrictEqual(
-        rows.map(({ id }) => id),
-        ["i1", "i1a", "i1b", "i3a"]
-      )
-      const [task] = yield* sql<{ finished_at: string }>`select finished_at::text from deletion_tasks`
-      const times = new Set([task?.finished_at, ...rows.flatMap((row) => [row.deleted_at, row.updated_at])])
-      assert.strictEqual(times.size, 1)
-      // The time of the statement's start is cut to a millisecond, and it was sent a little earlier.
-      assert.isAtLeast(millisOf(task?.finished_at), releasedAt - 200)
-      assert.isAtMost(millisOf(task?.finished_at), yield* Clock.currentTimeMillis)
-    }).pipe(Effect.provide(Scheduler.layer(Duration.zero)))
-  )
-})
 
 /** Runs SQL before an invoice is updated. */
 const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {

@@ -10,7 +10,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts, type Receipt, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
-import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { keepTimes, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { delay, delivery, inItsOwnTime, isIdle, onDatabase, postgres } from "../../support/deletions/support.ts"
 import { type Faults, faulty, unavailable } from "../../support/deletions/workerFixture.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -273,11 +273,16 @@ layer(TestDatabase.layerDatabases, onDatabase)("workers", (test) => {
       (given) =>
         Effect.gen(function* () {
           const { sql } = yield* TestDatabase
-          yield* sql`truncate invoices`
+          yield* sql`truncate invoices, deletions`
           // They were changed far in the future, so that each deletion adds a microsecond.
-          yield* sql`
-            insert into invoices (organization_id, id, created_at, updated_at)
-            select 'org_a', n, '2026-01-01', '9000-01-01' from generate_series(1, 4) n`
+          yield* sql.withTransaction(
+            Effect.andThen(
+              keepTimes,
+              sql`
+                insert into invoices (organization_id, id, created_at, updated_at)
+                select 'org_a', n, '2026-01-01', '9000-01-01' from generate_series(1, 4) n`
+            )
+          )
           const effects = (key: string) =>
             sql<{ effects: number }>`
               select extract(microseconds from updated_at)::int as effects from invoices where id = ${key}`

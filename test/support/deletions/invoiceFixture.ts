@@ -28,22 +28,31 @@ export const lines = [
 /** Two organizations that have the same invoices and lines. */
 export const owners = ["org_a", "org_b"] as const
 
+/** Has a transaction keep the times that it writes. */
+export const keepTimes = Effect.flatMap(TestDatabase, ({ sql }) => sql`set local practice_data.keep_times = on`)
+
 /** Fills the tables: nothing is deleted, everything was changed a day ago. */
 export const seedInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   yield* sql`delete from invoices`
   yield* sql`delete from invoice_lines`
   yield* sql`delete from deletion_tasks`
+  yield* sql`delete from deletions`
   const times = { created_at: old, updated_at: old }
-  for (const organization_id of owners) {
-    for (const [id, home_clinic, servicing_clinic, client_id] of invoices) {
-      const row = { organization_id, id, home_clinic, servicing_clinic, client_id, ...times }
-      yield* sql`insert into invoices ${sql.insert(row)}`
-    }
-    for (const [id, invoice, clinic] of lines) {
-      yield* sql`insert into invoice_lines ${sql.insert({ organization_id, id, invoice, clinic, ...times })}`
-    }
-  }
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* keepTimes
+      for (const organization_id of owners) {
+        for (const [id, home_clinic, servicing_clinic, client_id] of invoices) {
+          const row = { organization_id, id, home_clinic, servicing_clinic, client_id, ...times }
+          yield* sql`insert into invoices ${sql.insert(row)}`
+        }
+        for (const [id, invoice, clinic] of lines) {
+          yield* sql`insert into invoice_lines ${sql.insert({ organization_id, id, invoice, clinic, ...times })}`
+        }
+      }
+    })
+  )
   return sql
 })
 

@@ -91,6 +91,7 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`delete from deletion_tasks`
+      yield* sql`delete from deletions`
       yield* sql`
         create or replace function public.clock_timestamp() returns timestamptz language sql stable
         return statement_timestamp()`

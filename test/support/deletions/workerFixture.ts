@@ -26,7 +26,7 @@ export const faulty = (
   run: (claims) =>
     around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),
   fail: (claim, reason, retryAfter) => around("fail", scheduler.fail(claim, reason, retryAfter)),
-  release: (claim) => around("release", scheduler.release(claim)),
+  release: (claim, after) => around("release", scheduler.release(claim, after)),
   untilDue: around("untilDue", scheduler.untilDue)
 })
 

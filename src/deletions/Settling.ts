@@ -1,0 +1,192 @@
+/**
+ * Settling: a transaction that looked for facts of deletions before they were committed may still bring a row that they
+ * delete. Whoever looks later sees them. So the worker notes the transactions that run after the facts were committed, and
+ * applies the facts again as these end, and once more when all have. Nobody waits for anybody: a loader may run for hours.
+ *
+ * Facts are settled by task: `unsettled_since` of a task is set with its facts, and when an operator undoes some. One worker
+ * settles, under a lease. What it has noted is lost with it: the next one notes the transactions of its own time.
+ */
+import { randomUUID } from "node:crypto"
+import { Array, Duration, Effect, Layer, Schema } from "effect"
+import { rowsOf, textsOf } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import * as Deletion from "./Deletion.ts"
+import { byOrganization, SchedulerUnavailable } from "./Task.ts"
+
+const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+const tasksOf = rowsOf(Task)
+
+const Unsettled = Schema.Struct({
+  ...Task.fields,
+  /** The value of `unsettled_since`, as text: exact to the microsecond. */
+  since: Schema.String
+})
+type Unsettled = typeof Unsettled.Type
+
+const unsettled = rowsOf(Unsettled)
+
+const keyOf = ({ organization, since, taskId }: Unsettled) => `${organization}/${taskId}/${since}`
+
+/** Tasks whose facts were committed, and the transactions that may have missed them. */
+interface Round {
+  readonly tasks: ReadonlyArray<Unsettled>
+  readonly awaited: ReadonlySet<string>
+  /** True if these are prepared transactions, of which a round waits only for those that there are at the end. */
+  readonly isLast: boolean
+}
+
+/** The most tasks that are noted at once. The others are noted when these are settled. */
+const mostNoted = 10_000
+
+/** The tasks whose facts are applied in one transaction. */
+const applied = 20
+
+/** The time in which another worker settles after this one has died. */
+const lease = "10 seconds"
+
+/** The time between steps: while transactions are awaited, while none are, and where tables have no triggers. */
+const pauses = { awaiting: Duration.millis(250), idle: Duration.seconds(1), distributed: Duration.seconds(10) }
+
+/** Settles what there is to settle, step by step. A step returns the time until the next one. */
+export const make = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
+  const holder = randomUUID()
+  let rounds: ReadonlyArray<Round> = []
+
+  const isSettler = Effect.map(
+    sql`
+      update deletion_settler set holder = ${holder}::uuid, until = clock_timestamp() + ${lease}::interval
+      where holder = ${holder}::uuid or until < clock_timestamp() returning 1`,
+    (rows) => rows.length > 0
+  )
+
+  /** Moves the verdicts of writers to their facts. An invoice that is deleted from now on has lines to be marked. */
+  const fold = sql`
+    with arrived as (delete from deletion_arrivals returning *),
+    found as (select distinct on (organization_id, task_id, kind, item) * from arrived),
+    judged as (
+      update deletions d set verdict = found.verdict, holds = found.verdict = 'deleted' from found
+      where d.organization_id = found.organization_id and d.task_id = found.task_id and d.kind = found.kind
+        and d.item = found.item and d.verdict = 'not_found'
+      returning d.organization_id, d.task_id, d.holds
+    )
+    update deletion_tasks t set unsettled_since = clock_timestamp() from judged
+    where judged.holds and t.organization_id = judged.organization_id and t.id = judged.task_id`
+
+  /** Transactions of this database that may write: those that run, and those that are prepared. */
+  const running = Effect.map(
+    textsOf(sql`
+      select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
+      where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
+        and a.datid = (select oid from pg_database where datname = current_database())`),
+    (all) => new Set(all)
+  )
+  const prepared = Effect.map(
+    textsOf(sql`select gid as text from pg_prepared_xacts where database = current_database()`),
+    (all) => new Set(all.map((gid) => `prepared ${gid}`))
+  )
+
+  const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
+    sql.withTransaction(Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true }))
+
+  /** Applies the facts of tasks. Returns the tasks some of whose rows others hold. */
+  const apply = Effect.fnUntraced(function* (tasks: ReadonlyArray<Unsettled>) {
+    const left: Array<typeof Task.Type> = []
+    for (const some of Array.chunksOf(tasks, applied)) {
+      const parameters = [some.map(({ organization }) => organization), some.map(({ taskId }) => taskId)]
+      yield* applyAll(Deletion.several.settle, parameters)
+      left.push(...(yield* tasksOf(sql.unsafe(Deletion.several.left, parameters))))
+    }
+    return left
+  })
+
+  const settle = (tasks: ReadonlyArray<Unsettled>) =>
+    Effect.forEach(
+      byOrganization(tasks),
+      (some) => sql`
+        update deletion_tasks t set unsettled_since = null
+        from unnest(${some.map(({ taskId }) => taskId)}::uuid[], ${some.map(({ since }) => since)}::timestamptz[])
+          as settled (id, since)
+        where t.organization_id = ${some[0].organization} and t.id = settled.id and t.unsettled_since = settled.since`,
+      { discard: true }
+    )
+
+  const step = Effect.gen(function* () {
+    const [work] = yield* sql`
+      select where exists (select from deletion_tasks where unsettled_since is not null)
+        or exists (select from deletion_arrivals)`
+    if (work === undefined || !(yield* isSettler)) {
+      rounds = []
+      return pauses.idle
+    }
+    yield* fold
+    const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(keyOf)))
+    const fresh = (yield* unsettled(sql`
+      select organization_id as organization, id as "taskId", unsettled_since::text as since from deletion_tasks
+      where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
+      (task) => !known.has(keyOf(task))
+    )
+    // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.
+    const now = yield* running
+    const parked = yield* prepared
+    const next: Array<Round> = []
+    for (const { awaited, isLast, tasks } of rounds) {
+      const current = isLast ? parked : now
+      const still = new Set([...awaited].filter((each) => current.has(each)))
+      const left = still.size === 0 || still.size < awaited.size ? yield* apply(tasks) : []
+      if (still.size > 0) next.push({ tasks, awaited: still, isLast })
+      // A transaction that has been prepared runs no more, and has not ended.
+      else if (!isLast && parked.size > 0) next.push({ tasks, awaited: parked, isLast: true })
+      else {
+        const locked = new Set(left.map(({ organization, taskId }) => `${organization}/${taskId}`))
+        yield* settle(tasks.filter(({ organization, taskId }) => !locked.has(`${organization}/${taskId}`)))
+      }
+    }
+    if (fresh.length > 0) {
+      yield* apply(fresh)
+      next.push({ tasks: fresh, awaited: now, isLast: false })
+    }
+    rounds = merged(next)
+    return rounds.length > 0 ? pauses.awaiting : pauses.idle
+  })
+
+  /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */
+  const sweep = Effect.gen(function* () {
+    yield* fold
+    for (const organization of yield* textsOf(sql`select distinct organization_id as text from deletions`)) {
+      yield* applyAll(Deletion.all.settle, [organization])
+      yield* sql`
+        update deletion_tasks set unsettled_since = null
+        where organization_id = ${organization} and unsettled_since is not null`
+    }
+    return pauses.distributed
+  })
+
+  return {
+    step: sql.run(
+      { key: "settling", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from },
+      Effect.andThen(sql.distribution.refresh, () => (sql.distribution.isDistributed() === true ? sweep : step))
+    )
+  }
+})
+
+/** Settles deletions until the scope closes. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { step } = yield* make
+    yield* step.pipe(
+      Effect.catchDefect((defect) => Effect.as(Effect.logError("Settling deletions met a bug", defect), pauses.idle)),
+      // The database is down, or busy.
+      Effect.orElseSucceed(() => pauses.idle),
+      Effect.flatMap(Effect.sleep),
+      Effect.forever,
+      Effect.forkScoped
+    )
+  })
+)
+
+/** Joins rounds that wait for the same transactions. */
+const merged = (rounds: ReadonlyArray<Round>): ReadonlyArray<Round> =>
+  Object.values(Array.groupBy(rounds, ({ awaited, isLast }) => `${isLast} ${[...awaited].sort().join()}`)).map(
+    (same) => ({ ...same[0], tasks: same.flatMap(({ tasks }) => tasks) })
+  )
