@@ -39,6 +39,7 @@ import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
+import { Freshness } from "../operations/Freshness.ts"
 
 /** The services of the data API, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -155,11 +156,13 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   })
 
 /** The operators' listener. The embedded database always has one. */
-const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token }: Settings) => {
+const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token, roles }: Settings) => {
   const port = Option.getOrElse(operationsPort, () => (Option.isNone(databaseUrl) ? 0 : undefined))
+  // Only the role of the data API may read all records.
+  const freshness = roles.includes("data-api") ? Freshness.layer : Freshness.layerMemory()
   return port === undefined
     ? Layer.empty
-    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide(OperatorStore.layer))
+    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide([OperatorStore.layer, freshness]))
 }
 
 const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settings) => {

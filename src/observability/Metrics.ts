@@ -171,6 +171,12 @@ export const metrics = {
     {}
   ),
   practice_data_changes_waiting: gauge("Requests that wait for changes.", {}),
+  practice_data_record_age_seconds: gauge(
+    "Time since the last change of a resource, in any organization, as of the last reading: each minute, or as seldom as " +
+      "takes 1 % of the time. Only beside an operators' port and with the role data-api. Absent without any record, " +
+      "while the records cannot be read, and for a distributed database.",
+    { resource: { values: "a resource, such as `charges`", atMost: 16 } }
+  ),
   practice_data_replica_lag_seconds: gauge(
     "Delay of the replica of READ_DATABASE_URL; infinite once it was promoted. Absent while it or its primary does not answer.",
     {}

@@ -13,6 +13,7 @@ import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
 import { Figures, type Seen } from "./Figures.ts"
 import { iso } from "./Format.ts"
+import type { Freshness } from "./Freshness.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
@@ -42,7 +43,7 @@ const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
 const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
-type Services = Figures | OperatorStore | Token
+type Services = Figures | Freshness | OperatorStore | Token
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
 

@@ -11,6 +11,7 @@ import * as Format from "../Format.ts"
 import { badge, clamped, id, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
+import * as LastChanges from "./LastChanges.ts"
 
 /** The counts of a slot. `start`: milliseconds since 1970. `x`: its place in the chart. */
 type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
@@ -203,7 +204,10 @@ export const overview = Page.page(
   "/ops",
   Effect.fnUntraced(function* (parameter) {
     const [{ look }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
-    const [seen, counts] = yield* Effect.all([look, Effect.result(taskCounts)], { concurrency: 2 })
+    const [seen, counts, lastChanges] = yield* Effect.all(
+      [look, Effect.result(taskCounts), LastChanges.section(parameter)],
+      { concurrency: 3 }
+    )
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
     return (now) => [
       h("dl", { class: "tiles" })(
@@ -213,6 +217,7 @@ export const overview = Page.page(
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
+      lastChanges,
       section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
     ]

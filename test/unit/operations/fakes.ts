@@ -11,6 +11,7 @@ import * as Recent from "../../../src/observability/Recent.ts"
 import { Token } from "../../../src/operations/Access.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
+import { type Ages, Freshness, type Report } from "../../../src/operations/Freshness.ts"
 import { Figures, type Processes, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
@@ -128,6 +129,7 @@ export const store = (rows: {
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
+  readonly lastChanges?: Ages
 }) =>
   Layer.sync(OperatorStore, () => {
     let { tasks } = rows
@@ -149,6 +151,7 @@ export const store = (rows: {
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: one,
+      lastChanges: () => Effect.map(given(rows.lastChanges && [rows.lastChanges]), ([ages = {}]) => ages),
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
       countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
@@ -186,10 +189,11 @@ export interface Configured {
   readonly token?: string | undefined
 }
 
-/** The listener, over figures and a store. */
+/** The listener, over figures, a store, and ages that were read. */
 export const listener = (
   services: Layer.Layer<Figures | OperatorStore>,
-  { host = "127.0.0.1", token: own }: Configured = { token }
+  { host = "127.0.0.1", token: own }: Configured = { token },
+  report?: Report
 ) =>
   Layer.effect(
     Served,
@@ -200,7 +204,13 @@ export const listener = (
         handler
       )
     })
-  ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))]))
+  ).pipe(
+    Layer.provide([
+      services,
+      Freshness.layerMemory(report),
+      Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))
+    ])
+  )
 
 /** A request: its differences from a reader's on this machine. */
 export interface Asked {

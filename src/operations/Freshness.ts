@@ -1,0 +1,204 @@
+/**
+ * The age of the last change of each resource, of all organizations and of one, and the organizations that stopped while
+ * others go on. A change has a position; `change_times` says by when the changes below a position were made.
+ */
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Constructor } from "effect/sql/Statement"
+import { resources } from "../api/records/index.ts"
+import { rowsOf } from "../database/Columns.ts"
+import { type Database, RecordDatabase } from "../database/Database.ts"
+import { isMigrated } from "../database/Migrations.ts"
+import * as Series from "../observability/Series.ts"
+
+/** The age of a change. */
+export interface Age {
+  readonly seconds: number
+  /** True if the change is older than all times that are kept. */
+  readonly isAtLeast: boolean
+}
+
+/** The ages of the last changes, by the name of their resource. A resource without any change has none. */
+export type Ages = Readonly<Record<string, Age>>
+
+export interface Report {
+  readonly resources: Ages
+  /** The organizations that stopped, the longest silent first. */
+  readonly stopped: ReadonlyArray<Age & { readonly organization: string }>
+  /** Organizations that have records, and no row in `organizations`. */
+  readonly unknown: ReadonlyArray<string>
+}
+
+/** The most organizations of a list. */
+const mostListed = 20
+
+const day = 24 * 3600
+
+/** The seconds without a change of any resource after which an organization may have stopped, and after which it is closed. */
+const silence = { least: day, most: 30 * day } as const
+
+/** An organization has stopped if it is silent for so many times as long as all organizations together. */
+const timesOthers = 10
+
+const kinds = ["resource", "stopped", "unknown"] as const
+
+const Row = Schema.Struct({
+  kind: Schema.Literals(kinds),
+  name: Schema.String,
+  seconds: Schema.Finite,
+  isAtLeast: Schema.Boolean
+})
+
+/**
+ * The SQL of the age of a position: two columns. A change was made before the first time that is kept above it. One above
+ * all of them is of the last minute.
+ */
+const ageOf = (position: string) => `
+  greatest(0, coalesce(extract(epoch from clock_timestamp() - (
+    select c.at from change_times c where c.position > ${position} order by c.position limit 1
+  )), 0))::float8 as seconds,
+  ${position} < (select min(c.position) from change_times c) as "isAtLeast"`
+
+/** The SQL of the last position of each organization in a table: one probe of its index for each of them. */
+const lastOf = (table: string) => `
+  last_${table} (organization_id, position) as (
+    (select organization_id, change_position from ${table} order by organization_id desc, change_position desc limit 1)
+    union all
+    select next.* from last_${table} last cross join lateral (
+      select t.organization_id, t.change_position from ${table} t where t.organization_id < last.organization_id
+      order by t.organization_id desc, t.change_position desc limit 1
+    ) next
+  )`
+
+/** The same of removals: one probe for each organization and table. */
+const lastRemovals = `
+  last_removals (organization_id, table_name, position) as (
+    (select organization_id, table_name, change_position from removals
+      order by organization_id desc, table_name desc, change_position desc limit 1)
+    union all
+    select next.* from last_removals last cross join lateral (
+      select t.organization_id, t.table_name, t.change_position from removals t
+      where (t.organization_id, t.table_name) < (last.organization_id, last.table_name)
+      order by t.organization_id desc, t.table_name desc, t.change_position desc limit 1
+    ) next
+  )`
+
+const union = (texts: ReadonlyArray<string>) => texts.join(" union all ")
+
+const reportQuery = `
+  with recursive ${[...resources.map(({ table }) => lastOf(table)), lastRemovals].join(",")},
+  last as materialized (
+    ${union(resources.map(({ table }) => `select '${table}' as table_name, organization_id, position, true as has_records from last_${table}`))}
+    union all select table_name, organization_id, position, false from last_removals
+  ),
+  owners as (
+    select organization_id, max(position) as position, bool_or(has_records) as has_records from last group by organization_id
+  ),
+  ages as (select organization_id, ${ageOf("owners.position")} from owners where has_records),
+  newest as (select ${ageOf("all_of.position")} from (select max(position) as position from last) all_of)
+  select 'resource' as kind, table_name as name, ${ageOf("r.position")}
+  from (select table_name, max(position) as position from last group by table_name) r
+  union all
+  (select 'stopped', organization_id, ages.seconds, ages."isAtLeast" from ages, newest
+    where ages.seconds > greatest(${silence.least}, ${timesOthers} * newest.seconds) and ages.seconds < ${silence.most}
+    order by ages.seconds desc, organization_id limit ${mostListed})
+  union all
+  (select 'unknown', organization_id, 0, false from ages a
+    where not exists (select from organizations o where o.organization_id = a.organization_id)
+    order by organization_id limit ${mostListed})`
+
+const nameOf = new Map<string, string>(resources.map(({ name, table }) => [table, name]))
+
+const agesOf = (rows: ReadonlyArray<typeof Row.Type>): Ages =>
+  Object.fromEntries(rows.map(({ isAtLeast, name, seconds }) => [nameOf.get(name) ?? name, { seconds, isAtLeast }]))
+
+/** The settings of a statement that probes indexes. */
+const byIndex = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" } as const
+
+/** Runs a statement with settings of its own; undefined if it takes longer than its milliseconds. */
+export const bounded = <A, R>(
+  sql: Database,
+  millis: number,
+  settings: Readonly<Record<string, string>>,
+  statement: Effect.Effect<A, SqlError, R>
+) => {
+  const all = { ...settings, statement_timeout: String(millis) }
+  const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(all)}::json)`
+  return sql
+    .withTransaction(Effect.andThen(set, statement))
+    .pipe(Effect.catchReason("SqlError", "StatementTimeoutError", () => Effect.undefined))
+}
+
+/** Reads the ages of the last changes; undefined without an answer in so many milliseconds. */
+export const read = (sql: Database, millis: number): Effect.Effect<Report | undefined, SqlError> =>
+  Effect.map(bounded(sql, millis, byIndex, rowsOf(Row)(sql`${sql.literal(reportQuery)}`)), (rows) => {
+    if (rows === undefined) return undefined
+    const of = (kind: (typeof kinds)[number]) => rows.filter((row) => row.kind === kind)
+    return {
+      resources: agesOf(of("resource")),
+      stopped: of("stopped").map(({ isAtLeast, name, seconds }) => ({ organization: name, seconds, isAtLeast })),
+      unknown: of("unknown").map(({ name }) => name)
+    }
+  })
+
+/** The ages of the last changes of an organization: two probes for each resource. */
+export const ofOrganization = (sql: Constructor, organization: string) => {
+  const positions = resources.map(
+    ({ table }) => sql`
+      select ${table}::text as name, greatest(
+        (select max(change_position) from ${sql.literal(table)} where organization_id = ${organization}),
+        (select max(change_position) from removals where organization_id = ${organization} and table_name = ${table})
+      ) as position`
+  )
+  const rows = sql`
+    select 'resource' as kind, name, ${sql.literal(ageOf("last.position"))}
+    from (${sql.join(" union all ", false)(positions)}) last where last.position is not null`
+  return Effect.map(rowsOf(Row)(rows), agesOf)
+}
+
+/** The milliseconds that the ages of all organizations may take. */
+const longest = 30_000
+
+const request = {
+  key: "the freshness",
+  within: Duration.millis(longest + 5000),
+  unavailable: () => "no answer"
+} as const
+
+/** The pause after a reading, which takes at most 1 % of the time. */
+export const pauseAfter = (took: Duration.Duration) => Duration.max(Duration.minutes(1), Duration.times(took, 99))
+
+export class Freshness extends Context.Service<
+  Freshness,
+  {
+    /** The last reading. Undefined before the first one, without an answer in time, and of a distributed database. */
+    readonly last: Effect.Effect<Report | undefined>
+  }
+>()("practice-data/operations/Freshness") {
+  /** Reads the ages from time to time, and sets their metric, until the scope closes. */
+  static readonly layer = Layer.effect(
+    Freshness,
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      const { gauge } = yield* Series.current
+      const gauges = resources.map(
+        ({ name }) => [name, gauge("practice_data_record_age_seconds", { resource: name })] as const
+      )
+      let last: Report | undefined
+      const migrated = Effect.flatMap(isMigrated(sql), (isDone) => (isDone ? read(sql, longest) : Effect.undefined))
+      const round = Effect.gen(function* () {
+        yield* sql.distribution.refresh
+        const isSingle = sql.distribution.isDistributed() === false
+        last = isSingle ? yield* Effect.orElseSucceed(sql.run(request, migrated), () => undefined) : undefined
+        for (const [name, series] of gauges) series.set(last?.resources[name]?.seconds)
+      })
+      const watch = Effect.flatMap(Effect.timed(round), ([took]) => Effect.sleep(pauseAfter(took)))
+      yield* Effect.forkScoped(Effect.forever(watch))
+      return Freshness.of({ last: Effect.sync(() => last) })
+    })
+  )
+
+  /** The fake has read this. */
+  static readonly layerMemory = (report?: Report) =>
+    Layer.succeed(Freshness, Freshness.of({ last: Effect.succeed(report) }))
+}

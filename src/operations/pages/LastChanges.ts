@@ -1,0 +1,58 @@
+/** The section of `/ops` with the age of the last change of each resource, and the organizations that stopped. */
+import { Effect, Result } from "effect"
+import { resources } from "../../api/records/index.ts"
+import { h, link } from "../../http/Html.ts"
+import * as Format from "../Format.ts"
+import { type Age, Freshness } from "../Freshness.ts"
+import { filterForm, id, section as sectionOf, small, table, unreadable } from "../Layout.ts"
+import { OperatorStore } from "../OperatorStore.ts"
+import type * as Page from "../Page.ts"
+
+const ago = (age: Age | undefined) =>
+  age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
+
+const place = "/ops#last-changes"
+
+/** The section, with the last changes of the organization that the request names. */
+export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
+  const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
+  const organization = parameter("organization")
+  const report = yield* last
+  const own = organization === undefined ? undefined : yield* Effect.result(lastChanges(organization))
+  const ofOwn = own !== undefined && Result.isSuccess(own) ? own.success : undefined
+  const stopped = table<Age & { readonly organization: string }>({
+    caption: "Organizations that stopped while others go on",
+    rows: report?.stopped ?? [],
+    key: (one) => one.organization,
+    columns: {
+      "Stopped while others go on": (one) => id(one.organization, link("/ops", { organization: one.organization })),
+      "Last change": ago
+    }
+  })
+  return sectionOf(
+    "last-changes",
+    "Last changes of records",
+    report === undefined &&
+      h("p", { class: "note" })(
+        "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
+      ),
+    own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
+    filterForm(place, { organization: ["Organization"] }, { organization }),
+    (report !== undefined || ofOwn !== undefined) &&
+      table({
+        caption: "Last change of each resource",
+        rows: resources,
+        columns: {
+          Resource: ({ name }) => name,
+          ...(report !== undefined && { "All organizations": ({ name }) => ago(report.resources[name]) }),
+          ...(ofOwn !== undefined && { [organization ?? ""]: ({ name }) => ago(ofOwn[name]) })
+        }
+      }),
+    report !== undefined && [
+      stopped,
+      small(
+        "Listed are up to 20 organizations with records: no change of any resource for more than 24 hours, for 10 times as long as all organizations together, and for less than 30 days."
+      )
+    ]
+  )
+})
