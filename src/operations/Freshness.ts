@@ -5,9 +5,10 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
+import type { PgClient } from "@effect/sql-pg"
 import { resources } from "../api/records/index.ts"
 import { rowsOf } from "../database/Columns.ts"
-import { type Database, RecordDatabase } from "../database/Database.ts"
+import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import * as Series from "../observability/Series.ts"
 
@@ -117,7 +118,7 @@ const byIndex = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" } 
 
 /** Runs a statement with settings of its own; undefined if it takes longer than its milliseconds. */
 export const bounded = <A, R>(
-  sql: Database,
+  sql: PgClient.PgClient,
   millis: number,
   settings: Readonly<Record<string, string>>,
   statement: Effect.Effect<A, SqlError, R>
@@ -130,7 +131,7 @@ export const bounded = <A, R>(
 }
 
 /** Reads the ages of the last changes; undefined without an answer in so many milliseconds. */
-export const read = (sql: Database, millis: number): Effect.Effect<Report | undefined, SqlError> =>
+export const read = (sql: PgClient.PgClient, millis: number): Effect.Effect<Report | undefined, SqlError> =>
   Effect.map(bounded(sql, millis, byIndex, rowsOf(Row)(sql`${sql.literal(reportQuery)}`)), (rows) => {
     if (rows === undefined) return undefined
     const of = (kind: (typeof kinds)[number]) => rows.filter((row) => row.kind === kind)

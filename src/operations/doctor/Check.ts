@@ -23,7 +23,8 @@ export const facts = (...all: ReadonlyArray<Fact | false>): ReadonlyArray<Fact> 
 /** Checks by name, which begins the sentence that a check failed. */
 export type Checks<R = never> = Readonly<Record<string, Effect.Effect<ReadonlyArray<Fact>, SqlError, R>>>
 
-const timeout = Duration.seconds(6)
+/** The longest that a check takes, unless it is given more. */
+const usual = Duration.seconds(6)
 
 const remedy =
   "Check the URL (host, port, login, password, sslmode), and that the server runs and admits this machine. Look at its log."
@@ -39,7 +40,7 @@ const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fa
 }
 
 /** Runs a check. A failure or a timeout is a fact, and a check that hangs is left behind. */
-const attempt = <R>(name: string, run: Checks<R>[string]) =>
+const attempt = <R>(name: string, run: Checks<R>[string], timeout: Duration.Duration) =>
   Effect.forkDetach(Effect.catchCause(run, (cause) => Effect.succeed(unfinished(name, cause)))).pipe(
     Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
     Effect.timeoutOrElse({
@@ -52,9 +53,9 @@ const attempt = <R>(name: string, run: Checks<R>[string]) =>
 export const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
 
 /** The findings of checks. They run one after the other: they share a connection, and one measures. */
-export const examine = <R>(area: string, checks: Checks<R>) =>
+export const examine = <R>(area: string, checks: Checks<R>, timeout = usual) =>
   Effect.map(
-    Effect.forEach(Object.entries(checks), ([name, run]) => attempt(name, run)),
+    Effect.forEach(Object.entries(checks), ([name, run]) => attempt(name, run, timeout)),
     (found) => inArea(area, found.flat())
   )
 

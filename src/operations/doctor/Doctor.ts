@@ -11,6 +11,7 @@ import * as Check from "./Check.ts"
 import { fail, facts, type Finding, inArea, ok } from "./Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
+import * as RecordChecks from "./RecordChecks.ts"
 import * as ServiceChecks from "./ServiceChecks.ts"
 
 /** The databases of the configuration, each once, with the pools that connect to it. */
@@ -39,7 +40,12 @@ const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefine
     "The server": DatabaseChecks.server(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
-    ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
+    ...(isMainOf("worker") && { "Its deleted records": RecordChecks.deletionsApplied(sql) }),
+    ...(isMainOf("data-api") && {
+      "Its changes": DatabaseChecks.changes(sql),
+      "Its records": RecordChecks.freshness(sql)
+    }),
+    "Its subscriptions": RecordChecks.subscriptions(sql),
     ...(isReplica && { "Its replication": DatabaseChecks.replication(primary, sql) })
   }
 }
@@ -67,6 +73,10 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
     if (sql === undefined) continue
     if (variable === "DATABASE_URL") primary = sql
     findings.push(...(yield* Check.examine(variable, checksOf({ settings, variable, pools, sql }, primary))))
+    if (variable === "DATABASE_URL" && settings.roles.includes("data-api")) {
+      const references = { "Its references": RecordChecks.referencesToNothing(sql) }
+      findings.push(...(yield* Check.examine(variable, references, Duration.seconds(12))))
+    }
   }
   return { findings, sql: primary }
 })

@@ -39,7 +39,7 @@ export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
     own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
     filterForm(place, { organization: ["Organization"] }, { organization }),
     (report !== undefined || ofOwn !== undefined) &&
-      table({
+      table<(typeof resources)[number]>({
         caption: "Last change of each resource",
         rows: resources,
         columns: {

@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Exit, Layer, Option, Redacted, Scope } from "ef
 import type { Page } from "playwright-core"
 import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
 import { link } from "../../../src/http/Html.ts"
+import { Freshness } from "../../../src/operations/Freshness.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
 import { Chromium, desktop, faultsOf, isInstalled, openPage, phone, type Screen, screenshot } from "./Chromium.ts"
@@ -20,6 +21,7 @@ import {
   figures,
   keysOf,
   processOf,
+  report,
   store,
   taskOf,
   token
@@ -78,7 +80,7 @@ const all = Effect.sync(() => ({
 /** Serves the pages until the scope closes. */
 const served = (memory: Parameters<typeof store>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
-    Layer.provide([figures(all), store(memory)]),
+    Layer.provide([figures(all), store(memory), Freshness.layerMemory(report)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))

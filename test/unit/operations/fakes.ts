@@ -115,6 +115,16 @@ export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
   result: "replayed"
 })
 
+/** Ages: one organization stopped, and no log was written for longer than is known. */
+export const report: Report = {
+  resources: {
+    invoices: { seconds: 185, isAtLeast: false },
+    "consumption-logs": { seconds: 31 * 86_400, isAtLeast: true }
+  },
+  stopped: [{ organization: "org_harbor", seconds: 3 * 86_400, isAtLeast: false }],
+  unknown: []
+}
+
 const given = <A>(rows: ReadonlyArray<A> | undefined) =>
   rows === undefined
     ? Effect.fail(new Problem({ status: 503, message: "There is no such store." }))

@@ -1,0 +1,185 @@
+/** Checks of the records: silent organizations, deletions that are not applied, references to nothing, and subscriptions. */
+import { Clock, Effect, Schema } from "effect"
+import type { PgClient } from "@effect/sql-pg"
+import { columnOf, kindOf } from "../../api/records/Field.ts"
+import { resources } from "../../api/records/index.ts"
+import { rowsOf } from "../../database/Columns.ts"
+import * as Distribution from "../../database/Distribution.ts"
+import { span } from "../Format.ts"
+import * as Freshness from "../Freshness.ts"
+import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
+
+/** The milliseconds of a statement: an answer within the time of a check. */
+const longest = 5000
+
+/** The organizations that stopped while others go on, and those that have records and no row. */
+export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  if (yield* Distribution.ask(sql)) return []
+  const report = yield* Freshness.read(sql, longest)
+  if (report === undefined) return [ok("The ages of the last changes were not read: no answer within 5 seconds.")]
+  const { stopped, unknown } = report
+  const last = Math.min(...Object.values(report.resources).map(({ seconds }) => seconds))
+  const age = (seconds: number) => span(1000 * seconds)
+  return facts(
+    stopped.length > 0 &&
+      warn(
+        `Organizations without any change, while others go on: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
+        "Look at what feeds them, unless they are closed. See the operators' page /ops."
+      ),
+    stopped.length === 0 &&
+      ok(
+        last === Infinity
+          ? "No record was ever written."
+          : `The last change of a record was ${age(last)} ago, and no organization stopped while others go on.`
+      ),
+    unknown.length > 0 &&
+      warn(
+        `Organizations that have records, and no row in organizations: ${listed(unknown)}.`,
+        "Insert their rows into organizations, or correct organization_id with an UPDATE: a key of exactly this organization alone reads these records."
+      )
+  )
+})
+
+/** The planner's settings of a statement that reads whole tables. */
+const whole = { enable_seqscan: "on", enable_bitmapscan: "on", jit: "off" } as const
+
+const Unapplied = Schema.Struct({ count: Schema.Finite, example: Schema.NullOr(Schema.String) })
+
+/** The invoices and lines that are served, although a deletion holds for them. */
+export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const found = yield* Freshness.bounded(
+    sql,
+    longest,
+    whole,
+    rowsOf(Unapplied)(sql`
+      select count(distinct example)::float8 as count, min(example) as example from (
+        select d.organization_id, d.task_id, 'invoice ' || r.id || ' of ' || d.organization_id as example
+        from deletions d join invoices r on r.organization_id = d.organization_id and r.id = d.id
+        where d.kind = 'invoice' and d.holds and d.undone_at is null and not r.is_deleted
+        union all
+        select d.organization_id, d.task_id, 'line ' || r.id || ' of ' || d.organization_id
+        from deletions d join invoice_lines r on r.organization_id = d.organization_id and r.id = d.id
+        where d.kind = 'line' and d.holds and d.undone_at is null and not r.is_deleted
+        union all
+        select d.organization_id, d.task_id, 'line ' || r.id || ' of ' || d.organization_id
+        from deletions d join invoice_lines r on r.organization_id = d.organization_id and r.invoice = d.id
+        where d.kind = 'invoice' and d.holds and d.undone_at is null and not r.is_deleted
+      ) served where not exists (
+        -- Transactions that were open at the deletion may still end.
+        select from deletion_tasks t
+        where t.organization_id = served.organization_id and t.id = served.task_id and t.unsettled_since is not null
+      )`)
+  )
+  if (found === undefined) return [ok("Applied deletions were not checked: no answer within 5 seconds.")]
+  const { count = 0, example = "" } = found[0] ?? {}
+  if (count === 0) return [ok("Every deletion is applied to its records.")]
+  return [
+    fail(
+      `Records are served although they were deleted: ${count}, such as the ${example}.`,
+      "Run a process with the role worker, which applies deletions again, and run the doctor again in a minute. Look for triggers that are missing or disabled."
+    )
+  ]
+})
+
+interface Reference {
+  readonly table: string
+  readonly column: string
+  /** The table of the record that it names. */
+  readonly target: string
+}
+
+/** The references between records, from the contract. */
+const references = (): ReadonlyArray<Reference> => {
+  const tableOf = new Map(resources.map(({ record, table }) => [kindOf(record.fields.id), table]))
+  return resources.flatMap(({ hidden, record, table }) =>
+    Object.entries({ ...record.fields, ...hidden }).flatMap(([field, schema]) => {
+      const kind = field === "id" ? undefined : kindOf(schema)
+      const target = kind === undefined ? undefined : tableOf.get(kind)
+      return target === undefined ? [] : [{ table, column: columnOf(field), target }]
+    })
+  )
+}
+
+/** The milliseconds that the references may take in sum. */
+const longestOfAll = 10_000
+
+const Count = Schema.Struct({ count: Schema.Finite })
+const Size = Schema.Struct({ table: Schema.String, rows: Schema.Finite })
+
+/** References to records that are not there, the smallest tables first. */
+export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const all = references()
+  const sizes = yield* rowsOf(Size)(
+    sql`select relname::text as table, reltuples::float8 as rows from pg_class where oid = any(${all.map(({ table }) => table)}::regclass[])`
+  )
+  const rowsIn = (one: Reference) => sizes.find(({ table }) => table === one.table)?.rows ?? 0
+  const end = (yield* Clock.currentTimeMillis) + longestOfAll
+  const [broken, left]: [Array<string>, Array<string>] = [[], []]
+  for (const one of all.toSorted((first, second) => rowsIn(first) - rowsIn(second))) {
+    const { column, table, target } = one
+    const rest = end - (yield* Clock.currentTimeMillis)
+    const counted = rowsOf(Count)(sql`
+      select count(*)::float8 as count from ${sql(table)} t where t.${sql(column)} is not null and not exists (
+        select from ${sql(target)} r where r.organization_id = t.organization_id and r.id = t.${sql(column)}
+      )`)
+    const found = rest < 1 ? undefined : yield* Freshness.bounded(sql, rest, whole, counted)
+    if (found === undefined) left.push(`${table}.${column}`)
+    else if (found.some(({ count }) => count > 0)) broken.push(`${table}.${column} (${found[0]?.count})`)
+  }
+  return facts(
+    broken.length > 0 &&
+      warn(
+        `References to records that are not there: ${broken.join(", ")}.`,
+        "Load the missing records, or correct the ids: clients that join the records lose these."
+      ),
+    broken.length === 0 && left.length < all.length && ok("Every reference that was counted names a record."),
+    left.length > 0 && ok(`References not counted within 10 seconds: ${listed(left)}.`)
+  )
+})
+
+const Subscription = Schema.Struct({
+  name: Schema.String,
+  is_enabled: Schema.Boolean,
+  has_worker: Schema.Boolean,
+  apply_errors: Schema.Finite,
+  sync_errors: Schema.Finite,
+  copying: Schema.Finite
+})
+
+const errorsOf = ({ apply_errors, sync_errors }: typeof Subscription.Type) => {
+  const some = [
+    ...(apply_errors > 0 ? [`${apply_errors} errors of changes`] : []),
+    ...(sync_errors > 0 ? [`${sync_errors} errors of first copies`] : [])
+  ]
+  return some.length === 0 ? "without an error" : `after ${some.join(" and ")}`
+}
+
+const factOf = (one: typeof Subscription.Type): Fact => {
+  const { copying, has_worker, is_enabled, name } = one
+  const subject = `The subscription ${name} of logical replication`
+  const log = `The log of this server says why: search it for "${name}" and "logical replication".`
+  const enable = `alter subscription ${name} enable`
+  if (!is_enabled) {
+    return warn(`${subject} is disabled, ${errorsOf(one)}.`, `${log} Then: ${enable}, or drop it if it is not used.`)
+  }
+  if (!has_worker) {
+    return fail(
+      `${subject} has no worker, ${errorsOf(one)}.`,
+      `${log} Usual reasons: a row that a constraint refuses, a column that is missing here, a publisher that cannot be reached, too few max_logical_replication_workers.`
+    )
+  }
+  return ok(`${subject} runs${copying > 0 ? `, and copies ${copying} tables` : ""}.`)
+}
+
+/** The subscriptions of the database, and why each stopped. */
+export const subscriptions = (sql: PgClient.PgClient) =>
+  Effect.map(
+    rowsOf(Subscription)(sql`
+      select quote_ident(s.subname) as name, s.subenabled as is_enabled,
+        exists (select from pg_stat_subscription w where w.subid = s.oid and w.relid is null and w.pid is not null) as has_worker,
+        coalesce(e.apply_error_count, 0)::float8 as apply_errors, coalesce(e.sync_error_count, 0)::float8 as sync_errors,
+        (select count(*) from pg_subscription_rel r where r.srsubid = s.oid and r.srsubstate <> 'r')::float8 as copying
+      from pg_subscription s left join pg_stat_subscription_stats e on e.subid = s.oid
+      where s.subdbid = (select oid from pg_database where datname = current_database()) order by 1`),
+    (found) => found.map(factOf)
+  )
