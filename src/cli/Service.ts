@@ -95,7 +95,7 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
 /** Fails if a check does. */
 export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity.layer), {
   description:
-    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed.",
+    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes, records), the payment processor, the service. Nothing is changed. Exits with 1 if something failed.",
   examples: [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
   flags: { json: Output.json }
 })(function* ({ json }) {

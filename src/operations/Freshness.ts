@@ -31,7 +31,7 @@ export interface Report {
 }
 
 /** The most organizations of a list. */
-const mostListed = 20
+export const mostListed = 20
 
 const day = 24 * 3600
 
@@ -55,7 +55,7 @@ const Row = Schema.Struct({
  * all of them is of the last minute.
  */
 const ageOf = (position: string) => `
-  greatest(0, coalesce(extract(epoch from clock_timestamp() - (
+  greatest(0, coalesce(extract(epoch from now() - (
     select c.at from change_times c where c.position > ${position} order by c.position limit 1
   )), 0))::float8 as seconds,
   ${position} < (select min(c.position) from change_times c) as "isAtLeast"`

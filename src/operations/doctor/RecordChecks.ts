@@ -20,10 +20,11 @@ export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const { stopped, unknown } = report
   const last = Math.min(...Object.values(report.resources).map(({ seconds }) => seconds))
   const age = (seconds: number) => span(1000 * seconds)
+  const subject = stopped.length < Freshness.mostListed ? "Organizations" : `At least ${stopped.length} organizations`
   return facts(
     stopped.length > 0 &&
       warn(
-        `Organizations without any change, while others go on: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
+        `${subject} without any change, while others go on: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
         "Look at what feeds them, unless they are closed. See the operators' page /ops."
       ),
     stopped.length === 0 &&
