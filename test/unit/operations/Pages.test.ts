@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
-import { ask, basic, busy, checksOf, entryOf, figures, keysOf, listener, processOf } from "./fakes.ts"
+import { ask, basic, busy, checksOf, entryOf, figures, keysOf, listener, processOf, report } from "./fakes.ts"
 import { revokedId, store, taskOf, token } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
@@ -23,6 +23,8 @@ const secretId = "secret_0a1b2c3d4e5f"
 const secret = { organization_id: "org_harbor", id: secretId, created_at: dead.received_at, revoked_at: null }
 
 const memory = { secrets: [secret], tasks: [dead, completed], keys: keysOf(now), audit: [entryOf(dead, now)] }
+
+const age = { seconds: 7200, isAtLeast: false }
 
 const form = { name: "alice", token }
 
@@ -81,6 +83,29 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
       yield* shows("/health", ['{"status":"pass"', ...parts])
     })
+  )
+
+  it.effect("the overview shows no ages where they are not known, nor of an organization that cannot be read", () =>
+    Effect.gen(function* () {
+      assert.notInclude(yield* shows("/ops", ["Not known of all organizations"]), "All organizations")
+      yield* shows("/ops?organization=org_lost", ["org_lost: There is no such store."])
+    })
+  )
+
+  const known = listener(Layer.merge(well, store({ ...memory, lastChanges: { pets: age } })), { token }, report)
+
+  it.effect("the overview shows the last change of each resource, of one organization, and those that stopped", () =>
+    Effect.gen(function* () {
+      const text = yield* shows("/ops?organization=org_a", ["All organizations", ">org_a<"])
+      const row = (name: string) => new RegExp(`>${name}</th>(.*?)</tr>`).exec(text)?.[1]?.replaceAll(/<[^>]+>/g, "|")
+      assert.deepStrictEqual(["invoices", "consumption-logs", "pets", "charges"].map(row), [
+        "|3 min ago||–|",
+        "|more than 31 days ago||–|",
+        "|–||2 h ago|",
+        "|–||–|"
+      ])
+      assert.match(text, /href="\/ops\?organization=org_harbor"\s*>org_harbor<[^]*?3 days ago/)
+    }).pipe(Effect.provide(known, { local: true }))
   )
 
   it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>
@@ -310,18 +335,21 @@ describe("HTML", () => {
     const given = {
       tasks: [task],
       keys: keysOf(now).map((key) => ({ ...key, organization_id: text, name: text })),
-      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }]
+      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }],
+      lastChanges: {}
     }
     const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [
       ...paths,
       ...["/ops/task", "/ops/task/replay"].map((path) => ofTask(path, task)),
       link("/ops/deletions", { q: text, organization: text }),
+      link("/ops", { organization: text }),
       link("/ops/keys", { organization: text })
     ]
     const services = Layer.merge(figures(Effect.succeed({ processes: [own], silent: [] })), store(given))
     const found = Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text)))
-    return Effect.provide(found, listener(services), { local: true })
+    const ages = { ...report, stopped: [{ organization: text, ...age }] }
+    return Effect.provide(found, listener(services, { token }, ages), { local: true })
   }
 
   test.live("every page has the same elements, whatever the texts on it are", () =>
