@@ -1,0 +1,149 @@
+/** The findings of the doctor about records: organizations, deletions, references, and subscriptions. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { subscriptions } from "../../../src/operations/doctor/RecordChecks.ts"
+import { eventually } from "../../support/eventually.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { long } from "../../support/tries.ts"
+import { begun, examined, has, messagesOf } from "./examined.ts"
+
+const run = (...statements: ReadonlyArray<string>) =>
+  Effect.flatMap(TestDatabase, ({ sql }) => Effect.forEach(statements, (each) => sql.unsafe(each), { discard: true }))
+
+/** Runs statements, and what undoes them when the scope closes: the tests share the database, one after the other. */
+const during = (statements: ReadonlyArray<string>, ...undone: ReadonlyArray<string>) =>
+  Effect.acquireRelease(run(...statements), () => Effect.orDie(run(...undone)))
+
+const findings = Effect.flatMap(TestDatabase, ({ url }) => examined({ DATABASE_URL: url }))
+
+const untouched = ["pets", "organizations", "invoices", "invoice_lines", "deletions", "deletion_tasks", "change_times"]
+const emptied = untouched.map((table) => `delete from ${table}`)
+
+const made = (ago: string) => `insert into change_times select change_position(), now() - interval '${ago}'`
+const org = (id: string) => `insert into organizations (organization_id, id) values ('${id}', '${id}')`
+
+const fact = (kind: string, id: string, more = "true, null") =>
+  `insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known, holds, undone_at)
+    values ('org_a', gen_random_uuid(), '${kind}', 0, '${id}', now(), 'deleted', true, ${more})`
+
+const invoice = (...values: ReadonlyArray<string>) =>
+  `insert into invoices (organization_id, id, is_deleted) values ${values.join(", ")}`
+const line = "insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'l', 'i')"
+
+/** Invoices and lines that are served, by what deleted them; or what makes that right. */
+const deletions: ReadonlyArray<readonly [what: string, statements: ReadonlyArray<string>, found?: string]> = [
+  ["an invoice", [invoice("('org_a', 'i', false)"), fact("invoice", "i")], "1, such as the invoice i of org_a"],
+  ["a line", [line, fact("line", "l")], "1, such as the line l of org_a"],
+  ["a line of a deleted invoice", [line, fact("invoice", "i")], "1, such as the line l of org_a"],
+  [
+    "no marked one, none of another organization, and none of a deletion that does not hold or was undone",
+    [
+      invoice(
+        "('org_a', 'i', true)",
+        "('org_b', 'i', false)",
+        "('org_a', 'j', false)",
+        "('org_a', 'k', false)",
+        "('org_a', 'l', false)"
+      ),
+      fact("invoice", "i"),
+      fact("invoice", "j", "false, null"),
+      fact("invoice", "k", "true, now()"),
+      fact("line", "l")
+    ]
+  ],
+  [
+    "none of a deletion that waits for open transactions",
+    [
+      invoice("('org_a', 'i', false)"),
+      fact("invoice", "i"),
+      `insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
+        invoice_lines_count, received_at, scheduled_for, state, finished_at, unsettled_since)
+      select organization_id, task_id, 'k', '', '{}', 1, 0, now(), now(), 'completed', now(), now() from deletions`
+    ]
+  ]
+]
+
+/** References to nothing, by the table and column. */
+const referenced: Readonly<Record<string, string>> = {
+  "pets.clinic (2)":
+    "insert into pets (organization_id, id, clinic) values ('org_a', '1', 'c'), ('org_a', '2', 'c'), ('org_a', '3', null)",
+  "invoice_lines.invoice (1)": `${invoice("('org_b', 'i', false)")}; ${line}`,
+  "charges.pet (1)": "insert into charges (organization_id, id, pet) values ('org_a', 'c', 'p')"
+}
+
+layer(begun, { excludeTestServices: true })("about records the doctor", (it) => {
+  it.effect(
+    "says that all is well, with the age of the last change",
+    () =>
+      Effect.gen(function* () {
+        has(yield* findings, "ok", "No record was ever written.")
+        yield* during([org("org_a"), invoice("('org_a', 'i', false)"), line, made("2 hours")], ...emptied)
+        const found = yield* findings
+        has(found, "ok", "The last change of a record was 2 h ago, and no organization stopped while others go on.")
+        has(found, "ok", "Every deletion is applied to its records.")
+        has(found, "ok", "Every reference that was counted names a record.")
+      }),
+    long
+  )
+
+  it.effect(
+    "names organizations that stopped while others go on, and those that have no row",
+    () =>
+      Effect.gen(function* () {
+        const pet = (organization: string) => `insert into pets (organization_id, id) values ('${organization}', 'p')`
+        yield* during([org("org_silent"), made("3 days"), pet("org_unknown"), made("1 hour")], ...emptied)
+        const found = yield* findings
+        has(found, "warn", "Organizations without any change, while others go on: org_silent (3 days).")
+        has(found, "warn", "Organizations that have records, and no row in organizations: org_unknown.")
+      }),
+    long
+  )
+
+  it.effect.each(deletions)(
+    "names records that are served although they were deleted: %s",
+    ([, statements, expected]) =>
+      Effect.gen(function* () {
+        yield* during(statements, ...emptied)
+        const found = yield* findings
+        if (expected === undefined) has(found, "ok", "Every deletion is applied")
+        else has(found, "fail", `Records are served although they were deleted: ${expected}.`)
+      }),
+    long
+  )
+
+  it.effect.each(Object.entries(referenced))(
+    "counts references to records that are not there: %s",
+    ([message, statements]) =>
+      Effect.gen(function* () {
+        yield* during(statements.split("; "), ...emptied, "delete from charges")
+        has(yield* findings, "warn", `References to records that are not there: ${message}.`)
+      }),
+    long
+  )
+
+  it.effect(
+    "names a subscription that is disabled, and one that is enabled and has no worker",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        assert.deepStrictEqual(yield* subscriptions(sql), [])
+        const alter = (change: string) => `alter subscription doctor_test ${change}`
+        yield* during(
+          [
+            `create subscription doctor_test connection 'host=127.0.0.1 port=1 dbname=nothing' publication p
+              with (connect = false, slot_name = none)`
+          ],
+          alter("disable"),
+          alter("set (slot_name = none)"),
+          "drop subscription doctor_test"
+        )
+        const name = "The subscription doctor_test of logical replication"
+        has(yield* findings, "warn", `${name} is disabled, without an error.`)
+        yield* run(alter("set (slot_name = 'doctor_test')"), alter("enable"))
+        const check = Effect.map(subscriptions(sql), messagesOf)
+        // Its worker starts, and fails, every five seconds.
+        yield* eventually("no worker", check, ([found = ""]) => found.startsWith(`${name} has no worker, `))
+      }),
+    long
+  )
+})
