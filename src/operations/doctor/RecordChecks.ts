@@ -12,6 +12,8 @@ import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
 /** The milliseconds of a statement: an answer within the time of a check. */
 const longest = 5000
 
+const age = (seconds: number) => span(1000 * seconds)
+
 /** The organizations that stopped while others go on, and those that have records and no row. */
 export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) return []
@@ -19,7 +21,6 @@ export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (report === undefined) return [ok("The ages of the last changes were not read: no answer within 5 seconds.")]
   const { stopped, unknown } = report
   const last = Math.min(...Object.values(report.resources).map(({ seconds }) => seconds))
-  const age = (seconds: number) => span(1000 * seconds)
   const subject = stopped.length < Freshness.mostListed ? "Organizations" : `At least ${stopped.length} organizations`
   return facts(
     stopped.length > 0 &&
@@ -144,32 +145,35 @@ const Subscription = Schema.Struct({
   has_worker: Schema.Boolean,
   apply_errors: Schema.Finite,
   sync_errors: Schema.Finite,
-  copying: Schema.Finite
+  /** The tables whose first copy is not complete. */
+  copying: Schema.Array(Schema.String)
 })
 
-const errorsOf = ({ apply_errors, sync_errors }: typeof Subscription.Type) => {
-  const some = [
-    ...(apply_errors > 0 ? [`${apply_errors} errors of changes`] : []),
-    ...(sync_errors > 0 ? [`${sync_errors} errors of first copies`] : [])
-  ]
-  return some.length === 0 ? "without an error" : `after ${some.join(" and ")}`
-}
-
-const factOf = (one: typeof Subscription.Type): Fact => {
-  const { copying, has_worker, is_enabled, name } = one
+const factOf = ({
+  apply_errors,
+  copying,
+  has_worker,
+  is_enabled,
+  name,
+  sync_errors
+}: typeof Subscription.Type): Fact => {
   const subject = `The subscription ${name} of logical replication`
   const log = `The log of this server says why: search it for "${name}" and "logical replication".`
-  const enable = `alter subscription ${name} enable`
+  const reasons =
+    "Usual reasons: a row that a constraint refuses or that is there already, a column that is missing here, a publisher that cannot be reached, too few max_logical_replication_workers."
+  const errors = [
+    ...(apply_errors > 0 ? [`${apply_errors} errors of changes`] : []),
+    ...(sync_errors > 0 ? [`${sync_errors} errors of first copies`] : [])
+  ].join(" and ")
+  const after = errors === "" ? "" : `, after ${errors}`
   if (!is_enabled) {
-    return warn(`${subject} is disabled, ${errorsOf(one)}.`, `${log} Then: ${enable}, or drop it if it is not used.`)
+    const remedy = `${log} Then: alter subscription ${name} enable, or drop it if it is not used.`
+    return warn(`${subject} is disabled${after}.`, remedy)
   }
-  if (!has_worker) {
-    return fail(
-      `${subject} has no worker, ${errorsOf(one)}.`,
-      `${log} Usual reasons: a row that a constraint refuses, a column that is missing here, a publisher that cannot be reached, too few max_logical_replication_workers.`
-    )
-  }
-  return ok(`${subject} runs${copying > 0 ? `, and copies ${copying} tables` : ""}.`)
+  if (!has_worker) return fail(`${subject} has no worker${after}.`, `${log} ${reasons}`)
+  if (copying.length === 0) return ok(`${subject} runs.`)
+  const copies = `${subject} has not copied ${listed(copying)}`
+  return sync_errors > 0 ? fail(`${copies}${after}.`, `${log} ${reasons}`) : ok(`${copies} yet.`)
 }
 
 /** The subscriptions of the database, and why each stopped. */
@@ -179,7 +183,8 @@ export const subscriptions = (sql: PgClient.PgClient) =>
       select quote_ident(s.subname) as name, s.subenabled as is_enabled,
         exists (select from pg_stat_subscription w where w.subid = s.oid and w.relid is null and w.pid is not null) as has_worker,
         coalesce(e.apply_error_count, 0)::float8 as apply_errors, coalesce(e.sync_error_count, 0)::float8 as sync_errors,
-        (select count(*) from pg_subscription_rel r where r.srsubid = s.oid and r.srsubstate <> 'r')::float8 as copying
+        array(select r.srrelid::regclass::text from pg_subscription_rel r
+          where r.srsubid = s.oid and r.srsubstate <> 'r' order by 1) as copying
       from pg_subscription s left join pg_stat_subscription_stats e on e.subid = s.oid
       where s.subdbid = (select oid from pg_database where datname = current_database()) order by 1`),
     (found) => found.map(factOf)

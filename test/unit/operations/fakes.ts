@@ -203,7 +203,7 @@ export interface Configured {
 export const listener = (
   services: Layer.Layer<Figures | OperatorStore>,
   { host = "127.0.0.1", token: own }: Configured = { token },
-  report?: Report
+  ages?: Report
 ) =>
   Layer.effect(
     Served,
@@ -217,7 +217,7 @@ export const listener = (
   ).pipe(
     Layer.provide([
       services,
-      Freshness.layerMemory(report),
+      Freshness.layerMemory(ages),
       Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))
     ])
   )
