@@ -2,7 +2,7 @@
  * The age of the last change of each resource, of all organizations and of one, and the organizations that stopped while
  * others go on. A change has a position; `change_times` says by when the changes below a position were made.
  */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import type { PgClient } from "@effect/sql-pg"
@@ -23,6 +23,8 @@ export interface Age {
 export type Ages = Readonly<Record<string, Age>>
 
 export interface Report {
+  /** The time of the reading, in milliseconds since 1970. */
+  readonly at: number
   readonly resources: Ages
   /** The organizations that stopped, the longest silent first. */
   readonly stopped: ReadonlyArray<Age & { readonly organization: string }>
@@ -131,16 +133,19 @@ export const bounded = <A, R>(
 }
 
 /** Reads the ages of the last changes; undefined without an answer in so many milliseconds. */
-export const read = (sql: PgClient.PgClient, millis: number): Effect.Effect<Report | undefined, SqlError> =>
-  Effect.map(bounded(sql, millis, byIndex, rowsOf(Row)(sql`${sql.literal(reportQuery)}`)), (rows) => {
-    if (rows === undefined) return undefined
-    const of = (kind: (typeof kinds)[number]) => rows.filter((row) => row.kind === kind)
-    return {
-      resources: agesOf(of("resource")),
-      stopped: of("stopped").map(({ isAtLeast, name, seconds }) => ({ organization: name, seconds, isAtLeast })),
-      unknown: of("unknown").map(({ name }) => name)
-    }
-  })
+export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient, millis: number) {
+  const at = yield* Clock.currentTimeMillis
+  const rows = yield* bounded(sql, millis, byIndex, rowsOf(Row)(sql`${sql.literal(reportQuery)}`))
+  if (rows === undefined) return undefined
+  const of = (kind: (typeof kinds)[number]) => rows.filter((row) => row.kind === kind)
+  const report: Report = {
+    at,
+    resources: agesOf(of("resource")),
+    stopped: of("stopped").map(({ isAtLeast, name, seconds }) => ({ organization: name, seconds, isAtLeast })),
+    unknown: of("unknown").map(({ name }) => name)
+  }
+  return report
+})
 
 /** The ages of the last changes of an organization: two probes for each resource. */
 export const ofOrganization = (sql: Constructor, organization: string) => {
@@ -194,7 +199,12 @@ export class Freshness extends Context.Service<
         for (const [name, series] of gauges) series.set(last?.resources[name]?.seconds)
       })
       const watch = Effect.flatMap(Effect.timed(round), ([took]) => Effect.sleep(pauseAfter(took)))
-      yield* Effect.forkScoped(Effect.forever(watch))
+      // At a start, another fiber may be asking the database for its distribution.
+      const known = Effect.repeat(sql.distribution.refresh, {
+        until: () => sql.distribution.isDistributed() !== undefined,
+        schedule: Schedule.spaced("1 second")
+      })
+      yield* Effect.forkScoped(Effect.andThen(known, Effect.forever(watch)))
       return Freshness.of({ last: Effect.sync(() => last) })
     })
   )

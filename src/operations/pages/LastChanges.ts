@@ -29,30 +29,33 @@ export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
       "Last change": ago
     }
   })
-  return sectionOf(
-    "last-changes",
-    "Last changes of records",
-    report === undefined &&
-      h("p", { class: "note" })(
-        "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
-      ),
-    own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
-    filterForm(place, { organization: ["Organization"] }, { organization }),
-    (report !== undefined || ofOwn !== undefined) &&
-      table<(typeof resources)[number]>({
-        caption: "Last change of each resource",
-        rows: resources,
-        columns: {
-          Resource: ({ name }) => name,
-          ...(report !== undefined && { "All organizations": ({ name }) => ago(report.resources[name]) }),
-          ...(ofOwn !== undefined && { [organization ?? ""]: ({ name }) => ago(ofOwn[name]) })
-        }
-      }),
-    report !== undefined && [
-      stopped,
-      small(
-        "Listed are up to 20 organizations with records: no change of any resource for more than 24 hours, for 10 times as long as all organizations together, and for less than 30 days."
-      )
-    ]
-  )
+  return (now: number) =>
+    sectionOf(
+      "last-changes",
+      "Last changes of records",
+      report === undefined &&
+        h("p", { class: "note" })(
+          "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
+        ),
+      own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
+      filterForm(place, { organization: ["Organization"] }, { organization }),
+      (report !== undefined || ofOwn !== undefined) &&
+        table<(typeof resources)[number]>({
+          caption: "Last change of each resource",
+          rows: resources,
+          columns: {
+            Resource: ({ name }) => name,
+            ...(report !== undefined && { "All organizations": ({ name }) => ago(report.resources[name]) }),
+            ...(ofOwn !== undefined && { [`Of ${organization}`]: ({ name }) => ago(ofOwn[name]) })
+          }
+        }),
+      report !== undefined && [
+        stopped,
+        small(
+          "All organizations were read ",
+          Format.moment(report.at, now),
+          ". Up to 20 organizations are listed: those that have records, and no change of any resource for more than 24 hours, for 10 times as long as all organizations together, and for less than 30 days."
+        )
+      ]
+    )
 })

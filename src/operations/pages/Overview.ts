@@ -217,7 +217,7 @@ export const overview = Page.page(
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
-      lastChanges,
+      lastChanges(now),
       section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
     ]

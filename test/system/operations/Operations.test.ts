@@ -24,6 +24,7 @@ const token = "correct-horse-battery"
 const notHere: ReadonlyArray<string> = [
   "practice_data_organization_requests_total",
   "practice_data_replica_lag_seconds",
+  "practice_data_record_age_seconds",
   "practice_data_telemetry_export_failures_total",
   "practice_data_processor_circuit_open",
   "practice_data_processor_account_circuits_open"

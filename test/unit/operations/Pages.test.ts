@@ -96,7 +96,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
 
   it.effect("the overview shows the last change of each resource, of one organization, and those that stopped", () =>
     Effect.gen(function* () {
-      const text = yield* shows("/ops?organization=org_a", ["All organizations", ">org_a<"])
+      const text = yield* shows("/ops?organization=org_a", ["All organizations", ">Of org_a<"])
       const row = (name: string) => new RegExp(`>${name}</th>(.*?)</tr>`).exec(text)?.[1]?.replaceAll(/<[^>]+>/g, "|")
       assert.deepStrictEqual(["invoices", "consumption-logs", "pets", "charges"].map(row), [
         "|3 min ago||–|",

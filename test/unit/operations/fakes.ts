@@ -117,6 +117,7 @@ export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
 
 /** Ages: one organization stopped, and no log was written for longer than is known. */
 export const report: Report = {
+  at: 0,
   resources: {
     invoices: { seconds: 185, isAtLeast: false },
     "consumption-logs": { seconds: 31 * 86_400, isAtLeast: true }
