@@ -172,9 +172,8 @@ export const metrics = {
   ),
   practice_data_changes_waiting: gauge("Requests that wait for changes.", {}),
   practice_data_record_age_seconds: gauge(
-    "Time since the last change of a resource, in any organization, as of the last reading: each minute, or as seldom as " +
-      "takes 1 % of the time. Only beside an operators' port and with the role data-api. Absent without any record, " +
-      "while the records cannot be read, and for a distributed database.",
+    "Time since the last change of a resource in any organization, when it was last read: each minute, or less often. " +
+      "Absent without an operators' port or the role data-api, and while the records cannot be read.",
     { resource: { values: "a resource, such as `charges`", atMost: 16 } }
   ),
   practice_data_replica_lag_seconds: gauge(
