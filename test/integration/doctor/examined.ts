@@ -9,16 +9,10 @@ import * as HttpClient from "../../../src/process/HttpClient.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A database whose order of changes has begun: that of a copy of another has not. */
-export const begun = Layer.tap(TestDatabase.layer, (context) => {
-  const { sql } = Context.get(context, TestDatabase)
-  return Effect.gen(function* () {
-    yield* sql`create table if not exists change_times (position bigint primary key, at timestamptz not null)`
-    yield* sql`create table if not exists deletions (organization_id text collate "C" not null, task_id uuid, kind text,
-        item integer, id text collate "C", deleted_at timestamptz, verdict text, holds boolean, is_known boolean, undone_at timestamptz)`
-    yield* sql`alter table deletion_tasks add column if not exists unsettled_since timestamptz`
-    yield* sql`select change_begin()`
-  })
-})
+export const begun = Layer.tap(
+  TestDatabase.layer,
+  (context) => Context.get(context, TestDatabase).sql`select change_begin()`
+)
 
 const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer, HttpClient.layer)
 

@@ -15,7 +15,6 @@ const day = 24 * hour
 /** Removes all records, removals and times. */
 const cleared = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* sql`create table if not exists change_times (position bigint primary key, at timestamptz not null)`
   for (const table of ["pets", "clinics", "invoices", "organizations", "removals", "change_times"])
     yield* sql`delete from ${sql(table)}`
   return sql
