@@ -2,7 +2,7 @@
  * The age of the last change of each resource, of all organizations and of one, and the organizations that stopped while
  * others go on. A change has a position; `change_times` says by when the changes below a position were made.
  */
-import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Clock, Context, Duration, Effect, identity, Layer, Result, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import type { PgClient } from "@effect/sql-pg"
@@ -10,6 +10,7 @@ import { resources } from "../api/records/index.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
+import type { Failure, Request } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 
 /** The age of a change. */
@@ -53,14 +54,14 @@ const Row = Schema.Struct({
 })
 
 /**
- * The SQL of the age of a position: two columns. A change was made before the first time that is kept above it. One above
- * all of them is of the last minute.
+ * The SQL of the age of a position: two columns. Its transaction began before the first time that is kept above it. One
+ * above all of them is of the last minute.
  */
 const ageOf = (position: string) => `
   greatest(0, coalesce(extract(epoch from now() - (
     select c.at from change_times c where c.position > ${position} order by c.position limit 1
   )), 0))::float8 as seconds,
-  ${position} < (select min(c.position) from change_times c) as "isAtLeast"`
+  coalesce(${position} < (select min(c.position) from change_times c), true) as "isAtLeast"`
 
 /** The SQL of the last position of each organization in a table: one probe of its index for each of them. */
 const lastOf = (table: string) => `
@@ -165,11 +166,11 @@ export const ofOrganization = (sql: Constructor, organization: string) => {
 /** The milliseconds that the ages of all organizations may take. */
 const longest = 30_000
 
-const request = {
+const request: Request<Failure> = {
   key: "the freshness",
   within: Duration.millis(longest + 5000),
-  unavailable: () => "no answer"
-} as const
+  unavailable: identity
+}
 
 /** The pause after a reading, which takes at most 1 % of the time. */
 export const pauseAfter = (took: Duration.Duration) => Duration.max(Duration.minutes(1), Duration.times(took, 99))
@@ -195,10 +196,14 @@ export class Freshness extends Context.Service<
       const round = Effect.gen(function* () {
         yield* sql.distribution.refresh
         const isSingle = sql.distribution.isDistributed() === false
-        last = isSingle ? yield* Effect.orElseSucceed(sql.run(request, migrated), () => undefined) : undefined
+        const found = yield* Effect.result(isSingle ? sql.run(request, migrated) : Effect.undefined)
+        last = Result.getOrUndefined(found)
         for (const [name, series] of gauges) series.set(last?.resources[name]?.seconds)
+        return Result.isFailure(found) && found.failure._tag === "Unreachable"
       })
-      const watch = Effect.flatMap(Effect.timed(round), ([took]) => Effect.sleep(pauseAfter(took)))
+      const watch = Effect.flatMap(Effect.timed(round), ([took, isDown]) =>
+        Effect.sleep(isDown ? "5 seconds" : pauseAfter(took))
+      )
       // At a start, another fiber may be asking the database for its distribution.
       const known = Effect.repeat(sql.distribution.refresh, {
         until: () => sql.distribution.isDistributed() !== undefined,

@@ -68,6 +68,7 @@ layer(TestDatabase.layer)("the ages of the last changes", (it) => {
       assert.deepStrictEqual((yield* report).resources, {})
       const sql = yield* cleared
       yield* write("pets", "org_a")
+      assert.deepStrictEqual(shown((yield* report).resources), { pets: "at least 0 min" })
       yield* made(3 * hour)
       yield* write("clinics", "org_a")
       yield* write("invoices", "org_b")

@@ -105,6 +105,7 @@ const requests = (process: number) =>
 const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
 
 const lag = "practice_data_changes_lag_seconds"
+const age = 'practice_data_record_age_seconds{resource="charges"}'
 
 describe("/metrics", () => {
   it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
@@ -118,6 +119,7 @@ describe("/metrics", () => {
         CREDENTIALS_DATABASE_URL: stores.credentials.url
       })
       yield* untilSamples("tasks that are counted", knowsTasks)
+      yield* untilSamples("the age of records", (samples) => age in samples)
       for (const name of ["records", "credentials", "tasks"] as const) {
         const cut = name === "credentials" ? "refuse" : "swallow"
         const { proxy } = stores[name]
