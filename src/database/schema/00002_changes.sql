@@ -365,7 +365,7 @@ begin
     durable_until = pg_current_wal_insert_lsn(),
     marked_at = clock_timestamp()
   where timeline = own;
-  if (select max(at) from home.change_times) > clock_timestamp() - interval '1 min' then return; end if;
+  if (select at from home.change_times order by position desc limit 1) > clock_timestamp() - interval '1 min' then return; end if;
   insert into home.change_times values (ceiling, clock_timestamp())
     on conflict (position) do nothing;
   delete from home.change_times where at < clock_timestamp() - interval '31 days';
