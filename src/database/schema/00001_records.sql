@@ -28,6 +28,15 @@ create function is_exact(value numeric) returns boolean language sql immutable p
 create function trimmed(value text) returns text language sql immutable parallel safe return
   btrim(value, E' \t\n\x0b\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff');
 
+-- For nearly every value, a look at its ends is enough: these are visible characters of ASCII.
+create function has_no_blanks_around(value text) returns boolean language sql immutable parallel safe return case
+  when ascii(value) between 33 and 126 and ascii(right(value, 1)) between 33 and 126 then true
+  else value <> '' and value = trimmed(value)
+end;
+
+create function not_blank(value text) returns boolean language sql immutable parallel safe return case
+  when ascii(value) between 33 and 126 then true else trimmed(value) <> '' end;
+
 create function is_time_zone(name text) returns boolean language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp as $function$
 begin
@@ -56,9 +65,8 @@ begin
     where attrelid = name::regclass and attnum > 0 and not attisdropped
     union all
     values
-      -- A text of visible ASCII characters at its ends costs no more than a look at them.
-      ('organization_id_without_blanks_around', 'ascii(organization_id) between 33 and 126 and ascii(right(organization_id, 1)) between 33 and 126 or organization_id <> '''' and organization_id = trimmed(organization_id)'),
-      ('id_not_blank', 'ascii(id) between 33 and 126 or trimmed(id) <> ''''')
+      ('organization_id_without_blanks_around', 'has_no_blanks_around(organization_id)'),
+      ('id_not_blank', 'not_blank(id)')
   loop
     if not exists (
       select from pg_constraint where conrelid = name::regclass and conname = given.constraint_name::name

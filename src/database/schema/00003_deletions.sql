@@ -171,10 +171,11 @@ declare
     tg_op = 'INSERT' or (new.organization_id, new.id) is distinct from (old.organization_id, old.id);
   deleted timestamptz;
 begin
-  deleted := case tg_table_name
-    when 'invoices' then home.invoice_deleted(new, comes)
-    else home.line_deleted(new, comes)
-  end;
+  if tg_table_name = 'invoices' then
+    deleted := home.invoice_deleted(new, comes);
+  else
+    deleted := home.line_deleted(new, comes);
+  end if;
   if deleted is null then return new; end if;
   if tg_op = 'UPDATE' and old.is_deleted then
     deleted := coalesce(old.deleted_at, deleted);
@@ -233,12 +234,12 @@ end $function$;
 
 -- Fired before `written`, which renders the row.
 create trigger deleted_changed before update on invoices for each row when (
-  (old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at))
-  or (new.organization_id, new.id) is distinct from (old.organization_id, old.id)
+  old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
+  or new.id <> old.id or new.organization_id <> old.organization_id
 ) execute function keep_deleted();
 create trigger deleted_changed before update on invoice_lines for each row when (
-  (old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at))
-  or (new.organization_id, new.id, new.invoice) is distinct from (old.organization_id, old.id, old.invoice)
+  old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
+  or new.id <> old.id or new.organization_id <> old.organization_id or new.invoice is distinct from old.invoice
 ) execute function keep_deleted();
 create trigger deleted_inserted after insert on invoices referencing new table as written
   for each statement execute function mark_inserted();
