@@ -30,7 +30,7 @@ create function trimmed(value text) returns text language sql immutable parallel
 
 -- For nearly every value, a look at its ends is enough: these are visible characters of ASCII.
 create function has_no_blanks_around(value text) returns boolean language sql immutable parallel safe return case
-  when ascii(value) between 33 and 126 and ascii(right(value, 1)) between 33 and 126 then true
+  when ascii(value) > 32 and ascii(value) < 127 and ascii(right(value, 1)) > 32 and ascii(right(value, 1)) < 127 then true
   else value <> '' and value = trimmed(value)
 end;
 
