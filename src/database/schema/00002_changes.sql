@@ -401,6 +401,9 @@ begin
   if not (select bool_and(is_whole) from home.change_feed_states())
     or not pg_try_advisory_xact_lock('home.change_feeds'::regclass::oid::bigint) then return; end if;
   select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
+  -- What was written without triggers may have been deleted before.
+  update home.deletion_tasks t set unsettled_since = clock_timestamp()
+    where exists (select from home.deletions d where d.organization_id = t.organization_id and d.task_id = t.id and d.holds);
   for feed in select table_name from home.change_feed_states() where not is_settled loop
     execute format($query$
       with recursive owners (owner) as (

@@ -78,7 +78,7 @@ export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgCli
   return [
     fail(
       `Records are served although they were deleted: ${count}, such as the ${example}.`,
-      "Run a process with the role worker, which applies deletions again, and run the doctor again in a minute. Look for triggers that are missing or disabled."
+      "Look for triggers that are missing or disabled. Then have the worker apply the deletions again: update deletion_tasks set unsettled_since = now() where id in (select task_id from deletions where holds)"
     )
   ]
 })
