@@ -7,7 +7,8 @@ import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { layerLogger, note } from "../process/Printed.ts"
-import { audit, keys, organizations, secrets } from "./Credentials.ts"
+import { audit, keys, secrets } from "./Credentials.ts"
+import { erase, organizations } from "./Organizations.ts"
 import { get, openapi, search } from "./Read.ts"
 import { send } from "./Send.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
@@ -27,7 +28,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
-    { group: "Operate it", commands: [organizations, keys, secrets, tasks, audit, doctor] },
+    { group: "Operate it", commands: [organizations, keys, secrets, tasks, erase, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )

@@ -1,4 +1,4 @@
-/** `organizations`, `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
+/** `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
 import { Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
@@ -8,28 +8,6 @@ import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, Refused } from "./Usage.ts"
-
-const createOrganization = command("create", Operators.tasks, {
-  description: "Create the record of an organization",
-  examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
-  flags: {
-    id: Argument.String("id").pipe(
-      Argument.withSchema(Commands.Line("the id of an organization")),
-      Argument.withDescription("Id of the organization, as its records have it")
-    ),
-    name: Operators.line("name", "the name of the organization", "Its name, which its API shows (required)")
-  }
-})(function* (given) {
-  if (!(yield* Commands.createOrganization(yield* Commands.commandLine, given))) {
-    return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
-  }
-  yield* Output.print(`Created ${given.id}`)
-})
-
-export const organizations = Command.make("organizations").pipe(
-  Command.withDescription("Organizations"),
-  Command.withSubcommands([createOrganization])
-)
 
 /** Lists credentials, without the credentials themselves. */
 const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(

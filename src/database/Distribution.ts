@@ -79,6 +79,7 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
   "deletions",
   "deletion_arrivals",
   "intake_secrets",
+  "closed_organizations",
   "audit_log"
 ]
 

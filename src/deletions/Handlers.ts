@@ -106,6 +106,10 @@ export const signedDelivery = Layer.effect(
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
         }
+        if (secrets.value === "closed") {
+          yield* note({ refusal: "signature", outcome: "closed" })
+          return yield* new Unauthorized({ detail: "The organization is closed: it accepts no deliveries" })
+        }
         const unsigned = isRequired ? "the organization has no signing secret" : undefined
         const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })

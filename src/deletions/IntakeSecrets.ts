@@ -13,13 +13,13 @@ import { SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
 
-const secretRows = rowsOf(Schema.Struct({ secret: Schema.RedactedFromValue(Schema.String) }))
+const secretRows = rowsOf(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
 
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,
   {
-    /** The valid secrets of an organization, newest first. */
-    readonly of: (organization: string) => Effect.Effect<Secrets, SchedulerUnavailable>
+    /** The valid secrets of an organization, newest first; `closed` if an operator deleted the organization. */
+    readonly of: (organization: string) => Effect.Effect<Secrets | "closed", SchedulerUnavailable>
   }
 >()("practice-data/deletions/IntakeSecrets") {
   /** Secrets in the table `intake_secrets`. */
@@ -35,17 +35,20 @@ export class IntakeSecrets extends Context.Service<
               unavailable: SchedulerUnavailable.from
             },
             secretRows(sql`
-              select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
-              order by created_at desc`)
+              select secret, created_at as at from intake_secrets
+              where organization_id = ${organization} and revoked_at is null
+              union all select null, closed_at from closed_organizations where organization_id = ${organization}
+              order by at desc`)
           )
-          return rows.map(({ secret }) => secret)
+          const secrets = rows.flatMap(({ secret }) => secret ?? [])
+          return secrets.length < rows.length ? "closed" : secrets
         })
       })
     )
   )
 
   /** The fake: secrets by organization. */
-  static readonly layerMemory = (secrets: Readonly<Record<string, Secrets>> = {}) =>
+  static readonly layerMemory = (secrets: Readonly<Record<string, Secrets | "closed">> = {}) =>
     Layer.succeed(
       IntakeSecrets,
       IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? []) })

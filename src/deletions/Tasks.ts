@@ -107,7 +107,8 @@ export type Identity = Readonly<{ id: string; organization: string | undefined }
 const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 type Items = typeof Items.Type
 
-const Payload = Schema.Struct({ invoices: Schema.optional(Items), invoice_lines: Schema.optional(Items) })
+/** The items of a delivery as they are stored. */
+export const Payload = Schema.Struct({ invoices: Schema.optional(Items), invoice_lines: Schema.optional(Items) })
 
 /** Reads columns of a task. An id that is no UUID has none. */
 const reading = <A>(row: Schema.Decoder<A>, read: string) =>

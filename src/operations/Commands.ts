@@ -73,39 +73,32 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number)
 /** Organization, target (the id of a key, a secret or a task) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]
 
+/** Adds an entry to the audit log of a database. */
+export const log = (
+  sql: Database,
+  { name, source }: Actor,
+  action: string,
+  [organization_id, target, result]: Change
+) => sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
+
 /** Makes a change in a database and logs it there, unless nothing changed. */
-const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
+export const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
   database: Context.Key<I, Database>,
   action: string,
   change: (...given: Given) => Effect.Effect<A, E, R>,
   changeOf: (made: A, ...given: Given) => Change | undefined
 ) =>
-  Effect.fn("Commands.audited")(function* ({ name, source }: Actor, ...given: Given) {
+  Effect.fn("Commands.audited")(function* (actor: Actor, ...given: Given) {
     const sql = yield* database
     return yield* sql.withTransaction(
       Effect.gen(function* () {
         const made = yield* change(...given)
         const logged = changeOf(made, ...given)
-        if (logged === undefined) return made
-        const [organization_id, target, result] = logged
-        yield* sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
+        if (logged !== undefined) yield* log(sql, actor, action, logged)
         return made
       })
     )
   })
-
-/** Makes the record of an organization. False if there is one, which stays as it is. */
-export const createOrganization = audited(
-  TaskDatabase,
-  "organization.create",
-  Effect.fnUntraced(function* ({ id, name }: { readonly id: string; readonly name: string }) {
-    const sql = yield* TaskDatabase
-    const row = { organization_id: id, id, name }
-    const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
-    return made.length > 0
-  }),
-  (isMade, { id }) => (isMade ? [id, id, "created"] : undefined)
-)
 
 export const createKey = audited(CredentialDatabase, "key.create", ApiKeys.create, ({ id }, { organization }) => [
   organization,

@@ -1,0 +1,166 @@
+/** `organizations` and `erase`: the organizations, and the deletion of records for good. */
+import { Effect, Layer, Option, Record } from "effect"
+import { Argument, Command } from "effect/cli"
+import type { SqlError } from "effect/sql/SqlError"
+import { kindOf } from "../database/SqlFailure.ts"
+import * as Commands from "../operations/Commands.ts"
+import * as Erasure from "../operations/Erasure.ts"
+import { counted } from "../operations/Format.ts"
+import * as Organizations from "../operations/Organizations.ts"
+import * as Operators from "./Operators.ts"
+import * as Output from "./Output.ts"
+import { command, Refused, Unavailable } from "./Usage.ts"
+
+const databases = Layer.merge(Operators.tasks, Operators.keys)
+
+const id = Argument.String("id").pipe(
+  Argument.withSchema(Commands.Line("the id of an organization")),
+  Argument.withDescription("Id of the organization, as its records have it")
+)
+
+const name = Operators.line("name", "the name of the organization", "Its name, which its API shows (required)")
+
+const unknown = (organization: string) => new Refused({ message: `There is no organization ${organization}.` })
+
+const list = command("list", databases, {
+  description: "List organizations by their id, with the numbers of their valid API keys and signing secrets",
+  examples: [["practice-data organizations list"], ["practice-data organizations list --limit 1000 --json"]],
+  flags: { limit: Output.limit("organizations"), json: Output.json }
+})(function* ({ json, limit }) {
+  const fields = ["id", "name", "created_at", "keys", "secrets", "closed_at"]
+  yield* Output.rows(json, yield* Organizations.list(limit), fields)
+})
+
+const create = command("create", Operators.tasks, {
+  description: "Create the record of an organization",
+  examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
+  flags: { id, name }
+})(function* (given) {
+  if (!(yield* Organizations.create(yield* Commands.commandLine, given))) {
+    return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
+  }
+  yield* Output.print(`Created ${given.id}`)
+})
+
+const rename = command("rename", Operators.tasks, {
+  description: "Rename an organization",
+  examples: [["practice-data organizations rename org_1 --name 'Happy Paws and Claws'"]],
+  flags: { id, name }
+})(function* (given) {
+  if (!(yield* Organizations.rename(yield* Commands.commandLine, given))) return yield* unknown(given.id)
+  yield* Output.print(`Renamed ${given.id}`)
+})
+
+/** Fails before anything is changed if the login lacks a privilege. */
+const permitted = Effect.flatMap(
+  Organizations.lackingPrivilege,
+  Option.match({ onNone: () => Effect.void, onSome: (message) => Effect.fail(new Refused({ message })) })
+)
+
+/** Explains that a retry continues a deletion that met the lock of another transaction. */
+const resumable = <A, R>(deleting: Effect.Effect<A, SqlError, R>) =>
+  Effect.mapError(deleting, (error) =>
+    kindOf(error) === "Busy"
+      ? new Unavailable({
+          message: "Another transaction locks rows. What was deleted stays deleted; run the command again to continue."
+        })
+      : error
+  )
+
+const table = (counts: Erasure.Counts) =>
+  Output.rows(
+    false,
+    Object.entries(counts).map(([name, records]) => ({ table: name, records })),
+    ["table", "records"]
+  )
+
+const yes = Output.flag("yes", "Delete; without it, only numbers are shown")
+
+/** The holders of copies, and what they do. */
+const copies = [
+  "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and a folder of NDJSON keeps old lines until --compact.",
+  "Copies by search, exports and backups keep the records: delete them there."
+]
+
+const remove = command("delete", databases, {
+  description: `Delete an organization with its records, in two steps: the intake refuses its deliveries and the records are deleted, which readers of changes see; then, with --finish, its API keys are revoked, and tasks, secrets and removals are deleted. Stop its loader first.
+
+You can kill it at any point; run it again to continue. The audit log stays, and the intake refuses deliveries until you create the organization again.`,
+  examples: [
+    ["practice-data organizations delete org_1 --yes", "Delete its records"],
+    ["practice-data organizations delete org_1 --finish --yes", "Once its readers are in step"]
+  ],
+  flags: { id, finish: Output.flag("finish", "Revoke its API keys, and delete what is left"), yes }
+})(function* ({ finish, id: organization, yes: isSure }) {
+  yield* permitted
+  const before = yield* Organizations.stateOf(organization)
+  if (!before.isKnown && !before.isClosed && !before.hasRecords) return yield* unknown(organization)
+  const deleting = `practice-data organizations delete ${organization}`
+  if (finish && (!before.isClosed || before.hasRecords)) {
+    return yield* new Refused({
+      message: `${organization} has records or an open intake. First run: ${deleting} --yes`
+    })
+  }
+  if (!isSure && finish) {
+    const used = before.keys.map(({ last_used_on }) => last_used_on ?? "").reduce((a, b) => (a > b ? a : b), "")
+    const last = used === "" ? "" : `, last used on ${used},`
+    const revoked = counted(before.keys.length, "API key")
+    return yield* new Refused({
+      message: `Nothing was changed. Add --yes to revoke ${revoked}${last} and delete what is left.`
+    })
+  }
+  if (!isSure) {
+    yield* table(yield* Organizations.countRecords(organization))
+    return yield* new Refused({ message: "Nothing was changed. Add --yes to close the intake and delete the records." })
+  }
+  const actor = yield* Commands.commandLine
+  if (finish) {
+    yield* table(yield* resumable(Organizations.finish(actor, organization)))
+    return yield* Output.print(`Deleted ${organization}`)
+  }
+  yield* table(yield* resumable(Organizations.deleteAll(actor, organization)))
+  if ((yield* Organizations.stateOf(organization)).hasRecords) {
+    return yield* new Refused({
+      message: `Records of ${organization} were added meanwhile. Stop its loader, and run the command again.`
+    })
+  }
+  yield* Output.note([
+    ...copies,
+    `The API keys work until its readers are in step and you run: ${deleting} --finish --yes`
+  ])
+})
+
+export const organizations = Command.make("organizations").pipe(
+  Command.withDescription("Organizations"),
+  Command.withSubcommands([list, create, rename, remove])
+)
+
+export const erase = command("erase", databases, {
+  description: `Erase a client of an organization for good: pets, subscriptions, payments, benefits, invoices, charges and all that hangs on them, and what deliveries of deletions said of them. Erase the client in the source of the records first.
+
+You can kill it at any point; run it again to continue. The audit log keeps the id of the client.`,
+  examples: [
+    ["practice-data erase --organization org_1 --client client_7", "Show the numbers"],
+    ["practice-data erase --organization org_1 --client client_7 --yes"]
+  ],
+  flags: {
+    organization: Operators.organization,
+    client: Operators.line("client", "the id of a client", "Id of the client, as `client_id` has it (required)"),
+    yes
+  }
+})(function* ({ yes: isSure, ...client }) {
+  yield* permitted
+  if (!isSure) {
+    const found = yield* Effect.catchTag(
+      Erasure.countRecords(client),
+      "ManyRecords",
+      () =>
+        new Refused({ message: `${client.client} has more than ${Erasure.mostCounted} records. Nothing was changed.` })
+    )
+    yield* table(found)
+    return yield* new Refused({ message: "Nothing was changed. Add --yes to erase these records." })
+  }
+  const erased = yield* resumable(Erasure.eraseClient(yield* Commands.commandLine, client))
+  yield* table(erased)
+  if (!Record.isEmptyRecord(erased)) yield* Output.note(copies)
+})

@@ -1,0 +1,213 @@
+/**
+ * The deletion of rows for good, in batches that each are a transaction and wait shortly for locks; and the erasure of a
+ * client with all that hangs on it. A deletion that is cut short is run again.
+ */
+import { Effect, Number, Record, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
+import { rowsOf, textsOf } from "../database/Columns.ts"
+import { type Database, TaskDatabase } from "../database/Database.ts"
+import { Payload } from "../deletions/Tasks.ts"
+import { type Actor, log } from "./Commands.ts"
+
+/** The rows of a batch. It holds its locks for a fraction of a second. */
+const batch = 1000
+
+/** Runs statements in a transaction that fails soon where another one holds a lock. */
+export const briefly = <A, E, R>(sql: Database, statements: Effect.Effect<A, E, R>) =>
+  sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1s'`, statements))
+
+/** The ids of rows of an organization in batches, each after the one before. */
+export const forEachBatch = Effect.fnUntraced(function* <E>(
+  sql: Database,
+  table: string,
+  condition: Fragment,
+  run: (ids: ReadonlyArray<string>) => Effect.Effect<unknown, E>
+): Effect.fn.Return<void, SqlError | E> {
+  for (let last = ""; ;) {
+    const ids: ReadonlyArray<string> = yield* textsOf(sql`
+      select t.id as text from ${sql(table)} t where ${condition} and t.id > ${last}
+      order by t.id limit ${sql.literal(String(batch))}`)
+    const next = ids.at(-1)
+    if (next === undefined) return
+    yield* run(ids)
+    last = next
+  }
+})
+
+/** Deletes records of an organization, and returns their number. Readers of changes see each as removed. */
+export const deleteRecords = (sql: Database, table: string, organization: string, ids: ReadonlyArray<string>) =>
+  Effect.map(
+    briefly(
+      sql,
+      sql`delete from ${sql(table)} where organization_id = ${organization} and id = any (${ids}::text[]) returning 1`
+    ),
+    ({ length }) => length
+  )
+
+/** A client of an organization. */
+export type Client = Readonly<{ organization: string; client: string }>
+
+/** Records that refer to others by a column, but for those of another client. Records of the last list refer to them. */
+interface Node {
+  readonly table: string
+  readonly by: string
+  readonly unless?: (sql: Database, client: Client) => Fragment
+  readonly children: ReadonlyArray<Node>
+}
+
+const node = (table: string, by: string, children: ReadonlyArray<Node> = [], unless?: Node["unless"]): Node =>
+  unless === undefined ? { table, by, children } : { table, by, children, unless }
+
+/** The invoice is that of another client, to whom its pet belonged. */
+const ofAnother: Node["unless"] = (sql, { client, organization }) => sql`
+  exists (
+    select from invoices i where i.organization_id = ${organization} and i.id = t.invoice and i.client_id <> ${client}
+  )`
+
+/** The line is on an invoice of another client. */
+const onAnother: Node["unless"] = (sql, { client, organization }) => sql`
+  exists (
+    select from invoice_lines l
+    join invoices i on i.organization_id = ${organization} and i.id = l.invoice and i.client_id <> ${client}
+    where l.organization_id = ${organization} and l.id = t.invoice_line
+  )`
+
+const ofCharge = ["charge_payments", "charge_adjustments", "charge_refunds"].map((table) => node(table, "charge"))
+const ofLine = [node("consumption_logs", "invoice_line")]
+const ofInvoice = [node("invoice_lines", "invoice", ofLine), node("charges", "invoice", ofCharge)]
+const plans = ["payment_plans", "payment_intents", "cancellation_payment_intents", "pet_benefits"]
+const ofSubscription = [
+  node("consumption_logs", "subscription", [], onAnother),
+  ...plans.map((table) => node(table, "subscription"))
+]
+const ofPet = [
+  node("invoices", "pet", ofInvoice, (sql) => sql`t.client_id is not null`),
+  node("invoice_lines", "pet", ofLine, ofAnother),
+  node("charges", "pet", ofCharge, ofAnother),
+  node("consumption_logs", "pet", [], onAnother),
+  ...plans.map((table) => node(table, "pet")),
+  node("subscriptions", "pet", ofSubscription)
+]
+
+/** The records of a client. */
+const ofClient = [node("invoices", "client_id", ofInvoice), node("pets", "client_id", ofPet)]
+
+/** Visits records in batches. Each is visited after those that refer to it, so that a walk that is cut short starts again. */
+const walk = Effect.fnUntraced(function* <E>(
+  sql: Database,
+  client: Client,
+  visit: (table: string, ids: ReadonlyArray<string>) => Effect.Effect<unknown, E>,
+  nodes: ReadonlyArray<Node> = ofClient,
+  parents: ReadonlyArray<string> = [client.client]
+): Effect.fn.Return<void, SqlError | E> {
+  for (const { by, children, table, unless } of nodes) {
+    const isTheirs = unless === undefined ? sql`true` : sql`not ${unless(sql, client)}`
+    const condition = sql`
+      t.organization_id = ${client.organization} and t.${sql(by)} = any (${parents}::text[]) and ${isTheirs}`
+    yield* forEachBatch(sql, table, condition, (ids) =>
+      Effect.andThen(walk(sql, client, visit, children, ids), visit(table, ids))
+    )
+  }
+})
+
+const tasksOf = rowsOf(Schema.Struct({ id: Schema.String, payload: Payload }))
+
+/** Ids by which items of deliveries name what is erased, beside that of the client. */
+type Named = Readonly<Record<"invoices" | "lines", ReadonlyArray<string>>>
+
+/** Takes the items that name a client, or records of it, out of the payloads of tasks, and deletes the facts about them. */
+const eraseItems = Effect.fnUntraced(function* (
+  sql: Database,
+  { client, organization }: Client,
+  { invoices, lines }: Named
+) {
+  const isKept = (item: Readonly<Record<string, string | null>>) =>
+    item["client_id"] !== client &&
+    !invoices.includes(item["invoice_id"] ?? "") &&
+    !lines.includes(item["invoice_line_id"] ?? "")
+  // All payloads of the organization are read, which locks nothing and may take its time.
+  const next = sql.withTransaction(
+    Effect.andThen(
+      sql`set local statement_timeout = 0`,
+      textsOf(sql`
+        select id::text as text from deletion_tasks t
+        where organization_id = ${organization} and payload is not null and exists (
+          select from jsonb_array_elements(
+            coalesce(payload -> 'invoices', '[]') || coalesce(payload -> 'invoice_lines', '[]')
+          ) item
+          where item ->> 'client_id' = ${client} or item ->> 'invoice_id' = any (${invoices}::text[])
+            or item ->> 'invoice_line_id' = any (${lines}::text[])
+        )
+        order by id limit ${sql.literal(String(batch))}`)
+    )
+  )
+  let erased = 0
+  for (let ids = yield* next; ids.length > 0; ids = yield* next) {
+    for (const id of ids) {
+      const isTask = sql`organization_id = ${organization} and id = ${id}::uuid`
+      const erasing = Effect.gen(function* () {
+        const [task] = yield* tasksOf(sql`
+          select id::text, payload from deletion_tasks where ${isTask} and payload is not null for update`)
+        if (task === undefined) return
+        const { invoice_lines = [], invoices: named = [] } = task.payload
+        const kept = { invoices: named.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
+        yield* sql`update deletion_tasks set payload = ${JSON.stringify(kept)}::jsonb where ${isTask}`
+        erased += named.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
+      })
+      yield* briefly(sql, erasing)
+    }
+  }
+  return erased
+})
+
+/** Records by their table. */
+export type Counts = Readonly<Record<string, number>>
+
+/** The most records of a client that are counted: more are hardly those of one person. */
+export const mostCounted = 100_000
+
+/** A client has more than `mostCounted` records. */
+export class ManyRecords extends Schema.TaggedError<ManyRecords>()("ManyRecords", {}) {}
+
+/** Counts the records of a client by their table. */
+export const countRecords = Effect.fn("Erasure.countRecords")(function* (client: Client) {
+  const sql = yield* TaskDatabase
+  // A record is reached in several ways, as by its pet and by its subscription.
+  const found = new Map<string, Set<string>>()
+  yield* walk(sql, client, (table, ids) => {
+    found.set(table, new Set([...(found.get(table) ?? []), ...ids]))
+    const count = Number.sumAll([...found.values()].map(({ size }) => size))
+    return count > mostCounted ? Effect.fail(new ManyRecords()) : Effect.void
+  })
+  return Record.map(Object.fromEntries(found), ({ size }): number => size)
+})
+
+/**
+ * Deletes the records of a client for good, and what deliveries of deletions said of them. Returns the records by their
+ * table; for `deletion_tasks` the items. Logs its start and its end.
+ */
+export const eraseClient = Effect.fn("Erasure.eraseClient")(function* (actor: Actor, client: Client) {
+  const sql = yield* TaskDatabase
+  const logged = (result: string) => log(sql, actor, "client.erase", [client.organization, client.client, result])
+  const erased: Record<string, number> = {}
+  const add = (table: string, count: number) => {
+    if (count > 0) erased[table] = (erased[table] ?? 0) + count
+  }
+  const eraseNamed = (named: Partial<Named>) =>
+    Effect.map(eraseItems(sql, client, { invoices: [], lines: [], ...named }), (count) => add("deletion_tasks", count))
+  yield* logged("started")
+  yield* eraseNamed({})
+  yield* walk(
+    sql,
+    client,
+    Effect.fnUntraced(function* (table, ids) {
+      // The records lead to these items, so they go last.
+      if (table === "invoices") yield* eraseNamed({ invoices: ids })
+      if (table === "invoice_lines") yield* eraseNamed({ lines: ids })
+      add(table, yield* deleteRecords(sql, table, client.organization, ids))
+    })
+  )
+  yield* logged(`erased ${Number.sumAll(Object.values(erased))}`)
+  return erased
+})

@@ -1,0 +1,192 @@
+/**
+ * The organizations: their list, and the changes by operators. A deletion has two phases, each in short steps that may be
+ * cut short and run again. The first one closes the intake and deletes the records; readers see the removals. The second
+ * one revokes the keys and deletes what is left.
+ */
+import { Array, Effect, Number, Option, Schema } from "effect"
+import { searchable } from "../api/records/index.ts"
+import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
+import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
+import * as ApiKeys from "../keys/ApiKeys.ts"
+import { type Actor, audited, log, revokeKey } from "./Commands.ts"
+import { briefly, type Counts, deleteRecords, forEachBatch } from "./Erasure.ts"
+
+type Named = Readonly<Record<"id" | "name", string>>
+
+/** Makes the record of an organization, whose intake is open from now on. False if there is one, which stays as it is. */
+export const create = audited(
+  TaskDatabase,
+  "organization.create",
+  Effect.fnUntraced(function* ({ id, name }: Named) {
+    const sql = yield* TaskDatabase
+    const row = { organization_id: id, id, name }
+    const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
+    if (made.length > 0) yield* sql`delete from closed_organizations where organization_id = ${id}`
+    return made.length > 0
+  }),
+  (isMade, { id }) => (isMade ? [id, id, "created"] : undefined)
+)
+
+/** Renames an organization. False if there is none. */
+export const rename = audited(
+  TaskDatabase,
+  "organization.rename",
+  Effect.fnUntraced(function* ({ id, name }: Named) {
+    const sql = yield* TaskDatabase
+    const renamed = yield* sql`
+      update organizations set name = ${name} where organization_id = ${id} and id = ${id} returning id`
+    return renamed.length > 0
+  }),
+  (isRenamed, { id }) => (isRenamed ? [id, id, "renamed"] : undefined)
+)
+
+const Organization = Schema.Struct({
+  id: Schema.String,
+  name: Schema.NullOr(Schema.String),
+  created_at: Schema.String
+})
+
+const countsOf = rowsOf(Schema.Struct({ id: Schema.String, count: Schema.Int }))
+
+/** Lists organizations by their id, with the numbers of their valid keys and secrets, and the time of a deletion. */
+export const list = Effect.fn("Organizations.list")(function* (limit: number) {
+  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
+  const found = yield* rowsOf(Organization)(
+    sql`
+      select id, left(name, 400) as name, ${sql.literal(isoTime("created_at"))} from organizations
+      order by organization_id limit ${sql.literal(String(limit))}`.unprepared
+  )
+  const ids = found.map(({ id }) => id)
+  const valid = (database: Database, table: "api_keys" | "intake_secrets") =>
+    Effect.map(
+      countsOf(database`
+        select organization_id as id, count(*)::integer as count from ${database(table)}
+        where organization_id = any (${ids}::text[]) and revoked_at is null group by organization_id`),
+      (counts) => new Map(counts.map(({ count, id }) => [id, count]))
+    )
+  const [keys, secrets] = [yield* valid(credentials, "api_keys"), yield* valid(sql, "intake_secrets")]
+  const closed = yield* rowsOf(Schema.Struct({ id: Schema.String, closed_at: Schema.String }))(sql`
+    select organization_id as id, ${sql.literal(isoTime("closed_at"))} from closed_organizations
+    where organization_id = any (${ids}::text[])`)
+  return found.map((each) => ({
+    ...each,
+    keys: keys.get(each.id) ?? 0,
+    secrets: secrets.get(each.id) ?? 0,
+    closed_at: closed.find(({ id }) => id === each.id)?.closed_at ?? null
+  }))
+})
+
+// Those that refer to others come before these.
+const tables = Array.reverse(searchable).map(({ table }) => table)
+
+/** The most records of a table that are counted. */
+export const mostCounted = 1_000_000
+
+/** Counts the records of an organization by their table, up to `mostCounted` of each. Tables without any are left out. */
+export const countRecords = Effect.fn("Organizations.countRecords")(function* (id: string) {
+  const sql = yield* TaskDatabase
+  const counts = tables.map(
+    (table) => sql`
+      select ${table}::text as id, count(*)::integer as count from (
+        select from ${sql(table)} where organization_id = ${id} limit ${sql.literal(String(mostCounted))}
+      ) t`
+  )
+  const found = yield* countsOf(sql`${unionAll(counts)}`)
+  return Object.fromEntries(found.filter(({ count }) => count > 0).map((each) => [each.id, each.count]))
+})
+
+/** The state of an organization before a deletion. */
+export const stateOf = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* TaskDatabase
+  const has = (table: string) =>
+    Effect.map(sql`select from ${sql(table)} where organization_id = ${id} limit 1`, ({ length }) => length > 0)
+  const keys = (yield* ApiKeys.list(id)).filter(({ revoked_at }) => revoked_at === null)
+  return {
+    isKnown: yield* has("organizations"),
+    isClosed: yield* has("closed_organizations"),
+    hasRecords: (yield* Effect.filter(tables, has)).length > 0,
+    keys
+  }
+})
+
+/** Closes the intake of an organization. */
+const close = audited(
+  TaskDatabase,
+  "organization.delete",
+  Effect.fnUntraced(function* (id: string) {
+    const sql = yield* TaskDatabase
+    const closed = yield* sql`
+      insert into closed_organizations (organization_id) values (${id}) on conflict do nothing returning 1`
+    return closed.length > 0
+  }),
+  (isClosed, id) => (isClosed ? [id, id, "intake closed"] : undefined)
+)
+
+/**
+ * The first phase: closes the intake, then deletes the records. Returns the records by their table, of this run. Records
+ * that a loader adds meanwhile may be left: see `stateOf`.
+ */
+export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: Actor, id: string) {
+  const sql = yield* TaskDatabase
+  yield* close(actor, id)
+  const deleted: Record<string, number> = {}
+  for (const table of tables) {
+    yield* forEachBatch(sql, table, sql`t.organization_id = ${id}`, (ids) =>
+      Effect.map(deleteRecords(sql, table, id, ids), (count) => (deleted[table] = (deleted[table] ?? 0) + count))
+    )
+  }
+  const count = Number.sumAll(Object.values(deleted))
+  if (count > 0) yield* log(sql, actor, "organization.delete", [id, id, `${count} records deleted`])
+  return deleted satisfies Counts
+})
+
+/** What is left beside the records, with the key of each table. Keys are revoked before readers could miss a removal. */
+const left = [
+  ["organizations", "id"],
+  ["deletion_tasks", "id"],
+  ["intake_secrets", "id"],
+  ["removals", "table_name, id"]
+] as const
+
+/** The second phase: revokes the keys, and deletes what is left but the audit log. Returns the rows by their table. */
+export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor, id: string) {
+  const sql = yield* TaskDatabase
+  for (const key of (yield* stateOf(id)).keys) yield* revokeKey(actor, key.id)
+  const deleted: Record<string, number> = {}
+  for (const [table, columns] of left) {
+    const key = sql.literal(`(${columns})`)
+    const rows = sql`
+      delete from ${sql(table)} where organization_id = ${id} and ${key} in (
+        select ${sql.literal(columns)} from ${sql(table)} where organization_id = ${id} limit 1000
+      ) returning 1`
+    for (let count = -1; count !== 0;) {
+      count = (yield* briefly(sql, rows)).length
+      if (count > 0) deleted[table] = (deleted[table] ?? 0) + count
+    }
+  }
+  yield* log(sql, actor, "organization.delete", [id, id, "finished"])
+  return deleted satisfies Counts
+})
+
+/** The privileges that the commands of this module and of `Erasure` need, which the role that migrated has. */
+const needed = [
+  ...[...tables, "organizations", "deletion_tasks", "intake_secrets", "closed_organizations", "removals"].map(
+    (table) => [table, "delete"] as const
+  ),
+  ["deletion_tasks", "update"],
+  ["closed_organizations", "insert"],
+  ["audit_log", "insert"]
+] as const
+
+/** The reason why the login may not delete; none if it may. */
+export const lackingPrivilege = Effect.gen(function* () {
+  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
+  const lacking = (database: Database, rights: ReadonlyArray<readonly [table: string, privilege: string]>) =>
+    textsOf(database`
+      select format('The login %I may not %s on %I. Use the role that migrated.', current_user, privilege, name) as text
+      from unnest(${rights.map(([table]) => table)}::text[], ${rights.map(([, privilege]) => privilege)}::text[])
+        as needed (name, privilege)
+      where not has_table_privilege(name::text, privilege::text) limit 1`)
+  const found = [...(yield* lacking(sql, needed)), ...(yield* lacking(credentials, [["api_keys", "update"]]))]
+  return Option.fromNullishOr(found[0])
+})
