@@ -32,14 +32,15 @@ const list = command("list", databases, {
 })
 
 const create = command("create", Operators.tasks, {
-  description: "Create the record of an organization",
+  description: "Create the record of an organization. For one that was deleted, also open its intake again.",
   examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
   flags: { id, name }
 })(function* (given) {
-  if (!(yield* Organizations.create(yield* Commands.commandLine, given))) {
+  const done = yield* Organizations.create(yield* Commands.commandLine, given)
+  if (done === undefined) {
     return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
   }
-  yield* Output.print(`Created ${given.id}`)
+  yield* Output.print(done === "created" ? `Created ${given.id}` : `Opened the intake of ${given.id}`)
 })
 
 const rename = command("rename", Operators.tasks, {

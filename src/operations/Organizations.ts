@@ -13,7 +13,7 @@ import { briefly, type Counts, deleteRecords, forEachBatch } from "./Erasure.ts"
 
 type Named = Readonly<Record<"id" | "name", string>>
 
-/** Makes the record of an organization, whose intake is open from now on. False if there is one, which stays as it is. */
+/** Makes the record of an organization, unless it has one, and opens its intake. Returns what was done, if anything. */
 export const create = audited(
   TaskDatabase,
   "organization.create",
@@ -21,10 +21,10 @@ export const create = audited(
     const sql = yield* TaskDatabase
     const row = { organization_id: id, id, name }
     const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
-    if (made.length > 0) yield* sql`delete from closed_organizations where organization_id = ${id}`
-    return made.length > 0
+    const opened = yield* sql`delete from closed_organizations where organization_id = ${id} returning 1`
+    return made.length > 0 ? "created" : opened.length > 0 ? "intake opened" : undefined
   }),
-  (isMade, { id }) => (isMade ? [id, id, "created"] : undefined)
+  (result, { id }) => (result === undefined ? undefined : [id, id, result])
 )
 
 /** Renames an organization. False if there is none. */
@@ -164,7 +164,7 @@ export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor,
       if (count > 0) deleted[table] = (deleted[table] ?? 0) + count
     }
   }
-  yield* log(sql, actor, "organization.delete", [id, id, "finished"])
+  if (Number.sumAll(Object.values(deleted)) > 0) yield* log(sql, actor, "organization.delete", [id, id, "finished"])
   return deleted satisfies Counts
 })
 
