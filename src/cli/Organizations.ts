@@ -71,7 +71,7 @@ const resumable = <A, R>(deleting: Effect.Effect<A, SqlError, R>) =>
 const table = (counts: Erasure.Counts) =>
   Output.rows(
     false,
-    Object.entries(counts).map(([name, records]) => ({ table: name, records })),
+    Object.entries(counts).map(([of, records]) => ({ table: of, records })),
     ["table", "records"]
   )
 

@@ -152,7 +152,7 @@ const eraseItems = Effect.fnUntraced(function* (
         if (task === undefined) return
         const { invoice_lines = [], invoices: named = [] } = task.payload
         const kept = { invoices: named.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
-        yield* sql`update deletion_tasks set payload = ${JSON.stringify(kept)}::jsonb where ${isTask}`
+        yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
         erased += named.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
       })
       yield* briefly(sql, erasing)

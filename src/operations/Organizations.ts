@@ -140,7 +140,7 @@ export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: 
   return deleted satisfies Counts
 })
 
-/** What is left beside the records, with the key of each table. Keys are revoked before readers could miss a removal. */
+/** The tables of the second phase, with the key of each. API keys are revoked before readers could miss a removal. */
 const left = [
   ["organizations", "id"],
   ["deletion_tasks", "id"],
@@ -178,15 +178,19 @@ const needed = [
   ["audit_log", "insert"]
 ] as const
 
+/** The privileges that a login lacks, as a sentence. */
+const lacking = (sql: Database, rights: ReadonlyArray<readonly [table: string, privilege: string]>) =>
+  textsOf(sql`
+    select format('The login %I may not %s on %I. Use the role that migrated.', current_user, privilege, name) as text
+    from unnest(${rights.map(([table]) => table)}::text[], ${rights.map(([, privilege]) => privilege)}::text[])
+      as needed (name, privilege)
+    where not has_table_privilege(name::text, privilege::text) limit 1`)
+
 /** The reason why the login may not delete; none if it may. */
 export const lackingPrivilege = Effect.gen(function* () {
-  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
-  const lacking = (database: Database, rights: ReadonlyArray<readonly [table: string, privilege: string]>) =>
-    textsOf(database`
-      select format('The login %I may not %s on %I. Use the role that migrated.', current_user, privilege, name) as text
-      from unnest(${rights.map(([table]) => table)}::text[], ${rights.map(([, privilege]) => privilege)}::text[])
-        as needed (name, privilege)
-      where not has_table_privilege(name::text, privilege::text) limit 1`)
-  const found = [...(yield* lacking(sql, needed)), ...(yield* lacking(credentials, [["api_keys", "update"]]))]
+  const found = [
+    ...(yield* lacking(yield* TaskDatabase, needed)),
+    ...(yield* lacking(yield* CredentialDatabase, [["api_keys", "update"]]))
+  ]
   return Option.fromNullishOr(found[0])
 })

@@ -37,6 +37,9 @@ const ofDatabases = [
   "audit list",
   "keys create --organization o --name n",
   "organizations create o --name n",
+  "organizations list",
+  "organizations delete o",
+  "erase --organization o --client c",
   "secrets add --organization o"
 ]
 
@@ -132,7 +135,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     }).pipe(inTurn)
   )
 
-  it.effect("`organizations create` makes the record of an organization once, and logs it", () =>
+  it.effect("`organizations` makes, renames and lists the record of an organization, and logs it", () =>
     Effect.gen(function* () {
       const create = ["organizations", "create", "org_new", "--name"] as const
       assert.strictEqual(yield* succeeds(...create, "Happy Paws"), "Created org_new\n")
@@ -142,6 +145,12 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const rows = yield* sql`select name from organizations where id = 'org_new'`
       assert.deepStrictEqual<unknown>(rows, [{ name: "Happy Paws" }])
       assert.match(yield* succeeds("audit", "list"), /organization\.create +created +org_new +org_new/)
+      const rename = ["organizations", "rename"] as const
+      assert.strictEqual(yield* succeeds(...rename, "org_new", "--name", "Paws"), "Renamed org_new\n")
+      assert.strictEqual(yield* refuses(...rename, "org_nobody", "--name", "N"), "There is no organization org_nobody.")
+      yield* cli("keys", "create", "--organization", "org_new", "--name", "CI")
+      assert.match(yield* succeeds("organizations", "list"), /^org_new +Paws +\d.+ 1 +0 +-$/m)
+      assert.match(yield* succeeds("audit", "list"), /organization\.rename +renamed +org_new +org_new/)
     })
   )
 
