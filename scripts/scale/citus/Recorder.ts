@@ -13,7 +13,7 @@ export interface Recorded {
 }
 
 /** The rows of a statement, where the code needs some to go on; none otherwise. */
-export type Answers = (sql: string) => ReadonlyArray<object>
+export type Answers = (sql: string, params: ReadonlyArray<unknown>) => ReadonlyArray<object>
 
 /** A database that nobody connects to, whose tables are distributed. */
 export const database = Effect.gen(function* () {
@@ -36,7 +36,7 @@ export const record = <A, E, R>(sql: Database, operation: Effect.Effect<A, E, R>
   const execute = (text: string, params: ReadonlyArray<unknown>) =>
     Effect.sync(() => {
       if (!isOfTransaction(text)) recorded.push({ sql: text, params })
-      return answers(text)
+      return answers(text, params)
     })
   const connection: Connection = {
     execute,

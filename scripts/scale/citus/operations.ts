@@ -17,6 +17,8 @@ import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { deletions as deletionsCheck } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
+import * as Erasure from "../../../src/operations/Erasure.ts"
+import * as Organizations from "../../../src/operations/Organizations.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { ChangeClock } from "../../../src/records/ChangeClock.ts"
@@ -102,6 +104,7 @@ const reads = (work: Work<TaskReads["Service"]>) => Effect.flatMap(TaskReads, wo
 const operators = (work: Work<OperatorStore["Service"]>) => Effect.flatMap(OperatorStore, work)
 
 const actor = { name: "check", source: "check" }
+const named = { id: owner, name: "check" }
 const delivery = deliveryOf(
   { "idempotency-key": "check", "x-organization-id": owner },
   { invoices: [{ invoice_id: "x" }] }
@@ -147,12 +150,25 @@ const others = (sql: Database) =>
     "commands: secrets create": [2, Commands.addSecret(actor, owner)],
     "commands: secrets revoke": [3, IntakeSecrets.revoke("x"), any],
     "commands: audit": [1, Commands.auditLog(10), any],
+    "commands: organizations list": [4, Organizations.list(10), any],
+    "commands: organizations create": [2, Organizations.create(actor, named)],
+    "commands: organizations rename": [1, Organizations.rename(actor, named)],
+    "commands: organizations delete, in numbers": [
+      19,
+      Effect.all([Organizations.countRecords(owner), Organizations.stateOf(owner)])
+    ],
+    "commands: organizations delete": [45, Organizations.deleteAll(actor, owner)],
+    "commands: organizations delete, the end": [20, Organizations.finish(actor, owner)],
+    "commands: erase, in numbers": [60, Erasure.countRecords({ organization: owner, client: "x" })],
+    "commands: erase": [100, Erasure.eraseClient(actor, { organization: owner, client: "x" })],
     "metrics: counts of tasks": [1, Tasks.counts(sql), any],
     "doctor: late and dead tasks": [1, deletionsCheck(sql), any]
   })
 
 // One that is found, so that the code goes on to claim, change and count.
-const answers: Answers = (sql) => {
+const answers: Answers = (sql, params) => {
+  // The first batch has a record, and the second one none.
+  if (/^\s*select t\.id as text from/.test(sql)) return params.at(-1) === "" ? [{ text: "x" }] : []
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
     return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
   }
