@@ -111,52 +111,54 @@ const walk = Effect.fnUntraced(function* <E>(
   }
 })
 
-const tasksOf = rowsOf(Schema.Struct({ id: Schema.String, payload: Payload }))
+const tasksOf = rowsOf(Schema.Struct({ payload: Payload }))
 
-/** Ids by which items of deliveries name what is erased, beside that of the client. */
+/** The ids of records of a client that items of deliveries may name. */
 type Named = Readonly<Record<"invoices" | "lines", ReadonlyArray<string>>>
 
-/** Takes the items that name a client, or records of it, out of the payloads of tasks, and deletes the facts about them. */
-const eraseItems = Effect.fnUntraced(function* (
-  sql: Database,
-  { client, organization }: Client,
-  { invoices, lines }: Named
-) {
+/** The most ids that are looked for at once in all payloads. */
+const mostNamed = 50_000
+
+/** Takes the items that name a client, or records of it, out of the payloads of tasks. Returns their number. */
+const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organization }: Client, named: Named) {
+  const [invoices, lines] = [new Set(named.invoices), new Set(named.lines)]
   const isKept = (item: Readonly<Record<string, string | null>>) =>
-    item["client_id"] !== client &&
-    !invoices.includes(item["invoice_id"] ?? "") &&
-    !lines.includes(item["invoice_line_id"] ?? "")
-  // All payloads of the organization are read, which locks nothing and may take its time.
-  const next = sql.withTransaction(
-    Effect.andThen(
-      sql`set local statement_timeout = 0`,
-      textsOf(sql`
-        select id::text as text from deletion_tasks t
-        where organization_id = ${organization} and payload is not null and exists (
-          select from jsonb_array_elements(
-            coalesce(payload -> 'invoices', '[]') || coalesce(payload -> 'invoice_lines', '[]')
-          ) item
-          where item ->> 'client_id' = ${client} or item ->> 'invoice_id' = any (${invoices}::text[])
-            or item ->> 'invoice_line_id' = any (${lines}::text[])
+    item["client_id"] !== client && !invoices.has(item["invoice_id"] ?? "") && !lines.has(item["invoice_line_id"] ?? "")
+  // All payloads of the organization are read, which locks nothing and may take its time. A plan for these very ids is
+  // ten times as fast.
+  const after = (last: string) =>
+    sql.withTransaction(
+      Effect.andThen(
+        sql`set local statement_timeout = 0`,
+        textsOf(
+          sql`
+          select id::text as text from deletion_tasks
+          where organization_id = ${organization} and id > ${last}::uuid and payload is not null and exists (
+            select from jsonb_array_elements(
+              coalesce(payload -> 'invoices', '[]') || coalesce(payload -> 'invoice_lines', '[]')
+            ) item
+            where item ->> 'client_id' = ${client} or item ->> 'invoice_id' = any (${named.invoices}::text[])
+              or item ->> 'invoice_line_id' = any (${named.lines}::text[])
+          )
+          order by id limit ${sql.literal(String(batch))}`.unprepared
         )
-        order by id limit ${sql.literal(String(batch))}`)
+      )
     )
-  )
   let erased = 0
-  for (let ids = yield* next; ids.length > 0; ids = yield* next) {
-    for (const id of ids) {
-      const isTask = sql`organization_id = ${organization} and id = ${id}::uuid`
-      const erasing = Effect.gen(function* () {
-        const [task] = yield* tasksOf(sql`
-          select id::text, payload from deletion_tasks where ${isTask} and payload is not null for update`)
-        if (task === undefined) return
-        const { invoice_lines = [], invoices: named = [] } = task.payload
-        const kept = { invoices: named.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
-        yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
-        erased += named.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
-      })
-      yield* briefly(sql, erasing)
-    }
+  const eraseIn = Effect.fnUntraced(function* (id: string) {
+    const isTask = sql`organization_id = ${organization} and id = ${id}::uuid`
+    const [task] = yield* tasksOf(sql`
+      select payload from deletion_tasks where ${isTask} and payload is not null for update`)
+    if (task === undefined) return
+    const { invoice_lines = [], invoices: found = [] } = task.payload
+    const kept = { invoices: found.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
+    yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
+    erased += found.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
+  })
+  let ids = yield* after("00000000-0000-0000-0000-000000000000")
+  while (ids.length > 0) {
+    for (const id of ids) yield* briefly(sql, eraseIn(id))
+    ids = yield* after(ids.at(-1) ?? "")
   }
   return erased
 })
@@ -194,19 +196,22 @@ export const eraseClient = Effect.fn("Erasure.eraseClient")(function* (actor: Ac
   const add = (table: string, count: number) => {
     if (count > 0) erased[table] = (erased[table] ?? 0) + count
   }
-  const eraseNamed = (named: Partial<Named>) =>
-    Effect.map(eraseItems(sql, client, { invoices: [], lines: [], ...named }), (count) => add("deletion_tasks", count))
   yield* logged("started")
-  yield* eraseNamed({})
-  yield* walk(
-    sql,
-    client,
-    Effect.fnUntraced(function* (table, ids) {
-      // The records lead to these items, so they go last.
-      if (table === "invoices") yield* eraseNamed({ invoices: ids })
-      if (table === "invoice_lines") yield* eraseNamed({ lines: ids })
-      add(table, yield* deleteRecords(sql, table, client.organization, ids))
-    })
+  // These are found by the records, so they go first.
+  let named: Record<keyof Named, Array<string>> = { invoices: [], lines: [] }
+  const eraseNamed = Effect.suspend(() => {
+    const erasing = eraseItems(sql, client, named)
+    named = { invoices: [], lines: [] }
+    return Effect.map(erasing, (count) => add("deletion_tasks", count))
+  })
+  yield* walk(sql, client, (table, ids) => {
+    if (table === "invoices") named.invoices.push(...ids)
+    if (table === "invoice_lines") named.lines.push(...ids)
+    return named.invoices.length + named.lines.length < mostNamed ? Effect.void : eraseNamed
+  })
+  yield* eraseNamed
+  yield* walk(sql, client, (table, ids) =>
+    Effect.map(deleteRecords(sql, table, client.organization, ids), (count) => add(table, count))
   )
   yield* logged(`erased ${Number.sumAll(Object.values(erased))}`)
   return erased

@@ -36,7 +36,13 @@ const privileges = {
   "intake INSERT": [
     "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at trace_parent)"
   ],
-  "intake SELECT": ["closed_organizations", "deletion_tasks", "intake_secrets", "migrations", "organizations (organization_id)"],
+  "intake SELECT": [
+    "closed_organizations",
+    "deletion_tasks",
+    "intake_secrets",
+    "migrations",
+    "organizations (organization_id)"
+  ],
   "worker INSERT": ["audit_log"],
   "worker SELECT": [
     "audit_log",
