@@ -45,6 +45,18 @@ export const deleteRecords = (sql: Database, table: string, organization: string
     ({ length }) => length
   )
 
+/** Runs the deletion of a batch until nothing is left, and returns the number of rows. */
+export const deleteRest = Effect.fnUntraced(function* (
+  sql: Database,
+  deletion: Effect.Effect<ReadonlyArray<unknown>, SqlError>
+) {
+  for (let count = 0; ;) {
+    const { length } = yield* briefly(sql, deletion)
+    if (length === 0) return count
+    count += length
+  }
+})
+
 /** A client of an organization. */
 export type Client = Readonly<{ organization: string; client: string }>
 
@@ -119,7 +131,10 @@ type Named = Readonly<Record<"invoices" | "lines", ReadonlyArray<string>>>
 /** The most ids that are looked for at once in all payloads. */
 const mostNamed = 50_000
 
-/** Takes the items that name a client, or records of it, out of the payloads of tasks. Returns their number. */
+/**
+ * Takes the items that name a client, or records of it, out of the payloads of tasks, and deletes the facts about them.
+ * Returns the numbers of both by their table.
+ */
 const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organization }: Client, named: Named) {
   const [invoices, lines] = [new Set(named.invoices), new Set(named.lines)]
   const isKept = (item: Readonly<Record<string, string | null>>) =>
@@ -155,12 +170,21 @@ const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organiz
     yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
     erased += found.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
   })
+  const facts = sql`
+    delete from deletions where organization_id = ${organization} and (task_id, kind, item) in (
+      select task_id, kind, item from deletions
+      where organization_id = ${organization} and (
+        client_id = ${client} or invoice_id = any (${named.invoices}::text[])
+        or (kind = 'invoice' and id = any (${named.invoices}::text[])) or (kind = 'line' and id = any (${named.lines}::text[]))
+      )
+      limit ${sql.literal(String(batch))}
+    ) returning 1`.unprepared
   let ids = yield* after("00000000-0000-0000-0000-000000000000")
   while (ids.length > 0) {
     for (const id of ids) yield* briefly(sql, eraseIn(id))
     ids = yield* after(ids.at(-1) ?? "")
   }
-  return erased
+  return { deletion_tasks: erased, deletions: yield* deleteRest(sql, facts) }
 })
 
 /** Records by their table. */
@@ -187,7 +211,7 @@ export const countRecords = Effect.fn("Erasure.countRecords")(function* (client:
 
 /**
  * Deletes the records of a client for good, and what deliveries of deletions said of them. Returns the records by their
- * table; for `deletion_tasks` the items. Logs its start and its end.
+ * table; for `deletion_tasks` the items, for `deletions` the facts. Logs its start and its end.
  */
 export const eraseClient = Effect.fn("Erasure.eraseClient")(function* (actor: Actor, client: Client) {
   const sql = yield* TaskDatabase
@@ -202,7 +226,7 @@ export const eraseClient = Effect.fn("Erasure.eraseClient")(function* (actor: Ac
   const eraseNamed = Effect.suspend(() => {
     const erasing = eraseItems(sql, client, named)
     named = { invoices: [], lines: [] }
-    return Effect.map(erasing, (count) => add("deletion_tasks", count))
+    return Effect.map(erasing, (counts) => Object.entries(counts).forEach(([table, count]) => add(table, count)))
   })
   yield* walk(sql, client, (table, ids) => {
     if (table === "invoices") named.invoices.push(...ids)

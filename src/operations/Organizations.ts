@@ -9,7 +9,7 @@ import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { type Actor, audited, log, revokeKey } from "./Commands.ts"
-import { briefly, type Counts, deleteRecords, forEachBatch } from "./Erasure.ts"
+import { type Counts, deleteRecords, deleteRest, forEachBatch } from "./Erasure.ts"
 
 type Named = Readonly<Record<"id" | "name", string>>
 
@@ -144,6 +144,8 @@ export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: 
 const left = [
   ["organizations", "id"],
   ["deletion_tasks", "id"],
+  ["deletion_arrivals", "task_id, kind, item"],
+  ["deletions", "task_id, kind, item"],
   ["intake_secrets", "id"],
   ["removals", "table_name, id"]
 ] as const
@@ -159,10 +161,8 @@ export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor,
       delete from ${sql(table)} where organization_id = ${id} and ${key} in (
         select ${sql.literal(columns)} from ${sql(table)} where organization_id = ${id} limit 1000
       ) returning 1`
-    for (let count = -1; count !== 0;) {
-      count = (yield* briefly(sql, rows)).length
-      if (count > 0) deleted[table] = (deleted[table] ?? 0) + count
-    }
+    const count = yield* deleteRest(sql, rows)
+    if (count > 0) deleted[table] = count
   }
   if (Number.sumAll(Object.values(deleted)) > 0) yield* log(sql, actor, "organization.delete", [id, id, "finished"])
   return deleted satisfies Counts
@@ -170,9 +170,7 @@ export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor,
 
 /** The privileges that the commands of this module and of `Erasure` need, which the role that migrated has. */
 const needed = [
-  ...[...tables, "organizations", "deletion_tasks", "intake_secrets", "closed_organizations", "removals"].map(
-    (table) => [table, "delete"] as const
-  ),
+  ...[...tables, ...left.map(([table]) => table), "closed_organizations"].map((table) => [table, "delete"] as const),
   ["deletion_tasks", "update"],
   ["closed_organizations", "insert"],
   ["audit_log", "insert"]
