@@ -118,6 +118,20 @@ const load = Effect.fnUntraced(function* (organization: string) {
   }
 })
 
+/** The facts of a task about items, of which each has an id and maybe more. */
+const addFacts = Effect.fnUntraced(function* (
+  organization_id: string,
+  items: ReadonlyArray<Readonly<Record<"id" | "kind", string>> & object>
+) {
+  const { sql } = yield* TestDatabase
+  const task = { organization_id, task_id: "00000000-0000-5000-8000-000000000000" }
+  const fact = { ...task, deleted_at: "2026-01-31T09:30:00Z", verdict: "deleted", holds: true, is_known: true }
+  for (const [item, each] of items.entries())
+    yield* sql`insert into deletions ${sql.insert({ ...fact, item, ...each })}`
+  const arrival = { ...task, kind: "line", item: 0, verdict: "deleted" }
+  yield* sql`insert into deletion_arrivals ${sql.insert(arrival)}`
+})
+
 const idsOf = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
   const found = yield* Effect.forEach(searchable, ({ table }) =>
@@ -134,6 +148,7 @@ layer(services, { excludeTestServices: true })("a deleted organization", (it) =>
   it.effect("is refused by the intake, then read as removals by valid keys, and loses its keys last", () =>
     Effect.gen(function* () {
       const { of } = yield* IntakeSecrets
+      yield* addFacts("org_harbor", [{ kind: "line", id: "line_1" }])
       const { read } = yield* reader("org_harbor")
       const { records } = yield* read
       assert.isEmpty(yield* of("org_harbor"))
@@ -259,7 +274,7 @@ layer(services, { excludeTestServices: true })("an erased client", (it) => {
     })
   )
 
-  it.effect("is taken out of stored deliveries: items that name it, its invoices or its lines", () =>
+  it.effect("is taken out of stored deliveries and facts: what names it, its invoices or its lines", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* load("org_named")
@@ -275,8 +290,20 @@ layer(services, { excludeTestServices: true })("an erased client", (it) => {
         insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
           invoice_lines_count, received_at, scheduled_for)
         values ('org_named', gen_random_uuid(), 'k', '', ${sql.json(payload)}::jsonb, 3, 3, now(), now())`
+      const about = [
+        { kind: "invoice", id: "i" },
+        { kind: "line", id: "l" },
+        { kind: "line", id: "z", invoice_id: "i" },
+        { kind: "invoice", id: "x", client_id: "gone" },
+        { kind: "invoice", id: "l" },
+        { kind: "line", id: "i" },
+        { kind: "invoice", id: "i kept", client_id: "gone kept" }
+      ]
+      yield* addFacts("org_named", about)
       const erased = yield* Erasure.eraseClient(actor, { organization: "org_named", client: "gone" })
-      assert.strictEqual(erased["deletion_tasks"], 4)
+      assert.deepInclude(erased, { deletion_tasks: 4, deletions: 4 })
+      const facts = yield* sql`select item from deletions where organization_id = 'org_named' order by item`
+      assert.deepStrictEqual<unknown>(facts, [{ item: 4 }, { item: 5 }, { item: 6 }])
       const tasks = yield* sql`select payload from deletion_tasks where organization_id = 'org_named'`
       assert.deepStrictEqual<unknown>(tasks, [{ payload: others }])
     })
