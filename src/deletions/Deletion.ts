@@ -54,6 +54,9 @@ const held = ({ claims, idIn }: Owner, columns: string, lock = "") => `
 
 /** Stores the facts of claimed tasks, unless they are stored. The fourth parameter is the time of the deletion. */
 const remember = (owner: Owner) => `
+  insert into deletions (
+    organization_id, task_id, kind, item, id, deleted_at, verdict, holds, clinic_id, client_id, invoice_id, is_known
+  )
   with task as materialized (${held(owner, "t.organization_id, t.id, t.payload")}),
   named as (
     select task.organization_id, task.id as task_id, 'invoice' as kind, n.item, n.id, n.clinic_id, n.client_id,
@@ -71,17 +74,16 @@ const remember = (owner: Owner) => `
     select d.*, coalesce(${verdict(owner)}, 'not_found') as verdict,
       exists (select from organizations o where o.organization_id = ${owner.idIn("d")}) as is_known
     from named d
-  ),
-  remembered as (
-    insert into deletions (
-      organization_id, task_id, kind, item, id, deleted_at, verdict, holds, clinic_id, client_id, invoice_id, is_known
-    )
-    select organization_id, task_id, kind, item, id, $4::timestamptz, verdict,
-      verdict = 'deleted' or (verdict = 'not_found' and coalesce(clinic_id, client_id, invoice_id) is null),
-      clinic_id, client_id, invoice_id, is_known
-    from judged
-    on conflict do nothing
   )
+  select organization_id, task_id, kind, item, id, $4::timestamptz, verdict,
+    verdict = 'deleted' or (verdict = 'not_found' and coalesce(clinic_id, client_id, invoice_id) is null),
+    clinic_id, client_id, invoice_id, is_known
+  from judged
+  on conflict do nothing`
+
+/** Notes that claimed tasks are to be settled. The fourth parameter is the time of the deletion. */
+const unsettle = (owner: Owner) => `
+  with task as materialized (${held(owner, "t.organization_id, t.id")})
   update deletion_tasks t set unsettled_since = $4::timestamptz
   from task where t.organization_id = ${owner.idIn("task")} and t.id = task.id and t.unsettled_since is null`
 
@@ -220,18 +222,22 @@ const complete = (owner: Owner) => `
 /** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
 const mostRemembered = 100_000
 
-/** Forgets what tasks did not find, if more is remembered than may be. */
-const forget = (owner: Owner) => `
-  delete from deletions d using (${owner.tasks}) task
-  where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
+/**
+ * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
+ * a row have each a bound of their own.
+ */
+const forget = (owner: Owner, isApart: boolean) => {
+  const isFull = (condition: string) => `
     (select count(*) from (
-      select from deletions r where r.organization_id = ${owner.idIn("task")} and r.verdict = 'not_found'
-      limit ${mostRemembered + 1}
-    ) r) > ${mostRemembered}
-    or (not d.is_known and (select count(*) from (
-      select from deletions r where r.verdict = 'not_found' and not r.is_known limit ${mostRemembered + 1}
-    ) r) > ${mostRemembered})
-  )`
+      select from deletions r where ${condition} and r.verdict = 'not_found' limit ${mostRemembered + 1}
+    ) r) > ${mostRemembered}`
+  return `
+    delete from deletions d using (${owner.tasks}) task
+    where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
+      ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
+      ${isApart ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
+    )`
+}
 
 /**
  * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other
@@ -242,8 +248,8 @@ const renewal = (owner: Owner) => `
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
-const statementsOf = (owner: Owner) => ({
-  remember: remember(owner),
+const statementsOf = (owner: Owner, isApart: boolean) => ({
+  remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
   run: [judge, markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
   settle: [judge, unmark("invoice"), unmark("line"), mark("invoice"), mark("line")].map((statement) =>
@@ -251,33 +257,42 @@ const statementsOf = (owner: Owner) => ({
   ),
   left: left(owner),
   complete: complete(owner),
-  forget: forget(owner),
+  forget: forget(owner, isApart),
   renewal: renewal(owner)
 })
 
 /** The statements about tasks of any number of organizations. */
-export const several = statementsOf({
-  claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
-  tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
-  idIn: (alias) => `${alias}.organization_id`
-})
+export const several = statementsOf(
+  {
+    claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
+    tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
+    idIn: (alias) => `${alias}.organization_id`
+  },
+  false
+)
 
 /**
  * The statements about tasks of one organization: Citus finds the server of a statement by a parameter in the
  * condition of each table.
  */
-export const one = statementsOf({
-  claims: `
+export const one = statementsOf(
+  {
+    claims: `
     select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
-  tasks: `select $1::text collate "C" as organization_id, tasks.* from unnest($2::uuid[]) as tasks (id)`,
-  idIn: () => "$1"
-})
+    tasks: `select $1::text collate "C" as organization_id, tasks.* from unnest($2::uuid[]) as tasks (id)`,
+    idIn: () => "$1"
+  },
+  true
+)
 
 /** The statements about all tasks of one organization. */
-export const all = statementsOf({
-  claims: "select null::text as organization_id, null::uuid as id, null::uuid as token where false",
-  tasks: `
+export const all = statementsOf(
+  {
+    claims: "select null::text as organization_id, null::uuid as id, null::uuid as token where false",
+    tasks: `
     select distinct d.organization_id, d.task_id as id from deletions d
     where d.organization_id = $1 and (d.holds or d.verdict = 'not_found' or d.undone_at is not null)`,
-  idIn: () => "$1"
-})
+    idIn: () => "$1"
+  },
+  true
+)

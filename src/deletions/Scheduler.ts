@@ -127,7 +127,9 @@ export const make = Effect.fnUntraced(function* (
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
   const remember = ({ claims, statements }: Group) =>
-    Effect.flatMap(DateTime.now, (now) => sql.unsafe(statements.remember, [...claims, DateTime.formatIso(now)]))
+    Effect.flatMap(DateTime.now, (now) =>
+      Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, DateTime.formatIso(now)]))
+    )
 
   /** Applies the facts of claimed tasks, and ends those that have no rows left. */
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {

@@ -152,7 +152,6 @@ export const make = Effect.gen(function* () {
 
   /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */
   const sweep = Effect.gen(function* () {
-    yield* fold
     for (const organization of yield* textsOf(sql`select distinct organization_id as text from deletions`)) {
       yield* applyAll(Deletion.all.settle, [organization])
       yield* sql`

@@ -71,11 +71,12 @@ const namesIn = (sql: string): ReadonlyArray<Named> =>
 const isOwned = ({ alias, table, text }: Named) =>
   new RegExp(`(?<![\\w.])(?:(?:${alias}|${table})\\.)?organization_id = \\$\\d+`).test(text)
 
-/** An insert whose first column is the organization's, and its value a parameter. */
+/** An insert whose first column is the organization's, and its value a parameter, or of rows that a query reads. */
 const isOwnedInsert = (sql: string, table: string) =>
-  new RegExp(`insert into "?${table}"? \\(\\s*"?organization_id"?\\b[^)]*\\)\\s*values\\s*\\(\\s*\\$1\\b`, "i").test(
-    sql
-  )
+  new RegExp(
+    `insert into "?${table}"? \\(\\s*"?organization_id"?\\b[^)]*\\)\\s*(?:values\\s*\\(\\s*\\$1\\b|with\\b)`,
+    "i"
+  ).test(sql)
 
 /** The distributed tables that a statement reads or writes without saying of which organization. None: all is well. */
 export const unowned = (statement: string): ReadonlyArray<string> => {

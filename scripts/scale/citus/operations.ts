@@ -9,6 +9,7 @@ import { organization as organizations } from "../../../src/api/records/Organiza
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { State } from "../../../src/api/DeletionTasks.ts"
 import { type Database, layerShared } from "../../../src/database/Database.ts"
+import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -123,8 +124,12 @@ const others = (sql: Database) =>
     "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease)), find],
     "worker: empty payloads": [2, scheduler((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
     "worker: renew": [1, scheduler((of) => of.renew([claim], lease))],
-    "worker: run": [1, scheduler((of) => of.run([claim]))],
-    "worker: run several": [1, scheduler((of) => of.run([claim, claim]))],
+    "worker: run": [7, scheduler((of) => of.run([claim]))],
+    "worker: run several": [7, scheduler((of) => of.run([claim, claim]))],
+    "worker: apply deletions again": [
+      5,
+      Effect.forEach(Deletion.all.settle, (statement) => sql.unsafe(statement, [owner]))
+    ],
     "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
     "worker: release": [2, scheduler((of) => of.release(claim))],
     "worker: until due": [1, scheduler((of) => of.untilDue), find],
@@ -172,6 +177,7 @@ const answers: Answers = (sql, params) => {
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
     return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
   }
+  if (/claim_token = claimed.token[^]*for update\s+\) task$/.test(sql)) return [{ organization: owner, taskId }]
   if (/^\s*select organization_id as organization, true/.test(sql)) {
     return [{ organization: owner, isDue: true, isLast: false }]
   }
