@@ -8,6 +8,7 @@ import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
 import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
 import * as Formats from "../../../../src/cli/sync/Formats.ts"
+import { failureOf } from "../../../../src/cli/PostgresSession.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
@@ -382,7 +383,7 @@ test.each([
   ["57P01", "Unavailable"],
   ["42501", "Refused"]
 ])("the failure %s is %s", (code, tag) => {
-  assert.strictEqual(PostgresTarget.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
+  assert.strictEqual(failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {

@@ -1,0 +1,130 @@
+/** A session of its own on a Postgres, for commands that copy rows: statements, and COPY from this process. */
+import { Duration, Effect, Predicate, Redacted, Schedule } from "effect"
+import type { Client } from "pg"
+import * as Route from "../database/Route.ts"
+import type { ColumnType } from "./sync/Target.ts"
+import { type Failed, Refused, Unavailable } from "./Usage.ts"
+
+/** A failed connection, a short resource, a deadlock or a timeout, a server that stops or has become a standby. */
+const isTemporary = /^(08|40|53|57|25006|55P03)/
+
+/** Tells what a retry helps from what the server refuses. */
+export const failureOf =
+  (name: string) =>
+  (cause: unknown): Failed => {
+    const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+    const message = Predicate.isError(cause) && cause.message !== "" ? cause.message : code
+    // A SQLSTATE has a digit; the system's codes of a failed connection, such as EPIPE, have none.
+    const isRefusal = /^(?=.*\d)[\dA-Z]{5}$/.test(code) || message.startsWith("SASL")
+    if (!isRefusal) return new Unavailable({ message: `${name} does not respond: ${message}` })
+    const Failure = isTemporary.test(code) ? Unavailable : Refused
+    return new Failure({ message: `${name} refuses: ${message}` })
+  }
+
+const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" }
+
+const escape = (text: string) =>
+  /[\\\n\r\t]/.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (character) => escapes[character] ?? "") : text
+
+const elementOf = (value: unknown) =>
+  Predicate.isString(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : "NULL"
+
+/** A value as COPY takes it. */
+export const fieldOf = (value: unknown, type: ColumnType) => {
+  if (Predicate.isNullish(value)) return "\\N"
+  if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return String(value)
+  if (type === "text[]" && Array.isArray(value)) return escape(`{${value.map(elementOf).join(",")}}`)
+  return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
+}
+
+interface Options {
+  /** The name of the database in messages, without any secret. */
+  readonly name: string
+  readonly applicationName: string
+}
+
+/** Opens a session on the server of a route, until the scope closes. */
+const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, { applicationName, name }: Options) {
+  const toFailure = failureOf(name)
+  const route = yield* Route.make(url, {
+    applicationName,
+    connectTimeout: "10 seconds",
+    startupParameters: {}
+  })
+  yield* route.find
+  // Other targets do not load it.
+  const { Client } = yield* Effect.promise(() => import("pg"))
+  const config = route.configOf({})
+  const password = Effect.isEffect(config.password) ? yield* config.password : config.password
+  const client = new Client({
+    host: config.host,
+    port: config.port,
+    user: config.username,
+    database: config.database,
+    password: () => Promise.resolve(password === undefined ? "" : Redacted.value(password)),
+    ssl: config.ssl,
+    application_name: config.applicationName,
+    options: config.startupOptions,
+    connectionTimeoutMillis: Duration.toMillis(config.connectTimeout ?? "10 seconds"),
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000
+  })
+  // The statement that runs, and each one after it, fails too.
+  client.on("error", () => {})
+  const end = Effect.tryPromise(() => client.end())
+  yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () =>
+    Effect.ignore(Effect.timeout(end, "2 seconds"))
+  )
+  return client
+})
+
+/** The part of a connection that the types of `pg` lack. */
+interface CopyIn {
+  readonly sendCopyFromChunk: (chunk: Uint8Array) => void
+  readonly endCopyFrom: () => void
+}
+
+/** Copies lines into a table by a session. */
+const copyIn = (client: Client, statement: string, lines: Uint8Array, toFailure: (cause: unknown) => Failed) =>
+  Effect.callback<void, Failed>((resume) => {
+    client.query({
+      submit: (connection) => connection.query(statement),
+      handleCopyInResponse: (connection: CopyIn) => {
+        connection.sendCopyFromChunk(lines)
+        connection.endCopyFrom()
+      },
+      handleCommandComplete: () => {},
+      handleReadyForQuery: () => resume(Effect.void),
+      handleError: (error: unknown) => resume(Effect.fail(toFailure(error)))
+    })
+  })
+
+/** Opens a session until the scope closes. */
+export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options: Options) {
+  const toFailure = failureOf(options.name)
+  const client = yield* Effect.catchTag(connect(url, options), "SqlError", ({ reason }) =>
+    Effect.fail(toFailure(reason.cause))
+  )
+  /** Runs a statement, and returns its rows. */
+  const run = (
+    statement: string,
+    params: ReadonlyArray<unknown> = []
+  ): Effect.Effect<ReadonlyArray<Readonly<Record<string, unknown>>>, Failed> =>
+    Effect.tryPromise({ try: () => client.query(statement, [...params]).then(({ rows }) => rows), catch: toFailure })
+  return {
+    run,
+    /**
+     * Takes a lock by its name, until the session ends. False if another session has it: that of a process that was killed
+     * does until the server notices.
+     */
+    takeLock: (lock: string) =>
+      run("select pg_try_advisory_lock(hashtextextended($1, 0)) as taken", [lock]).pipe(
+        Effect.map(([row]) => row?.["taken"] === true),
+        Effect.repeat({ until: (isTaken) => isTaken, schedule: Schedule.spaced("250 millis"), times: 20 })
+      ),
+    /** Runs a statement `copy ... from stdin` over lines of fields. */
+    copyIn: (statement: string, lines: string) => copyIn(client, statement, Buffer.from(lines), toFailure)
+  }
+})
+
+export type Session = Effect.Success<ReturnType<typeof open>>
