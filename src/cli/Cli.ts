@@ -9,6 +9,7 @@ import { version } from "../process/Package.ts"
 import { layerLogger, note } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
 import { erase, organizations } from "./Organizations.ts"
+import { load } from "./Load.ts"
 import { get, openapi, search } from "./Read.ts"
 import { send } from "./Send.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
@@ -28,7 +29,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
-    { group: "Operate it", commands: [organizations, keys, secrets, tasks, erase, audit, doctor] },
+    { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, erase, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )

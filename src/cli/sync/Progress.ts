@@ -16,11 +16,42 @@ export type Event =
 
 export type Report = (event: Event) => Effect.Effect<void>
 
-/** Milliseconds between two lines about pages. */
-const interval = 1000
+/** Milliseconds between two lines about progress. */
+export const interval = 1000
 
-/** Reports by lines, each an object and its sentence. Those about pages count the changes since the copy was last in step. */
-const reporter = (shown: (line: object, sentence: string, now: number) => string) => (): Report => {
+/** A line of a report, as an object and as its sentence. */
+export type Line = readonly [line: object, sentence: string]
+
+/**
+ * The reports by their names: for a person, for a program, or warnings only, on standard error.
+ *
+ * @param start begins a report: a function from an event to its line, if it has one
+ * @param warning the text of an event that is a warning
+ */
+export const reportsOf = <E>(
+  start: () => (event: E, now: number) => Line | undefined,
+  warning: (event: E) => string | undefined
+) => {
+  const reporter = (shown: (...found: [...Line, now: number]) => string) => () => {
+    const lineOf = start()
+    return (event: E) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const found = lineOf(event, now)
+        return found === undefined ? Effect.void : print(shown(...found, now))
+      })
+  }
+  return {
+    text: reporter((_, sentence) => sentence),
+    json: reporter((line, _, now) => JSON.stringify({ at: iso(now), ...line })),
+    none: () => (event: E) => {
+      const message = warning(event)
+      return message === undefined ? Effect.void : note(message)
+    }
+  }
+}
+
+/** The lines of a sync. Those about pages count the changes since the copy was last in step. */
+const lines = () => {
   let [records, removed, reset] = [0, 0, 0]
   let notedAt: number | undefined
   let isFirst = true
@@ -31,7 +62,7 @@ const reporter = (shown: (line: object, sentence: string, now: number) => string
       ...(reset === 0 ? [] : [`${counted(reset, "resource")} read again`])
     ].join(", ")
 
-  const lineOf = (event: Event, now: number): readonly [line: object, sentence: string] | undefined => {
+  return (event: Event, now: number): Line | undefined => {
     switch (event.event) {
       case "opened":
         return [event, `${event.organization} at ${event.url}, to ${event.target}`]
@@ -59,17 +90,6 @@ const reporter = (shown: (line: object, sentence: string, now: number) => string
       }
     }
   }
-
-  return (event) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const found = lineOf(event, now)
-      return found === undefined ? Effect.void : print(shown(...found, now))
-    })
 }
 
-/** The reports by their names: for a person, for a program, or warnings only, on standard error. */
-export const reports = {
-  text: reporter((_, sentence) => sentence),
-  json: reporter((line, _, now) => JSON.stringify({ at: iso(now), ...line })),
-  none: (): Report => (event) => (event.event === "note" ? note(event.message) : Effect.void)
-}
+export const reports = reportsOf(lines, (event) => (event.event === "note" ? event.message : undefined))

@@ -35,7 +35,7 @@ const columnTypes: Readonly<Record<string, ColumnType>> = {
 }
 
 /** The type of the column of a field, which may be null. */
-const typeOf = (field: Schema.Top): ColumnType => {
+export const typeOf = (field: Schema.Top): ColumnType => {
   const { schema } = Schema.toJsonSchemaDocument(field)
   const [first] = [schema["anyOf"] ?? schema].flat()
   const words = ["type", "format"].flatMap((name) => (Predicate.hasProperty(first, name) ? String(first[name]) : []))

@@ -16,7 +16,7 @@ import migrated from "./migrated.json" with { type: "json" }
 const Migrated = Schema.Struct({ parts: Schema.Array(Catalog.Part), privileges: Schema.Array(Catalog.Privilege) })
 
 /** The catalog of a database that has all migrations, in this schema: `migrated.json`, which `npm run generate` writes. */
-const migratedIn = Effect.fnUntraced(function* (schema: string) {
+export const migratedIn = Effect.fnUntraced(function* (schema: string) {
   const there = (text: string) =>
     text
       .replace(/^schema public$/, `schema ${schema}`)

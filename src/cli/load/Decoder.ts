@@ -1,0 +1,199 @@
+/** From a row of a file to a line of COPY, with all its faults. */
+import { Predicate, type Schema } from "effect"
+import * as Field from "../../api/records/Field.ts"
+import { PaymentIntent } from "../../api/records/Payments.ts"
+import type { Resource } from "../../api/records/Resource.ts"
+import { fieldOf } from "../PostgresSession.ts"
+import { type ColumnType, typeOf } from "../sync/Target.ts"
+import type { LocalTimes } from "./LocalTimes.ts"
+import { isZone, type Read, reader, Unfit } from "./Values.ts"
+
+/** A row of a file. */
+export interface Row {
+  /** The line on which it begins; in Parquet, the number of the row. */
+  readonly line: number
+  readonly names: ReadonlyArray<string>
+  /** Values by the names. Those of a CSV are texts, and null is an empty one. */
+  readonly values: ReadonlyArray<unknown>
+  readonly isText: boolean
+  /** The organization beside the record, as in an export. */
+  readonly organization?: unknown
+  /** The operation of `sync ndjson:`, whose last one of a record counts. A removal has the id alone. */
+  readonly operation?: "upsert" | "remove"
+}
+
+/** A fault of a row. Without a field, it is of the whole row. */
+export interface Fault {
+  readonly field?: string
+  readonly reason: string
+}
+
+/** A column of the table. */
+export interface Column {
+  readonly name: string
+  readonly isRequired: boolean
+}
+
+export interface Options {
+  readonly resource: Resource
+  readonly columns: ReadonlyArray<Column>
+  /** The organization of all rows. Undefined: a column names it. */
+  readonly organization: string | undefined
+  /** The column that names the organization, `organization_id` by default. */
+  readonly organizationColumn: string | undefined
+  readonly times: LocalTimes | undefined
+}
+
+/** A row as COPY takes it, or why it is none. With an unknown field, nothing of the file can be read. */
+export type Decoded = { readonly line: string } | { readonly faults: ReadonlyArray<Fault>; readonly isUnknown: boolean }
+
+/** The field whose value the database composes of `Field.planNameParts`. */
+const composedName = "wellnes_plan_name"
+const parts = Object.keys(Field.planNameParts)
+
+/** The fields of the one object in a record, `payment_split`, each of which has a column. */
+const split = PaymentIntent.fields.payment_split
+const splitFields = Object.keys(split.fields)
+const amount = split.fields.to_Clinic
+
+/** A text that the database composes of such parts. */
+const compose = (texts: ReadonlyArray<unknown>) =>
+  texts.flatMap((text) => (Predicate.isString(text) && text.trim() !== "" ? [text.trim()] : [])).join(" ")
+
+type Codec = Schema.Codec<unknown, unknown>
+
+interface Target {
+  readonly index: number
+  readonly column: Column
+  readonly read: Read
+}
+
+const parseObject = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** The decoder of the rows of a file. */
+export const make = ({ columns, organization, organizationColumn, resource, times }: Options) => {
+  const isOrganizations = resource.table === "organizations"
+  const organizationName = organizationColumn ?? "organization_id"
+  const targets = new Map<string, Target>()
+  const nested = new Map<string, ReadonlyMap<string, string>>()
+
+  const add = (name: string, columnName: string, field: Codec, type: ColumnType) => {
+    const index = columns.findIndex((one) => one.name === columnName)
+    const column = columns[index]
+    if (column === undefined) return
+    const target = { index, column, read: reader(field, type, times) }
+    targets.set(name, target).set(columnName, target)
+  }
+  for (const [name, field] of Object.entries<Codec>({ ...resource.hidden, ...resource.record.fields })) {
+    const [columnName, type] = [Field.columnOf(name), typeOf(field)]
+    if (type !== "jsonb") add(name, columnName, field, type)
+    else {
+      const inner = splitFields.map((key) => [key, `${columnName}_${Field.columnOf(key)}`] as const)
+      for (const [, innerColumn] of inner) add(innerColumn, innerColumn, amount, "numeric")
+      nested.set(name, new Map(inner))
+    }
+  }
+  const isComposed = "plan_name" in resource.hidden && composedName in resource.record.fields
+  const zone = resource.name === "clinics" ? targets.get("time_zone") : undefined
+  const seen = columns.map(() => false)
+  let hasComposed = false
+
+  const decode = (row: Row): Decoded => {
+    const isRemoval = row.operation === "remove"
+    const faults: Array<Fault> = []
+    const fault = (field: string, reason: string) => void faults.push({ field, reason })
+    const out = columns.map((): string | undefined => undefined)
+    let isUnknown = false
+    let owner = row.organization
+    let composed: unknown
+
+    const set = (name: string, value: unknown, isText: boolean): void => {
+      const target = targets.get(name)
+      if (target === undefined) {
+        const inner = nested.get(name)
+        if (inner !== undefined) return setNested(name, inner, value)
+        if (name === composedName && isComposed) composed = value
+        else if (name !== organizationName) {
+          isUnknown = true
+          fault(name, `is no field of ${resource.name}`)
+        }
+        return
+      }
+      const { column, index, read } = target
+      if (out[index] !== undefined) return fault(name, `is given twice, as the column ${column.name}`)
+      if (Predicate.isNullish(value)) {
+        out[index] = "\\N"
+        if (column.isRequired && column.name !== "id") fault(name, "must have a value. For its default, leave it out")
+        return
+      }
+      const found = read(value, isText)
+      if (found instanceof Unfit) return fault(name, found.reason)
+      out[index] = found
+      if (target === zone && !isZone(found)) fault(name, `is no time zone of the IANA database: ${found.slice(0, 100)}`)
+    }
+    const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
+      const object = row.isText && Predicate.isString(value) ? parseObject(value) : (value ?? {})
+      if (!Predicate.isObject(object)) return fault(name, `must be an object of ${[...inner.keys()].join(", ")}`)
+      for (const [key, each] of Object.entries<unknown>({ ...object })) {
+        const column = inner.get(key)
+        if (column === undefined) fault(`${name}.${key}`, "is no field of it")
+        else set(column, each, false)
+      }
+    }
+
+    row.names.forEach((name, index) => {
+      const value = row.values[index]
+      if (name === organizationName) owner ??= value
+      set(name, value, row.isText)
+    })
+    if (isComposed && !isRemoval) {
+      const given = parts.map((part) =>
+        out[targets.get(part)?.index ?? -1] === undefined ? undefined : row.values[row.names.indexOf(part)]
+      )
+      const whole = Predicate.isNullish(composed) ? "" : composed
+      if (!Predicate.isString(whole)) fault(composedName, "must be a text")
+      else if (given.some((part) => part !== undefined)) {
+        if (composed !== undefined && whole !== compose(given))
+          fault(composedName, `is not what ${parts.join(", ")} compose`)
+      } else if (composed !== undefined) {
+        hasComposed = true
+        set("plan_name", whole === "" ? null : whole, row.isText)
+        for (const part of parts.slice(1)) set(part, null, row.isText)
+      }
+    }
+    const key = row.values[row.names.indexOf("id")]
+    if (Predicate.isNullish(key)) fault("id", "is missing")
+    else if (Predicate.isString(key) && key.trim() === "") fault("id", "is blank")
+    else if (isOrganizations && Predicate.isString(key) && key.trim() !== key) fault("id", "has blanks around it")
+    const found = isOrganizations ? key : (organization ?? owner)
+    const expected = isOrganizations ? key : organization
+    if (!Predicate.isString(found) || found.trim() === "") fault(organizationName, "the organization is missing")
+    else if (expected !== undefined && !Predicate.isNullish(owner) && owner !== expected) {
+      fault(organizationName, `is another organization: ${JSON.stringify(owner).slice(0, 100)}`)
+    }
+    if (faults.length > 0) return { faults, isUnknown }
+    let line = `${row.line}\t${isRemoval}\t${fieldOf(found, "text")}`
+    for (let index = 0; index < out.length; index++) {
+      const text = out[index]
+      if (text !== undefined) seen[index] = true
+      line += `\t${text ?? "\\N"}`
+    }
+    return { line }
+  }
+
+  return {
+    decode,
+    /** The columns that some row has. */
+    seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),
+    /** True if `plan_name` has a whole `wellnes_plan_name` of some row. */
+    hasComposed: () => hasComposed
+  }
+}
+
+export type Decoder = ReturnType<typeof make>

@@ -1,0 +1,274 @@
+/** The files of a load, and their rows: CSV, NDJSON or Parquet, each of one resource. */
+import * as fs from "node:fs"
+import { basename, join } from "node:path"
+import { createGunzip } from "node:zlib"
+import { Array, Effect, Predicate, Stream } from "effect"
+import Papa from "papaparse"
+import { resources } from "../../api/records/index.ts"
+import type { Resource } from "../../api/records/Resource.ts"
+import * as Failure from "../../process/Failure.ts"
+import { tables } from "../sync/Target.ts"
+import { Refused } from "../Usage.ts"
+import type { Row } from "./Decoder.ts"
+
+export interface File {
+  readonly path: string
+  readonly resource: Resource
+  readonly kind: "csv" | "ndjson" | "parquet"
+  readonly isGzip: boolean
+}
+
+/** A line that is no row. */
+export interface Broken {
+  readonly line: number
+  readonly broken: string
+  /** The line, as far as it could be read. */
+  readonly row?: unknown
+  /** False: what follows cannot be read either. */
+  readonly goesOn: boolean
+}
+
+/** Some rows of a file, and the part of the file that has been read, 0 to 1. */
+export interface Batch {
+  readonly rows: ReadonlyArray<Row | Broken>
+  readonly part: number
+}
+
+/** The most characters of a row. */
+const longest = 4_194_304
+
+const extension = /\.(csv|ndjson|parquet)(\.gz)?$/
+
+const fileOf = (path: string): File | undefined => {
+  const [suffix, kind, gzip] = extension.exec(basename(path)) ?? []
+  const name = basename(path).slice(0, -(suffix ?? "").length)
+  const resource = resources.find((one: Resource) => one.table === name || one.name === name)
+  if (resource === undefined || (kind !== "csv" && kind !== "ndjson" && kind !== "parquet")) return undefined
+  return kind === "parquet" && gzip !== undefined ? undefined : { path, resource, kind, isGzip: gzip !== undefined }
+}
+
+const order = (file: File) => resources.findIndex((one: Resource) => one === file.resource)
+
+const failureOf = (path: string) => (cause: unknown) =>
+  new Refused({ message: `${path} cannot be read: ${Failure.reasonOfFile(cause)}` })
+
+/** The files of paths, in the order in which to load them. Of a folder, those that have the ending of a kind. */
+export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+  const found = yield* Effect.forEach(paths, (path) =>
+    Effect.try({
+      try: () => {
+        if (!fs.statSync(path).isDirectory()) return [path]
+        const names = fs.readdirSync(path).filter((name) => !name.startsWith(".") && extension.test(name))
+        return names.toSorted().map((name) => join(path, name))
+      },
+      catch: failureOf(path)
+    })
+  )
+  const files: Array<File> = []
+  for (const path of new Set(found.flat())) {
+    const file = fileOf(path)
+    if (file === undefined) {
+      const example = "such as charges.csv, consumption_logs.ndjson.gz or pets.parquet"
+      return yield* new Refused({ message: `${path} is not named as a file of a resource is, ${example}.` })
+    }
+    files.push(file)
+  }
+  if (files.length === 0) return yield* new Refused({ message: `There is no file to load in ${paths.join(", ")}.` })
+  return files.toSorted((one, other) => order(one) - order(other))
+})
+
+// Larger parts of a file live longer, and need more memory.
+const bytesAtOnce = 65_536
+
+/** A part of the text of a file. */
+interface Text {
+  readonly text: string
+  /** The part of the file that has been read. */
+  readonly part: number
+  /** The last part is empty. A file that is not UTF-8 ends before the first byte that is not. */
+  readonly end?: "end" | "not UTF-8"
+}
+
+const textsOf = ({ isGzip, path }: File): Stream.Stream<Text, Refused> =>
+  Stream.suspend(() => {
+    const raw = fs.createReadStream(path, { highWaterMark: bytesAtOnce })
+    const unzip = createGunzip({ chunkSize: bytesAtOnce })
+    const { size } = fs.statSync(path)
+    const decoder = new TextDecoder("utf-8", { fatal: true })
+    const decode = (bytes?: Uint8Array): Text => {
+      const part = raw.bytesRead / Math.max(size, 1)
+      try {
+        const text = decoder.decode(bytes, { stream: bytes !== undefined })
+        return bytes === undefined ? { text, part: 1, end: "end" } : { text, part }
+      } catch {
+        const [text = ""] = new TextDecoder().decode(bytes).split("\ufffd")
+        return { text, part, end: "not UTF-8" }
+      }
+    }
+    const bytes: AsyncIterable<Uint8Array> = isGzip ? raw.on("error", (error) => unzip.destroy(error)).pipe(unzip) : raw
+    return Stream.fromAsyncIterable(bytes, failureOf(path)).pipe(
+      Stream.map(decode),
+      Stream.concat(Stream.sync(() => decode())),
+      Stream.ensuring(Effect.sync(() => raw.destroy()))
+    )
+  })
+
+const stop = (line: number, broken: string): Broken => ({ line, broken, goesOn: false })
+
+interface Parsed {
+  readonly rows: ReadonlyArray<Row | Broken>
+  /** The text from the first row that is not whole. */
+  readonly rest: string
+}
+
+const isLast = ({ rows }: Batch) => rows.some((row) => "goesOn" in row && !row.goesOn)
+
+/** The rows of a file of text. The parser reads the rows that are whole, at the end all of them. */
+const rowsIn = (file: File, parse: (text: string, isEnd: boolean) => Parsed, lineOf: () => number) => {
+  let rest = ""
+  const next = ({ end, part, text }: Text): Batch => {
+    const parsed = parse(rest + text, end === "end")
+    rest = parsed.rest
+    const line = lineOf()
+    if (end === "not UTF-8") return { rows: [...parsed.rows, stop(line, end)], part }
+    if (rest.length <= longest) return { rows: parsed.rows, part }
+    return { rows: [...parsed.rows, stop(line, "has more than 4 MiB, or a quote that does not end")], part }
+  }
+  return Stream.takeUntil(Stream.map(textsOf(file), next), isLast)
+}
+
+/** The row of a line of NDJSON: a record, that of an export with its organization, or an operation of `sync`. */
+const rowOf = (line: number, value: object): Row | Broken => {
+  const object: Readonly<Record<string, unknown>> = { ...value }
+  const { id, op, organization, record } = object
+  const common = { line, isText: false, organization }
+  if (op === "remove") return { ...common, names: ["id"], values: [id], operation: op }
+  if (!("record" in object)) return { line, names: Object.keys(object), values: Object.values(object), isText: false }
+  if (!Predicate.isReadonlyObject(record)) return { line, broken: "record is not an object", row: value, goesOn: true }
+  const fields = { names: Object.keys(record), values: Object.values(record) }
+  return op === "upsert" ? { ...common, ...fields, operation: op } : { ...common, ...fields }
+}
+
+const ndjson = (file: File) => {
+  let line = 0
+  const parsed = (text: string): Row | Broken => {
+    try {
+      const value: unknown = JSON.parse(text)
+      if (Predicate.isReadonlyObject(value)) return rowOf(line, value)
+    } catch {}
+    return { line, broken: `is not a JSON object: ${text.slice(0, 100)}`, row: text, goesOn: true }
+  }
+  const parse = (text: string, isEnd: boolean) => {
+    const lines = text.split("\n")
+    const rest = isEnd ? "" : (lines.pop() ?? "")
+    const rows = lines.flatMap((one) => {
+      line += 1
+      return one.trim() === "" ? [] : [parsed(one)]
+    })
+    return { rows, rest }
+  }
+  return rowsIn(file, parse, () => line + 1)
+}
+
+const newlines = ["\r\n", "\n", "\r"] as const
+
+/** The end of the first line. */
+const newlineOf = (text: string) => {
+  const found = /\r\n|\n|\r(?!$)/.exec(text)?.[0]
+  return newlines.find((newline) => newline === found)
+}
+
+const csv = (file: File) => {
+  let line = 1
+  let newline: (typeof newlines)[number] | undefined
+  let names: ReadonlyArray<string> | undefined
+  const parse = (text: string, isEnd: boolean) => {
+    newline ??= newlineOf(text)
+    if (newline === undefined && !isEnd) return { rows: [], rest: text }
+    // A line end may be cut in two.
+    const whole = !isEnd && text.endsWith("\r") ? text.slice(0, -1) : text
+    const parsed: Papa.ParseResult<ReadonlyArray<string>> = new Papa.Parser({
+      delimiter: ",",
+      newline: newline ?? "\n"
+    }).parse(whole, 0, !isEnd)
+    const hasQuotes = whole.includes('"')
+    const rows: Array<Row | Broken> = []
+    const [error] = parsed.errors
+    for (const [index, fields] of parsed.data.entries()) {
+      if (error !== undefined && index >= (error.row ?? 0)) break
+      const begun = line
+      line += 1
+      if (hasQuotes) for (const field of fields) if (field.includes("\n")) line += field.split("\n").length - 1
+      if (fields.length === 1 && fields[0] === "") continue
+      if (names === undefined) names = fields
+      else if (fields.length !== names.length) {
+        const broken = `has ${fields.length} fields, and the header ${names.length}`
+        rows.push({ line: begun, broken, row: fields, goesOn: true })
+      } else
+        rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })
+    }
+    if (error !== undefined) {
+      rows.push(stop(line, `cannot be read: ${error.message}`))
+      return { rows, rest: "" }
+    }
+    return { rows, rest: isEnd ? "" : text.slice(parsed.meta.cursor) }
+  }
+  return rowsIn(file, parse, () => line)
+}
+
+/** A value of Parquet as JSON has it. */
+const jsonOf = (value: unknown, type: string | undefined, isDecimal: boolean): unknown => {
+  if (Predicate.isDate(value)) return value.toISOString().slice(0, type === "date" ? 10 : undefined)
+  if (Predicate.isBigInt(value)) return Number(value)
+  // The reader multiplies, which is off by the last bit.
+  return isDecimal && Predicate.isNumber(value) ? Number(value.toPrecision(15)) : value
+}
+
+// A text may begin with what is elsewhere a byte order mark.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const stringFromBytes = (bytes: Uint8Array) => decoder.decode(bytes)
+
+const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
+  Effect.gen(function* () {
+    const attempt = <A>(work: () => Promise<A>) => Effect.tryPromise({ try: work, catch: failureOf(path) })
+    // Other files do not need it.
+    const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = yield* attempt(() => import("hyparquet"))
+    const file = yield* attempt(() => asyncBufferFromFile(path))
+    const metadata = yield* attempt(() => parquetMetadataAsync(file))
+    const table = tables.find(({ name }) => name === resource.table)
+    const types = new Map(table?.columns.map(({ name, type }) => [name, type]))
+    const decimals = new Set(
+      metadata.schema.flatMap(({ converted_type, name }) => (converted_type === "DECIMAL" ? [name] : []))
+    )
+    const total = Number(metadata.num_rows)
+    let begun = 0
+    const groups = metadata.row_groups.map(({ num_rows }) => {
+      const rowStart = begun
+      begun += Number(num_rows)
+      return { rowStart, rowEnd: begun }
+    })
+    const batchesOf = (first: number, records: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+      Array.chunksOf(records, 1000).map((chunk, index): Batch => {
+        const before = first + index * 1000
+        const rows = chunk.map((record, offset): Row => {
+          const names = Object.keys(record)
+          const values = names.map((name) => jsonOf(record[name], types.get(name), decimals.has(name)))
+          return { line: before + offset + 1, names, values, isText: false }
+        })
+        return { rows, part: (before + rows.length) / total }
+      })
+    return Stream.fromIterable(groups).pipe(
+      Stream.mapEffect((range) =>
+        Effect.map(
+          attempt(() => parquetReadObjects({ file, metadata, parsers: { stringFromBytes }, ...range })),
+          (records) => batchesOf(range.rowStart, records)
+        )
+      ),
+      Stream.flatMap(Stream.fromIterable)
+    )
+  }).pipe(Stream.unwrap)
+
+const readers = { csv, ndjson, parquet }
+
+/** The rows of a file, in batches. */
+export const read = (file: File): Stream.Stream<Batch, Refused> => Stream.suspend(() => readers[file.kind](file))

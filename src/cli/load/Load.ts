@@ -1,0 +1,206 @@
+/** Loads files into the tables of their resources: each is read and checked as a whole, and then applied. */
+import * as fs from "node:fs"
+import { Duration, Effect, Stream } from "effect"
+import { count, counted } from "../../operations/Format.ts"
+import * as Failure from "../../process/Failure.ts"
+import type { Session } from "../PostgresSession.ts"
+import { Refused } from "../Usage.ts"
+import * as Decoder from "./Decoder.ts"
+import * as Files from "./Files.ts"
+import * as Indexes from "./Indexes.ts"
+import type { LocalTimes } from "./LocalTimes.ts"
+import type { Loaded, Report } from "./Progress.ts"
+import * as Staging from "./Staging.ts"
+
+export interface Options extends Pick<Decoder.Options, "organization" | "organizationColumn" | "times"> {
+  readonly session: Session
+  readonly report: Report
+  /** The file for the rows that are refused. Undefined: a file with such a row is not applied. */
+  readonly rejects: string | undefined
+  readonly deletesMissing: boolean
+  readonly keepsTimes: boolean
+  readonly times: LocalTimes | undefined
+}
+
+/** The faults that are reported. */
+const most = 100
+
+/** A batch whose rows are decoded. */
+interface Decoded {
+  readonly lines: string
+  readonly faults: ReadonlyArray<{
+    readonly line: number
+    readonly faults: ReadonlyArray<Decoder.Fault>
+    readonly row: unknown
+  }>
+  readonly rows: number
+  readonly part: number
+  readonly isLast: boolean
+}
+
+const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
+
+/** The file of rejects, empty at first. */
+const openRejects = (path: string) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => fs.openSync(path, "w", 0o600),
+      catch: (cause) => new Refused({ message: `${path} cannot be written: ${Failure.reasonOfFile(cause)}` })
+    }),
+    (handle) => Effect.sync(() => fs.closeSync(handle))
+  )
+
+/** Loads files. Fails if there is a fault, after the last file. */
+export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
+  const { report, session, times } = options
+  const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
+  let faults = 0
+  let rejected = 0
+  const refused: Array<string> = []
+
+  const fault = (file: string, line: number, found: Decoder.Fault) => {
+    faults += 1
+    return faults > most ? Effect.void : report({ event: "fault", file, line, ...found })
+  }
+  const write = (entry: object) =>
+    rejects === undefined
+      ? Effect.void
+      : Effect.try({
+          try: () => void fs.writeSync(rejects, lineOf(entry)),
+          catch: (cause) => new Refused({ message: `The rejects cannot be written: ${Failure.reasonOfFile(cause)}` })
+        })
+
+  /** Reads a file into the staging table. */
+  const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
+    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
+    const decode = ({ part, rows }: Files.Batch): Decoded => {
+      const lines: Array<string> = []
+      const bad: Array<Decoded["faults"][number]> = []
+      let isLast = false
+      for (const row of rows) {
+        if ("broken" in row) {
+          bad.push({ line: row.line, faults: [{ reason: row.broken }], row: row.row })
+          isLast = !row.goesOn
+        } else {
+          found.hasOperations ||= row.operation !== undefined
+          found.hasRemovals ||= row.operation === "remove"
+          const decoded = decoder.decode(row)
+          if ("line" in decoded) lines.push(decoded.line)
+          else {
+            const { line, names, values } = row
+            bad.push({
+              line,
+              faults: decoded.faults,
+              row: Object.fromEntries(names.map((name, index) => [name, values[index]]))
+            })
+            isLast = decoded.isUnknown
+          }
+        }
+        if (isLast) break
+      }
+      return { lines: lines.length === 0 ? "" : `${lines.join("\n")}\n`, faults: bad, rows: rows.length, part, isLast }
+    }
+    const batches = Files.read(file).pipe(
+      Stream.map(decode),
+      Stream.takeUntil(({ isLast }) => isLast),
+      // Rows are decoded while the database takes others.
+      Stream.buffer({ capacity: 1 })
+    )
+    yield* Stream.runForEach(batches, (batch) =>
+      Effect.gen(function* () {
+        for (const { faults: each, line, row } of batch.faults) {
+          for (const one of each) yield* fault(file.path, line, one)
+          yield* write({ file: file.path, line, faults: each, row })
+        }
+        if (batch.lines !== "") yield* staging.append(batch.lines)
+        found.rows += batch.rows
+        found.rejected += batch.faults.length
+        if (batch.isLast) found.isReadable = false
+        yield* report({ event: "read", file: file.path, rows: found.rows, part: batch.part })
+      })
+    )
+    found.rejected += yield* staging.check(
+      {
+        knowsOrganizations: options.organization !== undefined || file.resource.table === "organizations",
+        lastCounts: found.hasOperations
+      },
+      {
+        all: rejects !== undefined,
+        rejected: ({ rows, ...one }) =>
+          Effect.forEach(
+            rows,
+            ({ line, row }) =>
+              Effect.andThen(fault(file.path, line, one), write({ file: file.path, line, faults: [one], row })),
+            { discard: true }
+          )
+      }
+    )
+    return found
+  })
+
+  const load = Effect.fnUntraced(function* (file: Files.File) {
+    const { resource } = file
+    const table = yield* Staging.tableOf(session, resource.table)
+    if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
+      return yield* new Refused({ message: `Another load of ${table.name} runs. Wait until it ends.` })
+    }
+    const before = faults
+    const decoder = Decoder.make({ ...options, resource, columns: table.columns })
+    const staging = yield* Staging.open(session, table)
+    const staged = yield* stage(file, decoder, staging)
+    if (!staged.isReadable || (rejects === undefined && staged.rejected > 0)) {
+      refused.push(file.path)
+      // The check counts rows whose faults are not listed.
+      faults = Math.max(faults, before + staged.rejected)
+      return undefined
+    }
+    rejected += staged.rejected
+    const indexes = yield* Indexes.drop(session, table.name)
+    if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
+      yield* report({
+        event: "note",
+        message: `This login does not own ${table.name}: the indexes are kept, which takes longer.`
+      })
+    }
+    const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
+    const writing = {
+      columns: decoder.seen(table.columns),
+      hasComposed: decoder.hasComposed(),
+      isFirst: indexes.isFirst,
+      keepsTimes: options.keepsTimes
+    }
+    const apply = staging.apply(writing, ({ inserted, updated }, part) => {
+      result.inserted += inserted
+      result.updated += updated
+      return report({ event: "applied", file: file.path, rows: Math.round(staged.rows * part), part })
+    })
+    // Also a load that fails leaves the indexes.
+    yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
+    yield* indexes.create
+    if (staged.hasRemovals) result.deleted += yield* staging.remove
+    if (options.deletesMissing) result.deleted += yield* staging.deleteMissing
+    return result
+  }, Effect.scoped)
+
+  for (const file of files) {
+    const [took, result] = yield* Effect.timed(load(file))
+    if (result === undefined) continue
+    const unchanged = Math.max(0, result.rows - result.rejected - result.inserted - result.updated)
+    const loaded: Loaded = { ...result, unchanged }
+    yield* report({ event: "loaded", file: file.path, ...loaded, seconds: Duration.toSeconds(took) })
+  }
+  const repeated = times?.repeated() ?? 0
+  if (repeated > 0) {
+    const message = `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
+    yield* report({ event: "note", message })
+  }
+  if (faults > most) yield* report({ event: "note", message: `${count(faults - most)} more faults are not listed.` })
+  if (refused.length > 0) {
+    return yield* new Refused({ message: `${counted(faults, "fault")}. Nothing was loaded of: ${refused.join(", ")}.` })
+  }
+  if (rejected > 0) {
+    return yield* new Refused({
+      message: `${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`
+    })
+  }
+})

@@ -1,0 +1,171 @@
+/** From a value of a file to the field of COPY, by the schema of the record's field. */
+import { Option, Predicate, Result, Schema, SchemaIssue, DateTime } from "effect"
+import * as Instant from "../../api/records/Instant.ts"
+import { fieldOf } from "../PostgresSession.ts"
+import type { ColumnType } from "../sync/Target.ts"
+import type { LocalTimes } from "./LocalTimes.ts"
+
+/** The reason why a value does not fit. */
+export class Unfit {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
+/** Returns a value as COPY takes it. Texts of a CSV are converted to the type of the field first. */
+export type Read = (value: unknown, isText: boolean) => string | Unfit
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const cut = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
+
+const decimal = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i
+
+/** The reason why a decimal does not fit: JSON shows it as a double, with 15 digits. */
+const decimalFault = (text: string): string | undefined => {
+  const [, whole = "", fraction = "", exponent = "0"] = decimal.exec(text) ?? []
+  const digits = `${whole}${fraction}`.replace(/^0+/, "").replace(/0+$/, "")
+  if (digits.length > 15) return "has more than 15 significant digits"
+  if (!(Math.abs(Number(text)) < 1e21)) return "must be below 1e21"
+  // The exponent of a zero may be anything.
+  const scale = fraction.replace(/0+$/, "").length - Number(exponent)
+  return digits !== "" && scale > 30 ? "has more than 30 decimals" : undefined
+}
+
+const booleans = new Map([
+  ...["true", "t", "yes", "y", "on", "1"].map((text) => [text, true] as const),
+  ...["false", "f", "no", "n", "off", "0"].map((text) => [text, false] as const)
+])
+
+const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** The value of a text in a CSV. A text that is none stays as it is, and its schema refuses it. */
+const converted = (text: string, type: ColumnType): unknown => {
+  switch (type) {
+    case "boolean":
+      return booleans.get(text.toLowerCase()) ?? text
+    case "integer":
+    case "numeric":
+      return isNumber.test(text) ? Number(text) : text
+    case "text[]":
+    case "jsonb":
+      return parseJson(text)
+    default:
+      return text
+  }
+}
+
+// Of days and years at an edge, and of wide offsets, `Instant` decides.
+const plainInstant =
+  /^(?!0000|0001|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?)$/
+
+const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?$/
+
+const edges = [Instant.parse("0001-01-01"), Instant.parse("9999-12-31T23:59:59.999999Z")] as const
+
+const isWithin = (instant: Instant.Instant) =>
+  Result.isSuccess(edges[0]) && Result.isSuccess(edges[1]) && instant >= edges[0].success && instant <= edges[1].success
+
+/** A point in time as Postgres reads it. */
+const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => {
+  if (plainInstant.test(text)) return text
+  const instant = Instant.parse(text)
+  if (Result.isFailure(instant)) return new Unfit(instant.failure)
+  const [, day, minute = "00:00", rest = ""] = local.exec(text) ?? []
+  if (day === undefined)
+    return isWithin(instant.success) ? Instant.toPostgres(instant.success) : new Unfit("the year must be 1 to 9999")
+  if (times === undefined) return new Unfit("has no time zone: add an offset, such as Z, or give --time-zone")
+  const offset = times.offsetOf(`${day}T${minute}`)
+  const zone = DateTime.zoneToString(times.zone)
+  if (offset === undefined) return new Unfit(`is skipped by the clocks of ${zone}`)
+  return timeOf(`${day}T${minute}${rest}${offset}`, undefined)
+}
+
+const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && Result.isSuccess(Instant.parse(text))
+
+/** The reason why Postgres would refuse a text. */
+const textFault = (text: string) => {
+  if (text.includes("\0")) return "contains U+0000"
+  return text.isWellFormed() ? undefined : "is not well-formed Unicode"
+}
+
+/** The reason why the database would refuse a value that its schema accepts. */
+const faultOf = (value: unknown, text: string, type: ColumnType): string | undefined => {
+  switch (type) {
+    case "text":
+      return textFault(text)
+    case "text[]":
+    case "jsonb":
+      return textFault(JSON.stringify(value).includes(String.raw`\u0000`) ? "\0" : [value].flat().join(""))
+    case "numeric":
+      return text.length <= 15 && !text.includes("e") && !text.includes("E") ? undefined : decimalFault(text)
+    case "date":
+      return isDay(text) ? undefined : "is not a day of the calendar"
+    default:
+      return undefined
+  }
+}
+
+/** The values of a column whose fields are kept, since most columns have few different ones. */
+const kept = 1000
+
+/** The reader of the values of a field. Null is for its caller. */
+export const reader = (
+  field: Schema.Codec<unknown, unknown>,
+  type: ColumnType,
+  times: LocalTimes | undefined
+): Read => {
+  const isTime = type === "timestamptz"
+  // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
+  const schema = isTime ? Schema.String : field
+  const [accepts, decode] = [Schema.is(schema), Schema.decodeUnknownResult(schema)]
+
+  const read: Read = (given, isText) => {
+    const value = isText && Predicate.isString(given) ? converted(given, type) : given
+    const unfit = (reason: string) =>
+      new Unfit(`${reason}: ${cut(Predicate.isString(given) ? given : JSON.stringify(given))}`)
+    if (!accepts(value)) {
+      const found = decode(value)
+      const issues = Result.isFailure(found) ? issuesOf(found.failure.issue).issues : []
+      return unfit(cut(issues.map(({ message }) => message.replace(" | null", "")).join("; ")))
+    }
+    // A number of a CSV is passed on with its digits as they are.
+    const text = isText && type === "numeric" ? String(given) : String(value)
+    if (isTime) {
+      const time = timeOf(text, times)
+      return Predicate.isString(time) ? time : unfit(time.reason)
+    }
+    const fault = faultOf(value, text, type)
+    if (fault !== undefined) return unfit(fault)
+    return type === "numeric" ? text : fieldOf(value, type)
+  }
+
+  const cache = new Map<unknown, string>()
+  let hits = 0
+  // A local time is counted each time.
+  let isUseful = !isTime || times === undefined
+  return (given, isText) => {
+    if (!isUseful) return read(given, isText)
+    const found = cache.get(given)
+    if (found !== undefined) {
+      hits += 1
+      return found
+    }
+    const result = read(given, isText)
+    if (cache.size < kept && Predicate.isString(result)) cache.set(given, result)
+    else isUseful = hits > kept
+    return result
+  }
+}
+
+/** True of a name in the IANA database, as the time zone of a clinic. */
+export const isZone = (text: string) => !/^[+-]/.test(text) && Option.isSome(DateTime.zoneMakeNamed(text))

@@ -1,0 +1,274 @@
+/** Loads of files into a Postgres. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Option, Schema } from "effect"
+import { paymentIntents } from "../../../../src/api/records/Payments.ts"
+import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
+import { targetOf } from "../../../../src/cli/Sync.ts"
+import { toText } from "../../../../src/records/Pages.ts"
+import { rowsOf } from "../../../../src/records/Rows.ts"
+import * as Arbitraries from "../../../support/arbitraries.ts"
+import { cli, runWith } from "../../../support/cli.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
+import { newLogin, TestDatabase } from "../../../support/TestDatabase.ts"
+import { tries } from "../../../support/tries.ts"
+import { page, syncWith } from "../sync/fixture.ts"
+
+const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.fromJsonString(Schema.JsonObject)))
+
+let made = 0
+
+/** Makes an organization of the test's own. */
+const organization = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const id = `org_load_${++made}`
+  yield* sql`insert into organizations (organization_id, id) values (${id}, ${id})`
+  return id
+})
+
+/** Writes a file, and returns its path. */
+const fileOf = Effect.fnUntraced(function* (name: string, ...lines: ReadonlyArray<string>) {
+  const path = join(yield* temporaryFolder, name)
+  writeFileSync(path, lines.map((line) => `${line}\n`).join(""))
+  return path
+})
+
+/** Loads, and returns what was told of each file. */
+const loads = Effect.fnUntraced(function* (...command: ReadonlyArray<string>) {
+  const { code, stderr, stdout } = yield* cli("load", ...command, "--progress", "json")
+  const events = stdout === "" ? [] : yield* decode(stdout.trim().split("\n"))
+  const loaded = events.filter(({ event }) => event === "loaded")
+  const counts = loaded.map(({ deleted, inserted, rejected, unchanged, updated }) => ({
+    inserted,
+    updated,
+    unchanged,
+    deleted,
+    rejected
+  }))
+  return { code, stderr, faults: events.filter(({ event }) => event === "fault"), counts }
+})
+
+const counts = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0 }
+
+layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
+  /** The rows of an organization in pets. */
+  const petsOf = Effect.fnUntraced(function* (owner: string) {
+    const { sql } = yield* TestDatabase
+    return yield* sql`select id, name, xmin::text as xmin from pets where organization_id = ${owner} order by id`
+  })
+
+  for (const { often, options } of tries({ few: 1, many: 3, size: 12, maxShrinks: 20 })) {
+    for (const resource of [paymentIntents, petBenefits, pets]) {
+      it.effect.prop(
+        `makes ${resource.name} equal to what sync has copied into files, and changes nothing again${often}`,
+        { records: Arbitraries.recordsOf(resource, { minLength: 4, maxLength: 12 }) },
+        ({ records }) =>
+          Effect.gen(function* () {
+            const { sql } = yield* TestDatabase
+            const one = records.filter(({ organization_id }) => organization_id === records[0]?.organization_id)
+            const expected = (yield* rowsOf(resource, one)).map(({ record }) => toText(record)).toSorted()
+            const changes = (yield* decode(expected)).map((record) => ({ resource: resource.name, record }))
+            for (const kind of ["ndjson", "parquet"]) {
+              const [owner, folder] = [yield* organization, join(yield* temporaryFolder, "copy")]
+              const target = yield* targetOf(`${kind}:${folder}`, {
+                schema: Option.none(),
+                compact: false,
+                softDelete: false
+              })
+              yield* syncWith(target, () => page(1, changes), { resources: [resource.name] })
+              const given = [folder, "--organization", owner, "--keep-times"]
+              const first = yield* loads(...given)
+              assert.deepStrictEqual(first, {
+                code: 0,
+                stderr: "",
+                faults: [],
+                counts: [{ ...counts, inserted: one.length }]
+              })
+              const found = yield* sql.unsafe(`select record from ${resource.table} where organization_id = '${owner}'`)
+              assert.deepStrictEqual(found.map((row) => String(Object.values(row)[0])).toSorted(), expected)
+              assert.deepStrictEqual((yield* loads(...given)).counts, [{ ...counts, unchanged: one.length }])
+            }
+          }),
+        options
+      )
+    }
+  }
+
+  it.effect("writes rows that differ, keeps columns that the file lacks, and parts of a name that is the same", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const owner = yield* organization
+      const header = "id,wellnes_plan_name,payment_amount,paid"
+      const first = yield* fileOf(
+        "payment_intents.csv",
+        "id,plan_name,species,clinic_name",
+        "a,Gold,Canine,One",
+        "b,Gold,Feline,One"
+      )
+      const next = yield* fileOf(
+        "payment_intents.csv",
+        header,
+        "a,Gold Canine,1.5,true",
+        "b,Silver,2,false",
+        "c,,3,false"
+      )
+      const given = ["--organization", owner]
+      assert.deepStrictEqual((yield* loads(first, ...given)).counts, [{ ...counts, inserted: 2 }])
+      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...counts, inserted: 1, updated: 2 }])
+      const rows = sql`select id, plan_name, species, clinic_name, paid, xmin::text as xmin from payment_intents
+        where organization_id = ${owner} order by id`
+      const before = yield* rows
+      assert.deepStrictEqual(
+        before.map((row) => Object.values(row).slice(0, 5)),
+        [
+          ["a", "Gold", "Canine", "One", true],
+          ["b", "Silver", null, "One", false],
+          ["c", null, null, null, false]
+        ]
+      )
+      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...counts, unchanged: 3 }])
+      assert.deepStrictEqual(yield* rows, before)
+    })
+  )
+
+  it.effect("applies nothing of a file with a fault, or with --rejects the good rows, and writes the others", () =>
+    Effect.gen(function* () {
+      const owner = yield* organization
+      const file = yield* fileOf(
+        "pets.csv",
+        "id,name,tenant",
+        `a,A,${owner}`,
+        "b,B,org_unknown",
+        `c,C,${owner}`,
+        `c,D,${owner}`,
+        ` ,E,${owner}`
+      )
+      const given = [file, "--organization-column", "tenant"]
+      const refused = yield* loads(...given)
+      const faults = [
+        [6, "id", "is blank"],
+        [3, "organization_id", "there is no such organization"],
+        [4, "id", "comes more than once"],
+        [5, "id", "comes more than once"]
+      ]
+      assert.deepStrictEqual(
+        refused.faults.map(({ field, line, reason }) => [line, field, reason]),
+        faults
+      )
+      assert.deepStrictEqual([refused.code, refused.counts], [1, []])
+      assert.strictEqual(refused.stderr, `4 faults. Nothing was loaded of: ${file}.\n`)
+      assert.lengthOf(yield* petsOf(owner), 0)
+      const rejects = join(yield* temporaryFolder, "rejects.ndjson")
+      const rejected = yield* loads(...given, "--rejects", rejects)
+      assert.deepStrictEqual([rejected.code, rejected.counts], [1, [{ ...counts, inserted: 1, rejected: 4 }]])
+      assert.lengthOf(yield* petsOf(owner), 1)
+      const written = yield* decode(readFileSync(rejects, "utf8").trim().split("\n"))
+      assert.deepStrictEqual(
+        written.map(({ line }) => line),
+        [6, 3, 4, 5]
+      )
+    })
+  )
+
+  it.effect("lists 100 faults, and counts the others", () =>
+    Effect.gen(function* () {
+      const lines = Array.from({ length: 70 }, (_, index) =>
+        JSON.stringify({ id: `${index % 2}`, organization_id: "nobody" })
+      )
+      const file = yield* fileOf("pets.ndjson", ...lines, ...lines, ...lines)
+      const { faults, stderr } = yield* loads(file)
+      assert.lengthOf(faults, 100)
+      assert.strictEqual(stderr, `210 faults. Nothing was loaded of: ${file}.\n`)
+    })
+  )
+
+  it.effect("deletes what a full picture lacks, of the organizations in it, and what an operation removes", () =>
+    Effect.gen(function* () {
+      const [owner, other] = [yield* organization, yield* organization]
+      const all = yield* fileOf(
+        "pets.csv",
+        "id,organization_id",
+        ...["a", "b", "c"].flatMap((id) => [`${id},${owner}`, `${id},${other}`])
+      )
+      yield* loads(all)
+      const picture = yield* fileOf("pets.csv", "id,organization_id", `b,${owner}`, `d,${owner}`)
+      const found = yield* loads(picture, "--missing", "delete")
+      assert.deepStrictEqual(found.counts, [{ ...counts, inserted: 1, unchanged: 1, deleted: 2 }])
+      assert.deepStrictEqual(
+        (yield* petsOf(owner)).map(({ id }) => id),
+        ["b", "d"]
+      )
+      assert.lengthOf(yield* petsOf(other), 3)
+      const operations = [
+        { op: "upsert", record: { id: "b", name: "1" } },
+        { op: "upsert", record: { id: "b", name: "2" } },
+        { op: "remove", id: "d" }
+      ].map((operation) => JSON.stringify(operation))
+      yield* loads(yield* fileOf("pets.ndjson", ...operations), "--organization", owner)
+      assert.deepStrictEqual(
+        (yield* petsOf(owner)).map(({ id, name }) => [id, name]),
+        [["b", "2"]]
+      )
+    })
+  )
+
+  it.effect(
+    "a writer without more privileges may load, and resumes what was cut; an owner then makes the indexes",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const [owner, { url }] = [yield* organization, yield* newLogin("writer")]
+        const lines = Array.from({ length: 300 }, (_, index) => `p${index},Name`)
+        const file = yield* fileOf("products.csv", "id,product_name", ...lines)
+        const indexes = sql`select pg_get_indexdef(indexrelid) as definition from pg_index
+        where indrelid = 'products'::regclass order by 1`
+        const before = yield* indexes
+        // As a load that was killed leaves the table.
+        yield* sql`insert into products (organization_id, id, product_name)
+        select ${owner}, 'p' || n, 'Name' from generate_series(0, 99) n`
+        yield* sql`drop index products_search`
+        const { code, stderr } = yield* runWith({ DATABASE_URL: url }, ["load", file, "--organization", owner])
+        assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
+        assert.lengthOf(yield* indexes, before.length - 1)
+        assert.deepStrictEqual((yield* loads(file, "--organization", owner)).counts, [{ ...counts, unchanged: 300 }])
+        assert.deepStrictEqual(yield* indexes, before)
+      })
+  )
+
+  it.effect("the indexes of an empty table are made after the rows", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const owner = yield* organization
+      const indexes = sql<{ definition: string; oid: number }>`
+        select pg_get_indexdef(indexrelid) as definition, indexrelid::int as oid
+        from pg_index where indrelid = 'charge_refunds'::regclass order by 1`
+      const before = yield* indexes
+      yield* loads(yield* fileOf("charge_refunds.csv", "id", "a"), "--organization", owner)
+      const after = yield* indexes
+      assert.deepStrictEqual(
+        after.map(({ definition }) => definition),
+        before.map(({ definition }) => definition)
+      )
+      // The key and the index of changes stay.
+      assert.lengthOf(
+        after.filter(({ oid }) => before.some((index) => index.oid === oid)),
+        2
+      )
+    })
+  )
+
+  it.effect.each([
+    [["pets.csv"], 1, "pets.csv cannot be read"],
+    [["pets.csv", "--organization", "a", "--organization-column", "b"], 2, "Give either --organization"],
+    [["pets.csv", "--rejects", "r", "--missing", "delete"], 2, "does not go with --rejects"],
+    [["pets.csv", "--time-zone", "Mars/Base"], 2, "no time zone of the IANA database"],
+    [["package.json"], 1, "not named as a file of a resource"]
+  ] as const)("%j is refused", ([given, code, message]) =>
+    Effect.gen(function* () {
+      const found = yield* cli("load", ...given)
+      assert.strictEqual(found.code, code)
+      assert.include(found.stderr, message)
+    })
+  )
+})

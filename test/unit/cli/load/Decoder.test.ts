@@ -1,0 +1,230 @@
+/** The rows of files, and the faults that a load lists. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { gzipSync } from "node:zlib"
+import { assert, it } from "@effect/vitest"
+import { DateTime, Effect, Option, Stream } from "effect"
+import * as Field from "../../../../src/api/records/Field.ts"
+import { resources } from "../../../../src/api/records/index.ts"
+import type { Resource } from "../../../../src/api/records/Resource.ts"
+import * as Decoder from "../../../../src/cli/load/Decoder.ts"
+import * as Files from "../../../../src/cli/load/Files.ts"
+import * as LocalTimes from "../../../../src/cli/load/LocalTimes.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
+
+const required = new Set(["id", "created_at", "is_deleted", "removed", "paid"])
+const split = ["payment_split_to_platform", "payment_split_to_processor", "payment_split_to_clinic"]
+
+const columnsOf = ({ hidden, record }: Resource) =>
+  [...Object.keys({ ...record.fields, ...hidden }).map(Field.columnOf), ...split]
+    .filter((name) => name !== "wellnes_plan_name" && name !== "payment_split")
+    .map((name) => ({ name, isRequired: required.has(name) }))
+
+interface Given {
+  readonly organization?: string
+  readonly organizationColumn?: string
+  readonly zone?: string
+}
+
+/** Reads a file. Returns its rows by their columns, and its faults by their lines. */
+const read = Effect.fnUntraced(function* (name: string, content: string | Uint8Array, given: Given = {}) {
+  const path = join(yield* temporaryFolder, name)
+  writeFileSync(path, content)
+  const [file = assert.fail()] = yield* Files.find([path])
+  const columns = columnsOf(file.resource)
+  const zone = Option.fromUndefinedOr(given.zone).pipe(Option.flatMap(DateTime.zoneMakeNamed))
+  const times = Option.getOrUndefined(Option.map(zone, LocalTimes.make))
+  const { organization, organizationColumn } = given
+  const decoder = Decoder.make({ resource: file.resource, columns, organization, organizationColumn, times })
+  const rows: Array<Readonly<Record<string, string>>> = []
+  const faults: Array<string> = []
+  const names = ["line", "removed", "organization_id", ...columns.map((column) => column.name)]
+  for (const row of (yield* Stream.runCollect(Files.read(file))).flatMap((batch) => batch.rows)) {
+    if ("broken" in row) {
+      faults.push(`${row.line}: ${row.broken}`)
+      continue
+    }
+    const decoded = decoder.decode(row)
+    if ("faults" in decoded) {
+      faults.push(...decoded.faults.map(({ field, reason }) => `${row.line}: ${field}: ${reason}`))
+    } else {
+      const fields = decoded.line.split("\t").map((text, index) => [names[index] ?? "", text] as const)
+      rows.push(Object.fromEntries(fields.filter(([, text]) => text !== "\\N")))
+    }
+  }
+  return { rows, faults, repeated: times?.repeated() }
+}, Effect.scoped)
+
+const org = { organization: "org_1" }
+
+it.effect(
+  "a CSV has texts, numbers, booleans, lists and times, null where it is empty, and columns by either name",
+  () =>
+    Effect.gen(function* () {
+      const header =
+        "id,plan_name,payment_split,isRefunded,is_test,attempt_number,payment_amount,payment_modifications,captured_date"
+      const row = `i1,"a ""b""\nc","{""to_Clinic"":1.5}",TRUE,f,3,0.10,"[""x"",""y""]",2026-01-21 09:30:00.123456+01\r\n`
+      for (const file of [`\ufeff${header}\r\n${row}i2,,,,,,,,\r\n`, `${header}\n${row.trim()}`]) {
+        const { faults, rows } = yield* read("payment_intents.csv", file, org)
+        assert.deepStrictEqual(faults, [])
+        assert.deepStrictEqual(rows[0], {
+          line: "2",
+          removed: "false",
+          organization_id: "org_1",
+          id: "i1",
+          plan_name: String.raw`a "b"\nc`,
+          payment_split_to_clinic: "1.5",
+          is_refunded: "true",
+          is_test: "false",
+          attempt_number: "3",
+          payment_amount: "0.10",
+          payment_modifications: `{"x","y"}`,
+          captured_date: "2026-01-21 09:30:00.123456+01"
+        })
+        if (rows.length > 1) assert.strictEqual(rows[1]?.["line"], "4")
+      }
+    })
+)
+
+it.effect("each fault is named with its line and field", () =>
+  Effect.gen(function* () {
+    const csv = [
+      "id,status,original_amount,created_at,organization_id",
+      "c1,open,12.5,2026-01-31T09:30:00Z,org_1",
+      "  ,open,twelve,2026-02-30T00:00:00Z,org_2",
+      ",open,1234567890.123456,2026-01-31 09:30:00,",
+      "c3,open",
+      "c4,open,1e21,,org_1"
+    ]
+    const { faults, rows } = yield* read("charges.csv.gz", gzipSync(csv.join("\n")), org)
+    assert.deepStrictEqual(faults, [
+      "3: original_amount: Expected number: twelve",
+      "3: created_at: day value is outside expected range: 2026-02-30T00:00:00Z",
+      "3: id: is blank",
+      '3: organization_id: is another organization: "org_2"',
+      "4: original_amount: has more than 15 significant digits: 1234567890.123456",
+      "4: created_at: has no time zone: add an offset, such as Z, or give --time-zone: 2026-01-31 09:30:00",
+      "4: id: is missing",
+      "5: has 2 fields, and the header 5",
+      "6: original_amount: must be below 1e21: 1e21",
+      "6: created_at: must have a value. For its default, leave it out"
+    ])
+    assert.lengthOf(rows, 1)
+  })
+)
+
+it.effect("NDJSON has records, those of an export with their organization, and operations of sync", () =>
+  Effect.gen(function* () {
+    const lines = [
+      { id: "a", organization_id: "org_1" },
+      { organization: "org_2", record: { id: "b", created_at: "2026-01-31T09:30:00.000Z", name: null } },
+      { op: "upsert", record: { id: "c" } },
+      { op: "remove", id: "d" },
+      { id: "e", organization_id: "org_1", name: 5, species: "\ud800", date_of_birth: "2026-02-29" }
+    ]
+    const text = [...lines.map((line) => JSON.stringify(line)), "", "{", "[]"].join("\n")
+    const { faults, rows } = yield* read("pets.ndjson", text)
+    assert.deepStrictEqual(
+      rows.map(({ id, organization_id }) => [id, organization_id]),
+      [
+        ["a", "org_1"],
+        ["b", "org_2"]
+      ]
+    )
+    assert.deepStrictEqual(
+      faults,
+      [
+        "3: organization_id: the organization is missing",
+        "4: organization_id: the organization is missing",
+        "5: name: Expected string: 5",
+        "5: species: is not well-formed Unicode: \ud800",
+        "5: date_of_birth: is not a day of the calendar: 2026-02-29",
+        "7: is not a JSON object: {",
+        "8: is not a JSON object: []"
+      ].toSorted((one, other) => Number.parseInt(one) - Number.parseInt(other))
+    )
+    assert.deepStrictEqual(
+      (yield* read("pets.ndjson", text, org)).rows.map(({ removed }) => removed),
+      ["false", "false", "true"]
+    )
+  })
+)
+
+it.effect("a local time is taken in its zone, also the first of two; one that clocks skip is a fault", () =>
+  Effect.gen(function* () {
+    const times = [
+      "2026-03-29 01:59:59.5",
+      "2026-03-29T02:30",
+      "2026-10-25 02:30:00",
+      "2026-10-25 02:30:00+01:00",
+      "2026-07-01"
+    ]
+    const text = ["id,refund_date", ...times.map((time, index) => `${index},${time}`)].join("\n")
+    const { faults, repeated, rows } = yield* read("charge_refunds.csv", text, { ...org, zone: "Europe/Berlin" })
+    assert.deepStrictEqual(
+      rows.map((row) => row["refund_date"]),
+      [
+        "2026-03-29 00:59:59.500000+00",
+        "2026-10-25T02:30:00+02:00",
+        "2026-10-25 02:30:00+01:00",
+        "2026-07-01T00:00+02:00"
+      ]
+    )
+    assert.deepStrictEqual(faults, ["3: refund_date: is skipped by the clocks of Europe/Berlin: 2026-03-29T02:30"])
+    assert.strictEqual(repeated, 1)
+  })
+)
+
+it.effect("a field that the table lacks, a zone that is none, and a name that its parts do not make are refused", () =>
+  Effect.gen(function* () {
+    const clinics = yield* read("clinics.csv", "id,time_zone,tenant,phone\na,Mars/Base,org_1,1\nb,+01:00,,1", {
+      organizationColumn: "tenant"
+    })
+    assert.deepStrictEqual(clinics.faults, [
+      "2: time_zone: is no time zone of the IANA database: Mars/Base",
+      "2: phone: is no field of clinics",
+      "3: time_zone: is no time zone of the IANA database: +01:00",
+      "3: phone: is no field of clinics",
+      "3: tenant: the organization is missing"
+    ])
+    const plans = "id,wellnes_plan_name,plan_name,species\na,Gold Canine,Gold,Canine\nb,Gold,Gold,Canine"
+    assert.deepStrictEqual((yield* read("payment_intents.csv", plans, org)).faults, [
+      "3: wellnes_plan_name: is not what plan_name, species, plan_header compose"
+    ])
+  })
+)
+
+it.effect.each([
+  [Buffer.from("id,name\na,b\nc,\xfc\nd,e\n", "latin1"), "3: not UTF-8"],
+  [Buffer.from('id,name\na,b\nc,"d" e\nf,g\n'), "3: cannot be read: Trailing quote on quoted field is malformed"],
+  [Buffer.from('id,name\na,"b\n'), "2: cannot be read: Quoted field unterminated"],
+  [Buffer.from(`id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`), "3: has more than 4 MiB, or a quote that does not end"]
+] as const)("what a file has before a part that cannot be read is read (%#)", ([content, fault]) =>
+  Effect.gen(function* () {
+    const { faults, rows } = yield* read("pets.csv", content, org)
+    assert.strictEqual(faults[0], fault)
+    assert.isAtMost(rows.length, 1)
+  })
+)
+
+it.effect("a folder has the files of resources, in the order of the API. Another CSV in it is refused", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    for (const name of [
+      "pets.ndjson",
+      "organization.csv.gz",
+      "charge-refunds.csv",
+      "_practice_data_sync.db",
+      "notes.txt"
+    ]) {
+      writeFileSync(join(folder, name), "")
+    }
+    const found = yield* Files.find([folder])
+    assert.deepStrictEqual(
+      found.map(({ resource }) => resource.name),
+      resources.map(({ name }) => name).filter((name) => ["pets", "organization", "charge-refunds"].includes(name))
+    )
+    writeFileSync(join(folder, "vets.csv"), "")
+    assert.include((yield* Effect.flip(Files.find([folder]))).message, "vets.csv is not named as a file of a resource")
+  }).pipe(Effect.scoped)
+)
