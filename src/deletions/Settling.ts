@@ -19,7 +19,9 @@ const tasksOf = rowsOf(Task)
 const Unsettled = Schema.Struct({
   ...Task.fields,
   /** The value of `unsettled_since`, as text: exact to the microsecond. */
-  since: Schema.String
+  since: Schema.String,
+  /** True if facts changed after the task was completed, so that no worker has applied them. */
+  isReopened: Schema.Boolean
 })
 type Unsettled = typeof Unsettled.Type
 
@@ -122,8 +124,9 @@ export const make = Effect.gen(function* () {
     yield* fold
     const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(keyOf)))
     const fresh = (yield* unsettled(sql`
-      select organization_id as organization, id as "taskId", unsettled_since::text as since from deletion_tasks
-      where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
+      select organization_id as organization, id as "taskId", unsettled_since::text as since,
+        coalesce(unsettled_since > finished_at, false) as "isReopened"
+      from deletion_tasks where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
       (task) => !known.has(keyOf(task))
     )
     // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.
@@ -143,7 +146,7 @@ export const make = Effect.gen(function* () {
       }
     }
     if (fresh.length > 0) {
-      yield* apply(fresh)
+      yield* apply(fresh.filter(({ isReopened }) => isReopened))
       next.push({ tasks: fresh, awaited: now, isLast: false })
     }
     rounds = merged(next)
