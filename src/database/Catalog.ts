@@ -5,8 +5,8 @@ import { rowsOf } from "./Columns.ts"
 
 /** Names in its definition have their schema. */
 export const Part = Schema.Struct({
-  kind: Schema.Literals(["domain", "function", "table", "column", "constraint", "index", "trigger"]),
-  /** Its table; the domain of a domain's constraint. */
+  kind: Schema.Literals(["function", "table", "column", "constraint", "index", "trigger"]),
+  /** Its table. */
   of: Schema.String,
   name: Schema.String,
   definition: Schema.String,
@@ -49,20 +49,16 @@ columns as (
   from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   join pg_type t on t.oid = a.atttypid left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
 )
-select 'domain' as kind, '' as of, typname::text as name, format_type(typbasetype, typtypmod) as definition, '' as state
-from pg_type where typnamespace = ${home} and typtype = 'd'
-union all
-select 'function', '', oid::regprocedure::text, pg_get_functiondef(oid), ''
+select 'function' as kind, '' as of, oid::regprocedure::text as name, pg_get_functiondef(oid) as definition, '' as state
 from pg_proc where pronamespace = ${home} and prokind in ('f', 'p')
 union all
 select 'table', '', relname, '', '' from relations
 union all
 select 'column', relname, attname, definition, '' from columns
 union all
-select 'constraint', coalesce(r.relname, t.typname), c.conname, replace(pg_get_constraintdef(c.oid), ' NOT VALID', ''), c.convalidated::text
-from pg_constraint c left join relations r on r.oid = c.conrelid
-left join pg_type t on t.oid = c.contypid and t.typnamespace = ${home}
-where c.contype in ('c', 'p', 'u', 'f', 'x') and coalesce(r.oid, t.oid) is not null
+select 'constraint', r.relname, c.conname, replace(pg_get_constraintdef(c.oid), ' NOT VALID', ''), c.convalidated::text
+from pg_constraint c join relations r on r.oid = c.conrelid
+where c.contype in ('c', 'p', 'u', 'f', 'x')
 union all
 select 'index', r.relname, c.relname, pg_get_indexdef(c.oid), (i.indisvalid and i.indisready)::text
 from relations r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
@@ -106,7 +102,7 @@ export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
         select relnamespace from pg_class where relname = 'intake_secrets' and relkind in ('r', 'p')
         order by pg_table_is_visible(oid) desc limit 1
       ),
-      current_schema()::regnamespace)`)
+      quote_ident(current_schema())::regnamespace)`)
   if (found === undefined) return yield* Effect.die("There is no schema")
   return yield* sql.withTransaction(
     Effect.gen(function* () {

@@ -46,7 +46,7 @@ const placed = Effect.fnUntraced(function* (sql: Constructor) {
     select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
       column_to_column_name(p.logicalrelid, p.partkey::text) as column
     from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-    where c.relnamespace = current_schema()::regnamespace`)
+    where c.relnamespace = quote_ident(current_schema())::regnamespace`)
 })
 
 /** True if a table is distributed; without a name, if any is. */
@@ -128,7 +128,7 @@ const misplaced = (found: ReadonlyArray<typeof Placement.Type>, distributable: R
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
   const triggers = yield* textsOf(sql`
     select tgname as text from pg_trigger
-    where tgrelid = ${table}::regclass and not tgisinternal and tgname <> 'written'`)
+    where tgrelid = ${table}::regclass and not tgisinternal and tgname <> 'zz_written'`)
   for (const trigger of triggers) yield* sql`drop trigger ${sql(trigger)} on ${sql(table)}`
 })
 
@@ -142,7 +142,7 @@ export const lackingGrants = (sql: PgClient.PgClient) =>
       as text
     from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
     join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
-    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'
+    where c.relnamespace = quote_ident(current_schema())::regnamespace and p.partmethod = 'h'
       and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
       and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
       and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
@@ -211,7 +211,7 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
     ]
     yield* sql`
       select create_distributed_function(oid::regprocedure) from pg_proc
-      where pronamespace = current_schema()::regnamespace and ${sql.in("proname", called)}`
+      where pronamespace = quote_ident(current_schema())::regnamespace and ${sql.in("proname", called)}`
   }
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of left) {

@@ -2,7 +2,6 @@
  * The migrations: files of SQL in `schema/`, and effects for changes of tables that are in use. Each is applied once, in the
  * order of this list, and recorded by its name. One that has landed does not change. Those of an adopter are in `own`.
  */
-import { readFile } from "node:fs/promises"
 import type { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +11,7 @@ import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import own from "./own/index.ts"
 import type { AddFieldError } from "./addField.ts"
-import { script } from "./script.ts"
+import { script, scriptOf } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
@@ -26,21 +25,13 @@ export type Migration = Statements | { readonly online: Statements }
 /** Migrations by their names. */
 export type Migrations = Readonly<Record<string, Migration>>
 
-/** A file of SQL. In its function bodies, `home` stands for the schema of the tables. */
-const file = (name: string): Statements =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const text = yield* Effect.orDie(
-      Effect.tryPromise(() => readFile(new URL(`./schema/${name}.sql`, import.meta.url), "utf8"))
-    )
-    const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
-    yield* script(text.replaceAll(/\bhome\./g, `${home}.`))
-  })
-
 /** The migrations by their names: those of this package, then the adopter's. */
 export const all: Migrations = {
   ...Object.fromEntries(
-    ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [name, file(name)])
+    ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [
+      name,
+      scriptOf(new URL(`./schema/${name}.sql`, import.meta.url))
+    ])
   ),
   ...Object.fromEntries(Object.entries(own).map(([name, migration]) => [`own/${name}`, migration]))
 }

@@ -44,7 +44,11 @@ export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource:
   return rows
 }, Effect.orDie)
 
-/** Inserts the records of a resource. Values that a record leaves out get the column's default. */
+/** Runs statements that write records with the times that they have. */
+export const keepingTimes = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
+  sql.withTransaction(Effect.andThen(sql`set local practice_data.keep_times = on`, statements))
+
+/** Inserts the records of a resource with their times. Values that a record leaves out get the column's default. */
 export const load = Effect.fnUntraced(function* <R extends Resource>(
   sql: PgClient.PgClient,
   resource: R,
@@ -53,14 +57,15 @@ export const load = Effect.fnUntraced(function* <R extends Resource>(
   const { table } = resource
   const stored = yield* sql<{ name: string }>`
     select attname as name from pg_attribute
-    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped`
   const rows = (yield* rowsOf(resource, records)).map(({ columns }) => columns)
   const columnsIn = (row: Columns) => stored.flatMap(({ name }) => (name in row ? [name] : [])).join(", ")
   for (const [columns, group] of Object.entries(Array.groupBy(rows, columnsIn))) {
-    yield* sql.unsafe(
+    const insert = sql.unsafe(
       `insert into ${table} (${columns}) select ${columns} from json_populate_recordset(null::${table}, $1::json)`,
       [yield* Effect.orDie(encodeJson(group))]
     )
+    yield* keepingTimes(sql, insert)
   }
 })
 

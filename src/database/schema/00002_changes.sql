@@ -95,7 +95,8 @@ comment on table removals is 'The records that were deleted from their tables';
 
 -- Each database keeps its own order: a publication of all tables would write another one's over it. What the triggers of a
 -- replicated row write is let through.
-create function change_kept() returns trigger language plpgsql as $function$ begin return null; end $function$;
+create function change_kept() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
+as $function$ begin return null; end $function$;
 do $kept$ declare name text; begin
   foreach name in array array['change_feeds', 'change_marks', 'change_times', 'removals'] loop
     execute format($create$
@@ -171,6 +172,7 @@ declare
   separator text := '';
   json text := '''{''';
   on_update text := '';
+  on_change text := '';
   on_insert text := '';
 begin
   select * into strict feed from change_feeds where table_name = name;
@@ -187,13 +189,14 @@ begin
   end loop;
   json := json || case when inside <> '' then E'\n    || ''}''' else '' end || E'\n    || ''}''';
   if feed.changed_at is not null then
-    -- A change is later than the one before it, whatever the clock says. The last time has none after it.
     on_update := format($update$
-      new.%1$I := case
-        when keeps_times then greatest(new.%1$I, old.%1$I)
-        when now() >= old.%1$I then now()
-        else least(old.%1$I + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
-      end;$update$, feed.changed_at);
+      new.%1$I := case when keeps_times then greatest(new.%1$I, old.%1$I) else old.%1$I end;$update$, feed.changed_at);
+    -- A change is later than the one before it, whatever the clock says. The last time has none after it.
+    on_change := format($change$
+      if keeps_times then null;
+      elsif now() >= old.%1$I then new.%1$I := now();
+      else new.%1$I := least(old.%1$I + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00');
+      end if;$change$, feed.changed_at);
     on_insert := format($insert$
   elsif not keeps_times then
     new.%1$I := now();$insert$, feed.changed_at);
@@ -212,14 +215,14 @@ begin
     if new.record = '' then
     else
       new.record := old.record;
-      new.change_position := old.change_position;
-      if new = old then return new; end if;%2$s
-    end if;%3$s
+      new.change_position := old.change_position;%2$s
+      if new = old then return new; end if;%3$s
+    end if;%4$s
   end if;
   new.change_position := home.change_position();
-  new.record := %4$s;
+  new.record := %5$s;
   return new;
-end $written$ $create$, name || '_written', on_update, on_insert, json);
+end $written$ $create$, name || '_written', on_update, on_change, on_insert, json);
 end $procedure$;
 
 -- Makes a table the feed of a resource: its trigger function, its triggers, which fire also for rows of logical
@@ -233,7 +236,7 @@ begin
   call render(name);
   execute format($create$
     -- Triggers fire in the order of their names: this one comes after those that change the row.
-    create trigger written before insert or update on %1$I for each row execute function %2$I();
+    create trigger zz_written before insert or update on %1$I for each row execute function %2$I();
     create trigger moved after update on %1$I for each row
       when (old.id is distinct from new.id or old.organization_id is distinct from new.organization_id)
       execute function record_removed();
@@ -241,7 +244,7 @@ begin
     create trigger truncated after truncate on %1$I for each statement execute function records_truncated();
     create index %3$I on %1$I (organization_id, change_position, id);
   $create$, name, name || '_written', name || '_changes');
-  foreach trigger_name in array array['written', 'moved', 'removed', 'truncated'] loop
+  foreach trigger_name in array array['zz_written', 'moved', 'removed', 'truncated'] loop
     execute format('alter table %I enable always trigger %I', name, trigger_name);
   end loop;
   execute format('grant select on %I to practice_data_api', name);
@@ -382,7 +385,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $function$
     f.place = home.change_place(f.table_name) and coalesce(bool_and(t.tgenabled = 'A'), true),
     string_agg(concat_ws(' ', t.oid, t.xmin, t.tgenabled), ',' order by t.oid)
   from home.change_feeds f left join pg_trigger t
-    on t.tgrelid = to_regclass(format('home.%I', f.table_name)) and tgname in ('written', 'moved', 'removed', 'truncated')
+    on t.tgrelid = to_regclass(format('home.%I', f.table_name)) and tgname in ('zz_written', 'moved', 'removed', 'truncated')
   group by f.table_name, f.place
 $function$;
 
@@ -436,7 +439,7 @@ begin
     );
   end if;
   for feed in select table_name from home.change_feed_states() where not is_settled loop
-    execute format('alter table home.%I enable always trigger written', feed);
+    execute format('alter table home.%I enable always trigger zz_written', feed);
     execute format('alter table home.%I enable always trigger moved', feed);
     execute format('alter table home.%I enable always trigger removed', feed);
     execute format('alter table home.%I enable always trigger truncated', feed);

@@ -232,7 +232,7 @@ begin
   return null;
 end $function$;
 
--- Fired before `written`, which renders the row.
+-- Fired before `zz_written`, which renders the row.
 create trigger deleted_changed before update on invoices for each row when (
   old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
   or new.id <> old.id or new.organization_id <> old.organization_id

@@ -35,7 +35,7 @@ export const migratedIn = Effect.fnUntraced(function* (schema: string) {
 const comparedMigrations = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const run = `Run: ${invocation("migrate")}`
   const { isEmpty, names } = yield* missing(sql)
-  const recorded = isEmpty ? [] : yield* textsOf(sql`select name as text from migrations order by applied_at, name`)
+  const recorded = isEmpty ? [] : yield* textsOf(sql`select name as text from migrations order by 1`)
   const unknown = recorded.filter((name) => !(name in all))
   return facts(
     isEmpty && fail("It is not migrated.", run),
@@ -56,16 +56,13 @@ const keyOf = ({ kind, name, of }: Part) => `${kind} ${of} ${name}`
 const comparable = ({ definition, name }: Part) =>
   (name.endsWith(".change_base()") ? definition.replace(/RETURN .*/, "") : definition).replace("TO '$user', ", "TO ")
 
-/** The migrations do not validate some constraints, which may be validated later. */
-const isSame = (found: Part, part: Part) =>
-  comparable(found) === comparable(part) &&
-  (found.state === part.state || (part.kind === "constraint" && found.state === "true"))
+const isSame = (found: Part, part: Part) => comparable(found) === comparable(part) && found.state === part.state
 
 const isOfFeed = ({ definition, kind }: Part) =>
   kind === "trigger" && /\.(\w+_written|records?_(removed|truncated))\(/.test(definition)
 
 /** True of a trigger that distributing the tables drops. */
-const isDropped = ({ kind, name }: Part) => kind === "trigger" && name !== "written"
+const isDropped = ({ kind, name }: Part) => kind === "trigger" && name !== "zz_written"
 
 const nameOf = ({ kind, name, of }: Part) => {
   if (kind === "column") return `column ${of}.${name}`
@@ -73,10 +70,9 @@ const nameOf = ({ kind, name, of }: Part) => {
 }
 
 /** The statement that makes a part as the migrations do, in the place of one that differs. */
-const remedyOf = (part: Part, isThere: boolean, { parts, privileges, schema }: Catalog.Catalog): string => {
+const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.Catalog): string => {
   const { definition, kind, name, of, state } = part
-  const isOfDomain = parts.some((one) => one.kind === "domain" && one.name === of)
-  const alter = `alter ${isOfDomain ? "domain" : "table"} ${schema}.${of}`
+  const alter = `alter table ${schema}.${of}`
   switch (kind) {
     case "index":
       return `${isThere ? `drop index concurrently ${schema}.${name}; ` : ""}${definition.replace("INDEX", "INDEX CONCURRENTLY")}`
@@ -103,7 +99,7 @@ const remedyOf = (part: Part, isThere: boolean, { parts, privileges, schema }: C
 /** The objects that are missing or different. Others are the operator's own. */
 const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistributed: boolean) => {
   const found = new Map(catalog.parts.map((part) => [keyOf(part), part]))
-  /** Tables and domains, whose parts are missing too. */
+  /** Tables, whose parts are missing too. */
   const absent = new Set(
     expected.parts.flatMap((part) => (part.of === "" && !found.has(keyOf(part)) ? [part.name] : []))
   )

@@ -8,6 +8,7 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { beginAnew } from "../../../src/database/Databases.ts"
 import * as Records from "../../../src/records/Repository.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -49,38 +50,63 @@ const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
   it.effect.each(resources.map(({ orderedBy, table }) => [table, orderedBy] as const))(
-    "of %s: an UPDATE has a new position, and stamps %s unless the writer does; a DELETE leaves a removal",
+    "of %s: an INSERT, COPY or UPDATE has a new position, and its time in %s, whatever the writer gives; a DELETE leaves a removal",
     ([table, time]) =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const isStamped = time !== "created_at"
-        for (const id of ["a", "b"])
-          yield* sql`
-            insert into ${sql(table)} ${sql.insert({ organization_id: id, id, created_at: "2020-01-01", [time]: "2020-01-01" })}`
+        const insert = (id: string) => sql`
+          insert into ${sql(table)}
+          ${sql.insert({ organization_id: id, id, created_at: "2020-01-01", [time]: "2020-01-01", record: "mine", change_position: 1 })}`
+        yield* insert("a")
         const [column] = yield* sql<{ name: string }>`
           select attname as name from pg_attribute
-          where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''
-            and atttypid = 'text'::regtype and attname not in ('organization_id', 'id')`
-        const set = `update ${table} set ${column?.name} = 'changed'`
+          where attrelid = ${table}::regclass and attnum > 0 and not attisdropped
+            and atttypid = 'text'::regtype and attname not in ('organization_id', 'id', 'time_zone', 'record')`
+        const given = isStamped ? `, ${time} = '2019-01-01'` : ""
         const rows = yield* sql.withTransaction(
           Effect.gen(function* () {
-            const before = yield* sql`select from ${sql(table)} where change_position >= change_ceiling()`
-            assert.lengthOf(before, 0)
-            yield* sql.unsafe(`${set} where id = 'a'`)
-            yield* sql.unsafe(`${set}${isStamped ? `, ${time} = '2019-01-01'` : ""} where id = 'b'`)
+            yield* sql.unsafe(
+              `update ${table} set ${column?.name} = 'changed', record = 'mine', change_position = 1${given}`
+            )
+            yield* insert("b")
+            yield* sql.unsafe(
+              `copy ${table} (organization_id, id, created_at${isStamped ? `, ${time}` : ""})
+               from program 'echo c,c,2020-01-01${isStamped ? ",2020-01-01" : ""}' csv`
+            )
             return yield* sql.unsafe(
-              `select change_position = change_position() as is_new, ${time} = now() as is_now, ${time}::text < '2020' as is_set
-               from ${table} where id in ('a', 'b') order by id`
+              `select change_position = change_position() as is_new, ${time} = now() as is_now,
+                 created_at::text < '2020-01-02' as is_kept, starts_with(record, '{"id":"' || id) as is_rendered
+               from ${table} where id in ('a', 'b', 'c') order by id`
             )
           })
         )
-        assert.deepStrictEqual(rows, [
-          { is_new: true, is_now: isStamped, is_set: false },
-          { is_new: true, is_now: false, is_set: isStamped }
-        ])
-        yield* sql`delete from ${sql(table)} where id in ('a', 'b')`
-        assert.lengthOf(yield* sql`select from removals where table_name = ${table} and id in ('a', 'b')`, 2)
+        const expected = { is_new: true, is_now: isStamped, is_kept: true, is_rendered: true }
+        assert.deepStrictEqual(rows, [expected, expected, expected])
+        yield* sql`delete from ${sql(table)} where id in ('a', 'b', 'c')`
+        assert.lengthOf(yield* sql`select from removals where table_name = ${table} and id in ('a', 'b', 'c')`, 3)
       })
+  )
+
+  it.effect("has the writer's time in a session that keeps times, and no UPDATE sets it back", () =>
+    Effect.gen(function* () {
+      const { organization, sql } = yield* reader()
+      const written = (statement: string) =>
+        keepingTimes(sql, sql.unsafe<{ at: string }>(`${statement} returning to_char(updated_at, 'YYYY') as at`))
+      const update = (set: string) => written(`update pets set ${set} where organization_id = '${organization}'`)
+      const found = [
+        yield* written(
+          `insert into pets (organization_id, id, updated_at) values ('${organization}', 'a', '2020-01-01')`
+        ),
+        yield* update("updated_at = '2021-01-01'"),
+        yield* update("name = 'Rex'"),
+        yield* update("name = 'Bella', updated_at = '2019-01-01'")
+      ]
+      assert.deepStrictEqual(
+        found.flat().map(({ at }) => at),
+        ["2020", "2021", "2021", "2021"]
+      )
+    })
   )
 
   it.effect("is an update of what is only stored, and not shown", () =>
@@ -97,9 +123,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     (role) =>
       Effect.gen(function* () {
         const { organization, sql, told } = yield* reader()
-        yield* sql`
-        insert into pets (organization_id, id, name, date_of_birth, updated_at)
-        values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
+        const insert = sql`
+          insert into pets (organization_id, id, name, date_of_birth, updated_at)
+          values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
+        yield* keepingTimes(sql, insert)
         yield* told()
         const rows = sql`select updated_at::text, change_position, record from pets where organization_id = ${organization}`
         const before = yield* rows
@@ -108,13 +135,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
             sql`set local session_replication_role = ${sql.literal(role)}`,
             Effect.all([
               sql`
-              update pets set name = name, date_of_birth = '2020-01-31', change_position = 1
+              update pets set name = name, date_of_birth = '2020-01-31', updated_at = now(), change_position = 1
               where organization_id = ${organization} returning id`,
               sql`
               insert into pets (organization_id, id, name, date_of_birth)
               values (${organization}, 'a', 'Rex', '2020-01-31')
               on conflict (organization_id, id) do update
-              set name = excluded.name, date_of_birth = excluded.date_of_birth returning id`
+              set name = excluded.name, date_of_birth = excluded.date_of_birth, updated_at = excluded.updated_at returning id`
             ])
           )
         )
@@ -124,7 +151,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       })
   )
 
-  it.effect("never sets the time of the last change back, nor beyond the range", () =>
+  it.effect("is later than the last one, also where the clock was set back, and never beyond the range", () =>
     Effect.gen(function* () {
       const { organization, sql } = yield* reader()
       const early = yield* clientOf((yield* TestDatabase).url)
@@ -139,10 +166,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
           assert.lengthOf(rows, 1)
         })
       )
-      yield* sql`insert into pets (organization_id, id, updated_at) values (${organization}, 'b', ${last})`
+      const insert = sql`
+        insert into pets (organization_id, id, updated_at)
+        values (${organization}, 'b', ${last}), (${organization}, 'c', '2100-01-01 00:00:00Z')`
+      yield* keepingTimes(sql, insert)
       const rows = yield* sql`
-        update pets set name = 'Rex' where organization_id = ${organization} and id = 'b' returning updated_at::text as at`
-      assert.deepStrictEqual(rows, [{ at: last }])
+        update pets set name = 'Rex' where organization_id = ${organization} and id in ('b', 'c')
+        returning to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US+00') as at`
+      assert.sameDeepMembers([...rows], [{ at: last }, { at: "2100-01-01 00:00:00.000001+00" }])
     })
   )
 
@@ -242,22 +273,18 @@ const marks = Effect.flatMap(
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
-  it.effect.each([
-    [
-      "do not know the end of a run that was seen last long before: another may have been between",
-      "started_at = '2026-01-01', marked_at = pg_postmaster_start_time() - interval '6 min'",
-      false
-    ],
-    ["of a release that had one for each timeline prove what its readers have seen", "started_at = null", true]
-  ] as const)("%s", ([, seen, isDurable]) =>
+  it.effect("do not know the end of a run that was seen last long before: another may have been between", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`select change_begin(), change_mark()`
       const [before] = yield* marks
-      yield* sql.unsafe(`update change_marks set durable_until = null, ${seen} where timeline > 0`)
+      yield* sql`
+        update change_marks set durable_until = null, started_at = '2026-01-01',
+          marked_at = pg_postmaster_start_time() - interval '6 min'
+        where timeline > 0`
       yield* sql`select change_mark()`
       const after = (yield* marks).find(({ token }) => token === before?.token)
-      assert.strictEqual(after?.isDurable, isDurable)
+      assert.isFalse(after?.isDurable)
     })
   )
 

@@ -13,6 +13,7 @@ import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
 import { changesQuery, rangesText } from "../../../src/records/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
@@ -110,7 +111,7 @@ const fill = Effect.fnUntraced(function* (
   const insert = `insert into ${resource.table} (${Object.keys(values).join(", ")})
     select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
   yield* sql.unsafe(`truncate ${resource.table}`)
-  yield* sql.unsafe(insert)
+  yield* keepingTimes(sql, sql.unsafe(insert))
   yield* sql.unsafe(`vacuum analyze ${resource.table}`)
 })
 

@@ -12,8 +12,8 @@ import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { addField, addIndex } from "../../../src/database/migrations/addField.ts"
-import { script } from "../../../src/database/migrations/script.ts"
+import { addField, addIndex } from "../../../src/database/addField.ts"
+import { script } from "../../../src/database/script.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import * as Records from "../../../src/records/Repository.ts"
@@ -111,7 +111,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.isTrue(yield* Distribution.ask(sql))
       const copied = yield* sql`select command from commands where command like 'function %'`
       assert.deepInclude(copied, { command: "function change_position()" })
-      assert.lengthOf(copied, 3 + resources.length)
+      assert.lengthOf(copied, 7)
       const second = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
       const settings = yield* sql`

@@ -1,11 +1,10 @@
-/** Migrations apply once, in order, whoever applies them at the same time. */
+/** Migrations apply once, by their names, also if several processes apply them at the same time. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
-import { addField } from "../../../src/database/migrations/addField.ts"
+import { script } from "../../../src/database/script.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { microchip } from "./microchip.ts"
 
 const { migrate, missing, requireMigrated } = Migrations
 const files = Object.keys(Migrations.all)
@@ -17,20 +16,20 @@ const messageOf = (sql: Effect.Success<typeof empty>) =>
 const unmigrated = "The database is not migrated. Run: npm run cli -- migrate"
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true })("migrations", (it) => {
-  it.effect("are missing above the last recorded one, apply once, and are not required of a role that sees none", () =>
+  it.effect("that are not recorded are missing, apply once, and are not required of a role that sees none", () =>
     Effect.gen(function* () {
       const sql = yield* empty
-      assert.deepStrictEqual(yield* missing(sql), { isEmpty: true, files })
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: true, names: files })
       assert.strictEqual(yield* messageOf(sql), unmigrated)
       assert.deepStrictEqual(yield* migrate(sql), files)
       assert.isTrue(yield* Migrations.isMigrated(sql))
-      const recorded = yield* sql`select * from migrations order by migration_id`
+      const recorded = yield* sql`select * from migrations order by name`
       assert.deepStrictEqual(yield* migrate(sql), [])
-      assert.deepStrictEqual(yield* sql`select * from migrations order by migration_id`, recorded)
+      assert.deepStrictEqual(yield* sql`select * from migrations order by name`, recorded)
 
-      yield* sql`delete from migrations where migration_id > 1`
-      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, files: files.slice(1) })
-      const older = `The database lacks the migrations ${files.slice(1).join(", ")}. Run: npm run cli -- migrate`
+      yield* sql`delete from migrations where name <> ${files[1]}`
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, names: files.toSpliced(1, 1) })
+      const older = `The database lacks the migrations ${files.toSpliced(1, 1).join(", ")}. Run: npm run cli -- migrate`
       assert.strictEqual(yield* messageOf(sql), older)
       yield* sql`revoke select on migrations from practice_data_worker`
       yield* sql`set role practice_data_worker`
@@ -85,15 +84,55 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("are not stopped by an older row with an empty id, nor is one that adds a field later", () =>
+  it.effect("of a later release are applied after an adopter's own, whatever their names", () =>
     Effect.gen(function* () {
       const sql = yield* empty
-      const ids = files.indexOf("00018_ids")
-      yield* migrate(sql, Object.fromEntries(Object.entries(Migrations.all).slice(0, ids)))
-      yield* sql`insert into pets (organization_id, id) values ('org_a', '')`
-      const later = { ...Migrations.all, "90001_microchip": addField(microchip) }
-      assert.deepStrictEqual(yield* migrate(sql, later), [...files.slice(ids), "90001_microchip"])
-      assert.lengthOf(yield* sql`update pets set id = 'pet_a' where id = '' returning id`, 1)
+      const table = (name: string) => script(`create table ${name} ()`)
+      const own = { "own/90001_mine": table("mine"), "own/other": table("other") }
+      yield* migrate(sql, { ...Migrations.all, ...own })
+      const release = { ...Migrations.all, "00019_upstream": table("upstream"), "99999_last": table("last") }
+      const grown = { ...own, "own/another": table("another") }
+      assert.deepStrictEqual(yield* migrate(sql, { ...release, ...grown }), [
+        "00019_upstream",
+        "99999_last",
+        "own/another"
+      ])
+    })
+  )
+
+  it.effect("refuse a database of an earlier version, with what to do, and leave it as it is", () =>
+    Effect.gen(function* () {
+      const sql = yield* empty
+      yield* sql`create table migrations (migration_id integer primary key, created_at timestamptz, name text)`
+      yield* sql`insert into migrations values (1, now(), 'records')`
+      const { message } = yield* Effect.flip(migrate(sql))
+      assert.match(message, /cannot be upgraded\. Migrate a new database\..* sync .* load FOLDER/)
+      assert.lengthOf(yield* sql`select from pg_tables where schemaname = 'public'`, 1)
+    })
+  )
+
+  it.effect("make each table and column with a comment, in a schema of any name", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: '"Practice Data"' } })
+      yield* sql`create schema "Practice Data"`
+      yield* migrate(sql)
+      const described = yield* sql<{ name: string; comment: string | null }>`
+        select c.relname || coalesce('.' || a.attname, '') as name, d.description as comment
+        from pg_class c join lateral (
+          select 0 as attnum, null as attname
+          union all select attnum, attname from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
+        ) a on true
+        left join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
+        where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r'`
+      assert.isAbove(described.length, 200)
+      assert.deepStrictEqual(
+        described.filter(({ comment }) => comment === null).map(({ name }) => name),
+        []
+      )
+      yield* sql`insert into pets (organization_id, id) values ('org_a', 'pet_a')`
+      yield* sql`delete from pets`
+      assert.lengthOf(yield* sql`select from removals`, 1)
+      yield* sql`insert into invoices (organization_id, id) values ('org_a', 'invoice_a')`
     })
   )
 })

@@ -10,11 +10,12 @@ import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import * as Records from "../../../src/records/Repository.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 
-/** Writes a row in which these columns have these SQL expressions, and reads what is shown of it. */
+/** Writes a row in which these columns have these SQL expressions, times included, and reads what is shown of it. */
 const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<string, string>>) => {
   const values = {
     organization_id: "'org_a'",
@@ -23,10 +24,11 @@ const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<s
     ...(table !== "clinics" && { updated_at: "now()" }),
     ...columns
   }
-  return sql<{ record: string }>`
+  const write = sql<{ record: string }>`
     insert into ${sql(table)} (${sql.literal(Object.keys(values).join(", "))})
     values (${sql.literal(Object.values(values).join(", "))})
-    returning record`.pipe(
+    returning record`
+  return keepingTimes(sql, write).pipe(
     Effect.map(([row]) => row?.record ?? ""),
     Effect.ensuring(Effect.orDie(sql`truncate ${sql(table)}`))
   )
@@ -80,25 +82,29 @@ const composed = ["payment_intents", "cancellation_payment_intents"].flatMap((ta
 /** Table, column, SQL, and what the refusal names. */
 const refused: ReadonlyArray<readonly [table: string, column: string, value: string, names: RegExp]> = [
   ...["1234567890123456", "99999999999.99999", "0.1234567890123456", "'NaN'", "'-Infinity'", "-1e21", "1e-31"].map(
-    (value) => ["charges", "net_paid", value, /api_decimal_fits/] as const
+    (value) => ["charges", "net_paid", value, /"net_paid_at_most_15_digits"/] as const
   ),
   ...["'infinity'", "'-infinity'", "'0001-01-01 00:00:00+00 BC'", "'0001-01-01 00:00:00+00:01'"].flatMap((value) => [
-    ["charges", "updated_at", value, /api_instant_fits/] as const,
-    ["payment_plans", "next_payment_date", value, /api_instant_fits/] as const
+    ["charges", "updated_at", value, /"updated_at_in_years_1_to_9999"/] as const,
+    ["payment_plans", "next_payment_date", value, /"next_payment_date_in_years_1_to_9999"/] as const
   ]),
-  ["charges", "created_at", "'10000-01-01 00:00:00+00'", /api_instant_fits/],
+  ["charges", "created_at", "'10000-01-01 00:00:00+00'", /"created_at_in_years_1_to_9999"/],
   ["charges", "created_at", "null", /created_at.*not-null|not-null.*created_at/],
-  ["pets", "date_of_birth", "'infinity'", /check constraint/],
-  ["pets", "date_of_birth", "'0044-03-15 BC'", /check constraint/],
-  ["pets", "date_of_birth", "'10000-01-01'", /check constraint/],
+  ["pets", "date_of_birth", "'infinity'", /"date_of_birth_in_years_1_to_9999"/],
+  ["pets", "date_of_birth", "'0044-03-15 BC'", /"date_of_birth_in_years_1_to_9999"/],
+  ["pets", "date_of_birth", "'10000-01-01'", /"date_of_birth_in_years_1_to_9999"/],
   ["pet_benefits", "is_perk", "null", /is_perk.*not-null/],
   ["pet_benefits", "product_ids", "null", /product_ids.*not-null/],
-  ["pet_benefits", "product_ids", "array['a', null]", /check constraint/],
-  ["pet_benefits", "product_ids", "array[['a'], ['b']]", /check constraint/],
-  ["payment_intents", "payment_modifications", "array[null]::text[]", /check constraint/],
+  ["pet_benefits", "product_ids", "array['a', null]", /"product_ids_flat_without_nulls"/],
+  ["pet_benefits", "product_ids", "array[['a'], ['b']]", /"product_ids_flat_without_nulls"/],
+  ["payment_intents", "payment_modifications", "array[null]::text[]", /"payment_modifications_flat_without_nulls"/],
   ["payment_intents", "attempt_number", "2147483648", /integer out of range/],
-  ["organizations", "id", "'org_b'", /organizations_own_id/],
-  ["charges", "record", "'{}'", /non-DEFAULT value.*record/]
+  ["organizations", "id", "'org_b'", /"id_of_the_organization"/],
+  ...["''", "' '", "E'\\t\\u00a0'"].map((value) => ["charges", "id", value, /"id_not_blank"/] as const),
+  ...["''", "' '", "'org_a '", "E'\\norg_a'", "E'\\u2003org_a'"].map(
+    (value) => ["charges", "organization_id", value, /"organization_id_without_blanks_around"/] as const
+  ),
+  ["clinics", "time_zone", "'Mars/Base'", /"time_zone_known"/]
 ]
 
 /** Settings with which a session that writes might run, each of which changes how Postgres writes some value. */
@@ -128,20 +134,24 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  it.effect.each(resources.map(({ table }) => table))("%s refuses an empty id: inserted, updated or copied", (table) =>
+  it.effect.each(resources.map(({ table }) => table))("%s refuses a blank id: inserted, updated or copied", (table) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`truncate ${sql(table)}`
       yield* sql`insert into ${sql(table)} (organization_id, id) values ('org_a', 'org_a')`
       const writes = [
-        "insert into TABLE (organization_id, id) values ('org_a', '')",
+        "insert into TABLE (organization_id, id) values ('org_a', ' ')",
         "insert into TABLE (organization_id, id) values ('', 'org_a')",
-        "update TABLE set id = ''",
+        "update TABLE set id = ' '",
         `copy TABLE (organization_id, id) from program 'printf "org_a,\\"\\"\\n"' csv`
       ]
       for (const write of writes) {
         const error = yield* Effect.flip(sql.unsafe(write.replace("TABLE", table)))
-        assert.include(String(error.reason.cause), `"${table}_id_not_empty"`, write)
+        const [name] =
+          /"(id_not_blank|id_of_the_organization|organization_id_without_blanks_around)"/.exec(
+            String(error.reason.cause)
+          ) ?? []
+        assert.isDefined(name, write)
       }
       yield* sql`truncate ${sql(table)}`
     })
@@ -161,11 +171,12 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`truncate charges`
-      yield* sql`
+      const times = sql`
         insert into charges (organization_id, id, created_at, updated_at) values
           ('org_a', 'c', '2026-01-31 09:30:00.000001+00', '2026-01-31 09:30:00.000001+00'),
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
+      yield* keepingTimes(sql, times)
       const search = (criteria: Records.Criteria) =>
         Effect.map(Records.make(sql, charges, Records.still).search(criteria, { limit: 100, offset: 0 }), Pages.toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)

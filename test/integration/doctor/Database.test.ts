@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
-import { script } from "../../../src/database/migrations/script.ts"
+import { script } from "../../../src/database/script.ts"
 import { changes, sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
@@ -29,7 +29,6 @@ const task = (id: string, state: string, due: string) => `
   values ('org_a', '00000000-0000-5000-8000-00000000000${id}', '${id}', '', '{}', 0, 0, now(), now(), '${state}', ${due})`
 
 const last = Object.keys(Migrations.all).at(-1) ?? ""
-const lastId = Number.parseInt(last, 10)
 
 // An object of the operator's own schema takes the place of the system's.
 const shadowed = "-c search_path=public,pg_catalog"
@@ -46,9 +45,9 @@ type Broken = readonly [
 const broken: ReadonlyArray<Broken> = [
   [
     "an unknown migration",
-    "insert into migrations (migration_id, name) values (99, 'of_tomorrow')",
-    "delete from migrations where migration_id = 99",
-    ["00099_of_tomorrow"]
+    "insert into migrations (name) values ('99999_of_tomorrow')",
+    "delete from migrations where name = '99999_of_tomorrow'",
+    ["99999_of_tomorrow"]
   ],
   [
     "late and dead deletions",
@@ -121,13 +120,12 @@ const lacking: Readonly<Record<string, readonly [statements: string, undo?: stri
     "alter table deletion_tasks alter column received_at drop not null",
     "alter table deletion_tasks alter column received_at set not null"
   ],
-  "The constraint organizations_own_id of organizations is missing.": [
-    "alter table organizations drop constraint organizations_own_id"
+  "The constraint id_of_the_organization of organizations is missing.": [
+    "alter table organizations drop constraint id_of_the_organization"
   ],
-  "The constraint organizations_own_id of organizations is not as the migrations make it.": [
-    "alter table organizations drop constraint organizations_own_id, add constraint organizations_own_id check (id = organization_id) not valid"
+  "The constraint id_of_the_organization of organizations is not as the migrations make it.": [
+    "alter table organizations drop constraint id_of_the_organization, add constraint id_of_the_organization check (id = organization_id) not valid"
   ],
-  "The constraint api_date_fits of api_date is missing.": ["alter domain api_date drop constraint api_date_fits"],
   "The index pets_search is missing.": ["drop index pets_search"],
   "The index pets_search is not as the migrations make it.": [
     "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
@@ -193,8 +191,8 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     () =>
       Effect.gen(function* () {
         yield* during(
-          `delete from migrations where migration_id = ${lastId}; drop index pets_search`,
-          `insert into migrations (migration_id, name) values (${lastId}, '${last.slice(6)}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
+          `delete from migrations where name = '${last}'; drop index pets_search`,
+          `insert into migrations (name) values ('${last}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
         )
         for (const [url, message] of [
           [(yield* TestDatabase).url, `It lacks the migrations ${last}.`],

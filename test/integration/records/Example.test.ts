@@ -7,14 +7,15 @@ import { all, migrate } from "../../../src/database/Migrations.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import vaccinationsTable from "./example/00019_vaccinations.ts"
-import petsBreed from "./example/00019_pets_breed.ts"
+import { scriptOf } from "../../../src/database/script.ts"
+import own from "./example/own.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
 
 const migrated = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* migrate(sql, { ...all, "90005_vaccinations": vaccinationsTable, "90006_pets_breed": petsBreed })
+  const table = scriptOf(new URL("./example/00005_vaccinations.sql", import.meta.url))
+  yield* migrate(sql, { ...all, "00005_vaccinations": table, ...own })
 })
 
 const root = join(import.meta.dirname, "../../..")
@@ -24,7 +25,7 @@ const unindented = (text: string) => text.replace(/^ +/gm, "")
 /** The code of a file, from its first declaration on, without indentation. */
 const codeOf = (file: string) => {
   const text = readFileSync(join(root, file), "utf8")
-  return unindented(text.slice(text.search(/^export/m)).trim())
+  return unindented(text.slice(text.search(/^(export|const)/m)).trim())
 }
 
 layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDatabases), { excludeTestServices: true })(
@@ -52,7 +53,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
 
 test("the guide quotes the examples as they are", () => {
   const guide = unindented(readFileSync(join(root, "src/api/records/README.md"), "utf8"))
-  for (const file of ["example/00019_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+  for (const file of ["example/own.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(guide, codeOf(`test/integration/records/${file}`))
   }
 })
