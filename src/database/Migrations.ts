@@ -74,7 +74,9 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
           name text collate "C" primary key,
           applied_at timestamptz not null default now()
         );
-        comment on table migrations is 'The migrations that were applied';`)
+        comment on table migrations is 'The migrations that were applied';
+        comment on column migrations.name is 'Its name; own/NAME for one of your own';
+        comment on column migrations.applied_at is 'The time at which it was applied';`)
       if ((yield* sql`select from migrations where name = ${name}`).length > 0) return false
       yield* statements
       yield* sql`insert into migrations (name) values (${name})`

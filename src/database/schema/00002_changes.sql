@@ -56,6 +56,7 @@ create table change_feeds (
   fields     text[] not null
 );
 comment on table change_feeds is 'The tables of records. Written by publish';
+comment on column change_feeds.table_name is 'The table';
 comment on column change_feeds.token is 'Names this order of changes: a cursor of another one has expired';
 comment on column change_feeds.place is 'The cluster, the database and the table whose transaction ids the positions are';
 comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
@@ -71,6 +72,9 @@ create table change_marks (
   durable_until pg_lsn
 );
 comment on table change_marks is 'What each run of the server has committed for good. A run that has ended has a negative timeline';
+comment on column change_marks.timeline is 'The timeline that the run writes';
+comment on column change_marks.token is 'Names the mark in cursors';
+comment on column change_marks.marked_at is 'The time of the mark';
 comment on column change_marks.proven is 'Every transaction below it had ended when the mark was written. Where the mark has survived, so have they';
 comment on column change_marks.forked_at is 'The place where the timeline left the one before it. Null where that is unknown';
 comment on column change_marks.started_at is 'The start of the server';
@@ -81,6 +85,8 @@ create table change_times (
   at       timestamptz not null
 );
 comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
+comment on column change_times.position is 'A place in the order of changes';
+comment on column change_times.at is 'The time at which the position was the next one';
 
 create table removals (
   organization_id text collate "C" not null,
@@ -92,6 +98,10 @@ create table removals (
 create index removals_changes on removals (organization_id, table_name, change_position, id);
 create index removals_order   on removals (organization_id, change_position, id, table_name);
 comment on table removals is 'The records that were deleted from their tables';
+comment on column removals.organization_id is 'The organization: organizations.id';
+comment on column removals.table_name is 'The table that had the record';
+comment on column removals.id is 'The identifier of the record';
+comment on column removals.change_position is 'The place of the deletion in the order of changes';
 
 -- Each database keeps its own order: a publication of all tables would write another one's over it. What the triggers of a
 -- replicated row write is let through.

@@ -39,6 +39,17 @@ create index deletion_tasks_order     on deletion_tasks (organization_id, state,
 create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
 
 comment on table deletion_tasks is 'A task for each delivery to the intake. Its id follows from the organization and the key';
+comment on column deletion_tasks.organization_id is 'The organization: organizations.id';
+comment on column deletion_tasks.id is 'The identifier of the task, by which its organization asks for it';
+comment on column deletion_tasks.idempotency_key is 'The key of the delivery, which one task has';
+comment on column deletion_tasks.invoices_count is 'The number of invoices that the delivery names';
+comment on column deletion_tasks.invoice_lines_count is 'The number of lines that the delivery names';
+comment on column deletion_tasks.received_at is 'The time of the delivery';
+comment on column deletion_tasks.scheduled_for is 'The first time that it was due';
+comment on column deletion_tasks.state is 'scheduled, running, completed or dead';
+comment on column deletion_tasks.started_at is 'The start of the last attempt';
+comment on column deletion_tasks.finished_at is 'The time at which it was completed or died';
+comment on column deletion_tasks.last_error is 'The error of the last attempt that failed';
 comment on column deletion_tasks.fingerprint is 'The hash of the payload, which tells a repeated delivery from another one with the same key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run, or the end of the lease of the worker that runs it';
@@ -70,6 +81,9 @@ create index deletions_remembered on deletions (organization_id, deleted_at) whe
 create index deletions_unknown    on deletions (deleted_at) where verdict = 'not_found' and not is_known;
 
 comment on table deletions is 'The facts: each item of each task, and what became of it';
+comment on column deletions.organization_id is 'The organization: organizations.id';
+comment on column deletions.task_id is 'The task: deletion_tasks.id';
+comment on column deletions.kind is 'invoice or line';
 comment on column deletions.item is 'The place of the item in its list, from 1';
 comment on column deletions.id is 'The id of the invoice or line';
 comment on column deletions.deleted_at is 'The time of the deletion, which marked rows have as theirs';
@@ -90,6 +104,11 @@ create table deletion_arrivals (
 );
 create index deletion_arrivals_item on deletion_arrivals (organization_id, task_id, kind, item);
 comment on table deletion_arrivals is 'Verdicts on rows that came after their deletion. Writers only add, so that none waits; the worker moves them to the facts';
+comment on column deletion_arrivals.organization_id is 'The organization: organizations.id';
+comment on column deletion_arrivals.task_id is 'The item of deletions';
+comment on column deletion_arrivals.kind is 'The item of deletions';
+comment on column deletion_arrivals.item is 'The item of deletions';
+comment on column deletion_arrivals.verdict is 'deleted, or the reason why the item does not fit its row';
 
 create table deletion_settler (
   is_only boolean primary key default true check (is_only),
@@ -98,6 +117,9 @@ create table deletion_settler (
 );
 insert into deletion_settler default values;
 comment on table deletion_settler is 'The lease of the worker that settles deletions';
+comment on column deletion_settler.is_only is 'There is one row';
+comment on column deletion_settler.holder is 'The worker';
+comment on column deletion_settler.until is 'The end of the lease';
 
 -- The verdict on an item by what it says of its row, and what the row is. The first reason counts.
 create function invoice_verdict(
