@@ -3,18 +3,22 @@ import { hash } from "node:crypto"
 import { Option, Schema } from "effect"
 import * as Walk from "./Walk.ts"
 
-export interface Cursor {
+/** As Postgres makes it: `left(gen_random_uuid()::text, 8)`. */
+const Token = Schema.String.check(Schema.isPattern(/^[0-9a-f]{8}$/))
+
+const Cursor = Schema.Struct({
   /** The token of the order that the positions belong to. */
-  readonly order: string
+  order: Token,
   /** The token of the newest mark that the reader's database had. */
-  readonly mark: string
+  mark: Token,
   /** The changes that the reader has seen are below it. */
-  readonly ceiling: number
+  ceiling: Walk.Position,
   /** The byte of the write-ahead log that lies behind the changes that the reader has seen. */
-  readonly wal: number
+  wal: Walk.Position,
   /** The walk of each resource. Resources that were loaded at the same time share one. */
-  readonly walks: ReadonlyArray<Walk.Walk>
-}
+  walks: Schema.Array(Walk.Walk).check(Schema.isMaxLength(20))
+})
+export type Cursor = typeof Cursor.Type
 
 interface Owner {
   readonly organization: string
@@ -22,7 +26,6 @@ interface Owner {
   readonly resource: string
 }
 
-const radix = 36
 const checksumLength = 8
 
 /** A text with a checksum, which binds it to its owner. */
@@ -36,13 +39,10 @@ const textOf = (cursor: string): string => Buffer.from(cursor.slice(0, -checksum
 /** True if a cursor was given out to an owner. */
 export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
 
-/** Begins the text of walks where a cursor that is a place alone has an id: the release before takes all of it for an id. */
-const walksBegin = "~\u0001"
-
 const isPosition = Schema.is(Walk.Position)
 
-/** Walks whose transactions are differences. */
-const decodeWalks = Schema.decodeOption(Schema.fromJsonString(Schema.Array(Walk.Walk).check(Schema.isMaxLength(20))))
+/** A cursor whose running transactions are differences. */
+const decodeText = Schema.decodeOption(Schema.fromJsonString(Cursor))
 
 /** Each running transaction as the difference to the one before. */
 const differences = (walk: Walk.Walk): Walk.Walk => ({
@@ -55,51 +55,20 @@ const sums = (walk: Walk.Walk): Walk.Walk => {
   return { ...walk, running: walk.running.map((difference) => (sum += difference)) }
 }
 
-/**
- * The text of a cursor. It begins as in the release before, which resumes there too: version 2 is of a first load, and its
- * place is before each change that the reader has not seen.
- */
-export const encode = ({ ceiling, mark, order, wal, walks }: Cursor, owner: Owner): string => {
-  const [{ floor = 0, partial, place, running, target = 0 } = { place: Walk.start, running: [] }] = walks
-  const lowest = Math.min(partial?.position ?? Infinity, running[0] ?? Infinity, place.position + 1) - 1
-  const isPlain = walks.length === 1 && lowest === place.position && owner.resource !== "*"
-  const [version, loading] = target === 0 && floor === 0 ? [1, [0]] : [2, [target, floor]]
-  const numbers = [...loading, ceiling, wal, lowest].map((number) => number.toString(radix))
-  const coded = isPlain ? place.id : walksBegin + JSON.stringify(walks.map(differences))
-  return sealed([version, order, mark, ...numbers, coded].join("."), owner)
-}
+/** The text of a cursor. */
+export const encode = (cursor: Cursor, owner: Owner): string =>
+  sealed(JSON.stringify({ ...cursor, walks: cursor.walks.map(differences) }), owner)
 
 /** The longest text that is read, so that one that nobody gave out costs no more than any other. */
 const longest = 128 * 1024
 
-const tokenForm = /^[0-9a-f]{8}$/
-const digits = /^(?:-1|[0-9a-z]{1,11})$/
-
-/** The cursor of a text, for the feed of a resource; undefined if it is none. */
-export const decode = (cursor: string, resource: string): Cursor | undefined => {
-  if (cursor.length > longest) return undefined
-  const [version = "", order = "", mark = "", ...rest] = textOf(cursor).split(".")
-  const given = rest.splice(0, version === "1" ? 4 : 5)
-  const id = rest.join(".")
-  const isWhole =
-    /^[12]$/.test(version) && tokenForm.test(order) && tokenForm.test(mark) && given.every((text) => digits.test(text))
-  if (!isWhole || rest.length === 0 || id.includes("\0")) return undefined
-  const numbers = given.map((text) => Number.parseInt(text, radix))
-  const [position = 0, wal = 0, ceiling = 0, ...loading] = numbers.toReversed()
-  const found = { order, mark, ceiling, wal }
-  if (id.startsWith(walksBegin)) {
-    const walks = Option.getOrUndefined(decodeWalks(id.slice(walksBegin.length)))?.map(sums)
-    return walks?.every(({ running }) => running.every(isPosition)) === true ? { ...found, walks } : undefined
-  }
-  // Version 1 of an old release has a timeline here, and no target: a load began at or below the ceiling.
-  const [floor = 0, target = 0] = version === "1" ? [0, loading[0] === 0 ? 0 : ceiling] : loading
-  const place = { position, id, branch: Walk.lastBranch }
-  return {
-    ...found,
-    walks: [
-      { feeds: { [resource]: order }, place, running: [], floor: floor || undefined, target: target || undefined }
-    ]
-  }
+/** The cursor of a text; undefined if it is none. */
+export const decode = (text: string): Cursor | undefined => {
+  if (text.length > longest) return undefined
+  const found = Option.getOrUndefined(decodeText(textOf(text)))
+  if (found === undefined) return undefined
+  const walks = found.walks.map(sums)
+  return walks.every(({ running }) => running.every(isPosition)) ? { ...found, walks } : undefined
 }
 
 export const Progress = Schema.Struct({

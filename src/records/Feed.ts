@@ -206,7 +206,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
   })
 
   const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {
-    const decoded = given === undefined ? undefined : Cursor.decode(given, name)
+    const decoded = given === undefined ? undefined : Cursor.decode(given)
     if (given !== undefined && decoded === undefined) return yield* cursorInvalid
     let asked = askedOf({ cursor: decoded, limit, names })
     for (let attempt = 0; attempt < attempts; attempt++) {

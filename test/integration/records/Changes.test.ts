@@ -12,7 +12,6 @@ import * as Records from "../../../src/records/Repository.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/records/Pages.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
-import * as Walk from "../../../src/records/Walk.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -126,8 +125,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
 
 const owner = { organization: "org_1", resource: pets.name }
 
-const forged = (...parts: ReadonlyArray<string | undefined>) => {
-  const text = parts.join(".")
+const forged = (text: string) => {
   const checksum = hash("sha256", JSON.stringify([owner.organization, owner.resource, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, 8)
 }
@@ -140,63 +138,44 @@ const reader = Effect.gen(function* () {
   yield* sql`insert into pets (organization_id, id) values (${owner.organization}, 'a') on conflict do nothing`
   yield* settled(sql)
   const { cursor } = yield* readFrom()
-  const given = yield* Effect.fromNullishOr(Cursor.decode(cursor, owner.resource))
+  const given = yield* Effect.fromNullishOr(Cursor.decode(cursor))
   return { readFrom, cursor, given }
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
-  it.effect.each(["0", "-1", "zzzzzzzzzz", "zzzzzzzzzzz", "", "-2", "1e5", "A", "\0"])(
+  it.effect.each([0, -1, 2 ** 53 - 1, 2 ** 53, 1e300, -2, 0.5, "0", null])(
     "that is forged is refused, expired or resumed, and never reported as a store that is down: %j",
     (odd) =>
       Effect.gen(function* () {
         const { given, readFrom } = yield* reader
-        const numbers = [Array.from({ length: 5 }, () => odd), [odd, odd, "0", "0", "0"]]
-        const ids = ["", "a.b", "\uFFFD", "'", "x".repeat(5000)]
-        for (const cursor of numbers.flatMap((of) =>
-          ids.map((id) => forged("2", given.order, given.mark, ...of, id))
-        )) {
+        const walk = {
+          feeds: {},
+          place: { position: odd, id: "a'\uFFFD", branch: "'" },
+          running: [odd],
+          floor: odd,
+          target: odd
+        }
+        for (const but of [{ ceiling: odd }, { wal: odd }, { walks: [walk] }, { walks: [walk, walk] }, { walks: [] }]) {
+          const cursor = forged(JSON.stringify({ ...given, ...but }))
           const refused = Effect.catchTag(readFrom(cursor), ["CursorInvalid", "CursorExpired"], () => Effect.void)
           yield* Effect.orDie(refused)
         }
       })
   )
 
-  it.effect("of the release before is resumed, and that release can resume ours", () =>
-    Effect.gen(function* () {
-      const { given, readFrom } = yield* reader
-      const { ceiling, mark, order, wal } = given
-      const position = given.walks[0]?.place.position ?? 0
-      const place = { position, id: "a", branch: Walk.lastBranch }
-      const walks = [{ feeds: { pets: order }, place, running: [], floor: undefined, target: undefined }]
-      const previous = forged(
-        "1",
-        order,
-        mark,
-        ...[0, ceiling, wal, position].map((number) => number.toString(36)),
-        "a"
-      )
-      assert.deepStrictEqual(Cursor.decode(previous, owner.resource), { ...given, walks })
-      assert.isTrue((yield* readFrom(previous)).isComplete)
-      // Not the one that was read: transactions of other tests may have run meanwhile.
-      const cursor = Cursor.encode({ ...given, walks }, owner)
-      // Its checksum may have any byte.
-      const text = Buffer.from(cursor.slice(0, -8), "base64url").toString()
-      assert.isTrue(/^[12]\./.test(text) && !text.includes("\u0001"))
-    })
-  )
-
   it.effect.each([
     "a\0",
-    "\0",
-    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
-    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
-    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
-    "~\u0001[{}]",
-    `~\u0001[${" ".repeat(128 * 1024)}]`
+    '[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
+    '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
+    '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
+    "[{}]",
+    `[${" ".repeat(128 * 1024)}]`
   ])("with U+0000, walks that no feed has given out, or a text of more than 128 KiB is refused (%#)", (walks) =>
     Effect.gen(function* () {
       const { given, readFrom } = yield* reader
-      const refused = yield* Effect.flip(readFrom(forged("1", given.order, given.mark, "0", "0", "0", "0", walks)))
+      const refused = yield* Effect.flip(
+        readFrom(forged(JSON.stringify({ ...given, walks: "WALKS" }).replace('"WALKS"', walks)))
+      )
       assert.deepStrictEqual(refused, new CursorInvalid())
     })
   )
