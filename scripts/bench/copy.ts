@@ -1,6 +1,6 @@
 /**
  * What a load costs: COPY of 200,000 consumption logs into their table as it is, beside a bare one, which has the same
- * columns in plain types, the primary key and the index of the order, and neither the rendered record nor the position of
+ * columns without checks, the primary key and the index of the order, and neither the rendered record nor the position of
  * a change. Once more as a first load, which makes the indexes afterwards. In interleaved rounds, on a Postgres of its own.
  * Then the first load of `practice-data sync` of the largest organization's logs, beside `\copy` of the same rows by psql.
  * Linux.
@@ -31,15 +31,16 @@ await client.connect()
 const [text] = (
   await client.query<{ columns: string; types: string; folder: string }>(
     `select string_agg(quote_ident(attname), ', ' order by attnum) as columns,
-       string_agg(format('%I %s', attname, format_type(coalesce(nullif(typbasetype, 0), t.oid), null)), ', ' order by attnum) as types,
+       string_agg(format('%I %s', attname, format_type(atttypid, null)), ', ' order by attnum) as types,
        current_setting('data_directory') as folder
-     from pg_attribute a join pg_type t on t.oid = a.atttypid
-     where attrelid = 'consumption_logs'::regclass and attnum > 0 and not attisdropped and attgenerated = ''
-       and attname <> 'change_position'`
+     from pg_attribute
+     where attrelid = 'consumption_logs'::regclass and attnum > 0 and not attisdropped
+       and attname not in ('record', 'change_position')`
   )
 ).rows
 if (text === undefined) throw new Error("There is no table of consumption logs")
 const file = `'${text.folder}/copied'`
+await client.query("set practice_data.keep_times = on")
 await client.query(`copy (select ${text.columns} from consumption_logs) to ${file}`)
 await client.query(`create table bare (${text.types})`)
 await client.query('alter table bare alter organization_id type text collate "C", alter id type text collate "C"')

@@ -82,7 +82,7 @@ const send = {
 }
 
 const clear = async () => {
-  await pool.query("truncate deletion_tasks, invoices, invoice_lines")
+  await pool.query("truncate deletion_tasks, deletions, deletion_arrivals, invoices, invoice_lines")
   await boss.deleteAllJobs(queue)
   await pool.query("delete from graphile_worker._private_jobs")
 }
@@ -120,7 +120,7 @@ const deleteInvoice = async (client: PoolClient, invoice: string) => {
   ]) {
     await client.query({
       name: `delete_${table}`,
-      text: `update ${table} set is_deleted = true, deleted_at = coalesce(deleted_at, now()), updated_at = now()
+      text: `update ${table} set is_deleted = true, deleted_at = coalesce(deleted_at, now())
              where organization_id = $1 and ${column} = $2`,
       values: [organization, invoice]
     })

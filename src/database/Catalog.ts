@@ -44,8 +44,7 @@ columns as (
   select r.relname, a.attname, format_type(a.atttypid, a.atttypmod)
     || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end
     || case when a.attnotnull then ' not null' else '' end
-    || case when a.attgenerated <> '' then ' generated always as (' || pg_get_expr(d.adbin, d.adrelid) || ') stored'
-      else coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') end as definition
+    || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') as definition
   from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   join pg_type t on t.oid = a.atttypid left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
 )

@@ -49,7 +49,7 @@ const never: Condition = {
   holds: () => false
 }
 
-/** The most significant digits that a column of numbers holds (the domain `api_decimal`): each such number is a double. */
+/** The most significant digits that a column of numbers holds (`COLUMN_at_most_15_digits`): each such number is a double. */
 const maxDigits = 15
 
 /**

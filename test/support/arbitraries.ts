@@ -145,6 +145,10 @@ export const recordsOf = (
     ...fieldsOf(record.fields),
     ...fieldsOf(hidden),
     ...("plan_header" in hidden && { plan_name: part, species: part, plan_header: part }),
+    // The database knows time zones.
+    ...("time_zone" in record.fields && {
+      time_zone: oneOf<string | null>(literal("America/Denver", "Etc/GMT-14", "UTC"), Arbitrary.Constant(null))
+    }),
     id
   })
   const stored = Arbitrary.map(

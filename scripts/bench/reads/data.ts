@@ -70,15 +70,15 @@ const expressionOf = (table: string, column: string, type: string, logs: number)
   switch (type) {
     case "text":
       return column === "processor_account" ? "null" : `'${column}_' || g`
-    case "api_decimal":
+    case "numeric":
       return "(g % 40000) / 100.0"
     case "integer":
       return "g % 12"
     case "boolean":
       return "g % 4 = 0"
-    case "api_date":
+    case "date":
       return "date '2015-01-01' + (g % 3000)::int"
-    case "api_instant":
+    case "timestamp with time zone":
       return isoTime(second)
     default:
       return "null"
@@ -115,11 +115,12 @@ const fill = async (url: string, logs: number) => {
   const client = new pg.Client(url)
   await client.connect()
   await client.query("set synchronous_commit = off")
+  await client.query("set practice_data.keep_times = on")
   for (const table of Object.keys(tables)) {
     const { rows } = await client.query<{ name: string; type: string }>(
       `select attname as name, atttypid::regtype::text as type from pg_attribute
-       where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'change_position'
-       and not (atttypid::regtype::text = 'api_texts')`,
+       where attrelid = $1::regclass and attnum > 0 and not attisdropped
+       and attname not in ('record', 'change_position') and atttypid <> 'text[]'::regtype`,
       [table]
     )
     const columns = rows.map(({ name }) => name).join(", ")

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { dictionary } from "../../../scripts/doctor/dictionary.ts"
 import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
@@ -361,11 +362,13 @@ test.live(
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows of a database", (it) => {
-  it.effect("is what the migrations make: `npm run generate` writes it", () =>
+  it.effect("is what the migrations make, and so is the dictionary: `npm run generate` writes them", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const file = new URL("../../../src/operations/doctor/migrated.json", import.meta.url)
-      assert.strictEqual(readFileSync(file, "utf8"), yield* made(sql))
+      const written = (name: string) =>
+        readFileSync(new URL(`../../../src/operations/${name}`, import.meta.url), "utf8")
+      assert.strictEqual(written("doctor/migrated.json"), yield* made(sql))
+      assert.strictEqual(written("DICTIONARY.md"), yield* dictionary(sql))
     })
   )
 

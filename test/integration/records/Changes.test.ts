@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       const ofProducts = yield* demoOf(products)
       for (const [index, [reader, repository, as]] of ofPets.readers.entries()) {
         const { cursor } = yield* as(organization)(read(repository, undefined, 2))
-        assert.isAtMost(cursor.length, 120)
+        assert.isAtMost(cursor.length, 300)
         const refused = (wrong: string, owner: string = organization, of: Repository | undefined = repository) =>
           Effect.map(Effect.flip(as(owner)(of?.changes({ cursor: wrong, limit: 2 }) ?? Effect.die(reader))), (error) =>
             assert.deepStrictEqual(error, new CursorInvalid(), `${reader}: ${wrong}`)
