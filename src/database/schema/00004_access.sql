@@ -41,6 +41,8 @@ create table closed_organizations (
   closed_at       timestamptz not null default now()
 );
 comment on table closed_organizations is 'The organizations that an operator deleted. The intake refuses their deliveries until one is created again';
+comment on column closed_organizations.organization_id is 'The organization';
+comment on column closed_organizations.closed_at is 'The time at which it was deleted';
 
 create table audit_log (
   organization_id text collate "C" not null,

@@ -18,7 +18,7 @@ import { microchip } from "./microchip.ts"
 const organization = "org_roles"
 
 const tables = resources.map(({ table }) => table)
-const marks = "(is_deleted deleted_at)"
+const marks = "(is_deleted deleted_at updated_at)"
 
 /** The privileges of each role, by their kind: tables, and the columns of those on some columns. */
 const privileges = {
