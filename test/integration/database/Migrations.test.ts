@@ -13,6 +13,8 @@ const empty = Effect.flatMap(emptyDatabase, (url) => clientOf(url))
 const messageOf = (sql: Effect.Success<typeof empty>) =>
   Effect.match(requireMigrated("The database", sql), { onFailure: ({ message }) => message, onSuccess: () => "" })
 
+const table = (name: string) => script(`create table ${name} ()`)
+
 const unmigrated = "The database is not migrated. Run: npm run cli -- migrate"
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true })("migrations", (it) => {
@@ -87,7 +89,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
   it.effect("of a later release are applied after an adopter's own, whatever their names", () =>
     Effect.gen(function* () {
       const sql = yield* empty
-      const table = (name: string) => script(`create table ${name} ()`)
       const own = { "own/90001_mine": table("mine"), "own/other": table("other") }
       yield* migrate(sql, { ...Migrations.all, ...own })
       const release = { ...Migrations.all, "00019_upstream": table("upstream"), "99999_last": table("last") }

@@ -361,12 +361,12 @@ test.live(
   long
 )
 
+const written = (name: string) => readFileSync(new URL(`../../../src/operations/${name}`, import.meta.url), "utf8")
+
 layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows of a database", (it) => {
   it.effect("is what the migrations make, and so is the dictionary: `npm run generate` writes them", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const written = (name: string) =>
-        readFileSync(new URL(`../../../src/operations/${name}`, import.meta.url), "utf8")
       assert.strictEqual(written("doctor/migrated.json"), yield* made(sql))
       assert.strictEqual(written("DICTIONARY.md"), yield* dictionary(sql))
     })

@@ -125,6 +125,8 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
 
 const owner = { organization: "org_1", resource: pets.name }
 
+const toJson = Schema.encodeSync(Schema.UnknownFromJsonString)
+
 const forged = (text: string) => {
   const checksum = hash("sha256", JSON.stringify([owner.organization, owner.resource, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, 8)
@@ -156,7 +158,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
           target: odd
         }
         for (const but of [{ ceiling: odd }, { wal: odd }, { walks: [walk] }, { walks: [walk, walk] }, { walks: [] }]) {
-          const cursor = forged(JSON.stringify({ ...given, ...but }))
+          const cursor = forged(toJson({ ...given, ...but }))
           const refused = Effect.catchTag(readFrom(cursor), ["CursorInvalid", "CursorExpired"], () => Effect.void)
           yield* Effect.orDie(refused)
         }
@@ -174,7 +176,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
     Effect.gen(function* () {
       const { given, readFrom } = yield* reader
       const refused = yield* Effect.flip(
-        readFrom(forged(JSON.stringify({ ...given, walks: "WALKS" }).replace('"WALKS"', walks)))
+        readFrom(forged(toJson({ ...given, walks: "WALKS" }).replace('"WALKS"', walks)))
       )
       assert.deepStrictEqual(refused, new CursorInvalid())
     })
