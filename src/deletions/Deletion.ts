@@ -90,10 +90,13 @@ const unsettle = (owner: Owner) => `
 /** Locks the claimed tasks that the caller still holds, and returns them. */
 const hold = (owner: Owner) => held(owner, `t.organization_id as organization, t.id as "taskId"`, "for update")
 
-/** Judges remembered items whose row is there. A verdict that a writer has left decides. */
+/**
+ * Judges remembered items whose row is there. A verdict that a writer has left decides. Whoever writes meanwhile does not see
+ * that an item holds from now on, so its task is to be settled once more.
+ */
 const judge = (owner: Owner) => `
   with judged as materialized (
-    select d.organization_id, d.task_id, d.kind, d.item, coalesce((
+    select d.organization_id, d.task_id, d.kind, d.item, d.holds as held, coalesce((
       select a.verdict from deletion_arrivals a
       where a.organization_id = ${owner.idIn("d")} and a.task_id = d.task_id and a.kind = d.kind and a.item = d.item
       limit 1
@@ -102,10 +105,16 @@ const judge = (owner: Owner) => `
     join deletions d on d.organization_id = ${owner.idIn("task")} and d.task_id = task.id
     where d.verdict = 'not_found' and d.undone_at is null
   ),
-  found as materialized (select *, verdict = 'deleted' as holds from judged where verdict is not null)
-  update deletions d set verdict = found.verdict, holds = found.holds from found
-  where d.organization_id = ${owner.idIn("found")} and d.task_id = found.task_id and d.kind = found.kind
-    and d.item = found.item and d.verdict = 'not_found'`
+  found as materialized (select *, verdict = 'deleted' as holds from judged where verdict is not null),
+  changed as (
+    update deletions d set verdict = found.verdict, holds = found.holds from found
+    where d.organization_id = ${owner.idIn("found")} and d.task_id = found.task_id and d.kind = found.kind
+      and d.item = found.item and d.verdict = 'not_found'
+    returning d.organization_id, d.task_id, found.held, found.holds
+  )
+  update deletion_tasks t set unsettled_since = now()
+  from (select distinct organization_id, task_id from changed where holds and not held) task
+  where t.organization_id = ${owner.idIn("task")} and t.id = task.task_id`
 
 /** The rows of a kind that facts of tasks name, with each fact as `d`: `condition` is about both. */
 const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
@@ -251,7 +260,7 @@ const renewal = (owner: Owner) => `
 const statementsOf = (owner: Owner, isApart: boolean) => ({
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
-  run: [judge, markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
+  run: [markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
   settle: [judge, unmark("invoice"), unmark("line"), mark("invoice"), mark("line")].map((statement) =>
     statement(owner)
   ),

@@ -65,15 +65,19 @@ export const make = Effect.gen(function* () {
   /** Moves the verdicts of writers to their facts. An invoice that is deleted from now on has lines to be marked. */
   const fold = sql`
     with arrived as (delete from deletion_arrivals returning *),
-    found as (select distinct on (organization_id, task_id, kind, item) * from arrived),
+    found as (
+      select distinct on (organization_id, task_id, kind, item) arrived.*, d.holds as held
+      from arrived join deletions d using (organization_id, task_id, kind, item)
+    ),
     judged as (
       update deletions d set verdict = found.verdict, holds = found.verdict = 'deleted' from found
       where d.organization_id = found.organization_id and d.task_id = found.task_id and d.kind = found.kind
         and d.item = found.item and d.verdict = 'not_found'
-      returning d.organization_id, d.task_id, d.holds
+      returning d.organization_id, d.task_id, d.holds and not found.held as "isNew"
     )
-    update deletion_tasks t set unsettled_since = clock_timestamp() from judged
-    where judged.holds and t.organization_id = judged.organization_id and t.id = judged.task_id`
+    update deletion_tasks t set unsettled_since = clock_timestamp()
+    from (select distinct organization_id, task_id from judged where "isNew") task
+    where t.organization_id = task.organization_id and t.id = task.task_id`
 
   /** Transactions of this database that may write: those that run, and those that are prepared. */
   const running = Effect.map(

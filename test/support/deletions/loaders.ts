@@ -16,8 +16,6 @@ export type Table = keyof typeof tables
 interface Way {
   /** The id of the row that is there before; undefined if none may be. */
   readonly from: (table: Table) => string | undefined
-  /** True if the way writes the field of the row, and the link to its client or invoice. */
-  readonly writesAll: boolean
   readonly statements: (table: Table, value: string) => ReadonlyArray<string>
 }
 
@@ -37,11 +35,10 @@ const none = () => undefined
 const itself = (table: Table) => tables[table].id
 const another = () => "z"
 
-const way = (
-  from: Way["from"],
-  statements: (table: Table, value: string) => string | ReadonlyArray<string>,
-  writesAll = true
-): Way => ({ from, writesAll, statements: (table, value) => [statements(table, value)].flat() })
+const way = (from: Way["from"], statements: (table: Table, value: string) => string | ReadonlyArray<string>): Way => ({
+  from,
+  statements: (table, value) => [statements(table, value)].flat()
+})
 
 export const ways = {
   insert: way(none, insert),
@@ -51,44 +48,35 @@ export const ways = {
       `insert into ${table} (${columnsOf(table)})
        select * from (values ${row(table, value)}, ${row(table, value, "n")}) n where true`
   ),
-  copy: way(none, (table, value) => {
-    const line = (id: string) => `org_a,${id},${tables[table].to},${value}`
-    return `copy ${table} (${columnsOf(table)}) from program 'printf ''${line(tables[table].id)}\\n${line("n")}\\n'''
-      (format csv)`
-  }),
+  copy: way(none, copy),
   "upsert of a new row": way(none, (table, value) => upsert(table, value)),
   upsert: way(itself, (table, value) => upsert(table, value)),
   "merge of a new row": way(none, (table, value) => merge(table, value)),
   merge: way(itself, (table, value) => merge(table, value)),
-  "update of the mark": way(
-    itself,
-    (table, value) => update(table, `${served}, ${tables[table].field} = '${value}'`),
-    false
+  "update of the mark": way(itself, (table, value) => update(table, `${served}, ${tables[table].field} = '${value}'`)),
+  "update of the time of the mark": way(itself, (table, value) =>
+    update(table, `deleted_at = '2020-01-01', ${tables[table].field} = '${value}'`)
   ),
-  "update of the time of the mark": way(
-    itself,
-    (table, value) => update(table, `deleted_at = '2020-01-01', ${tables[table].field} = '${value}'`),
-    false
+  "update of another column": way(itself, (table, value) => update(table, `${tables[table].field} = '${value}'`)),
+  "update of the id": way(
+    another,
+    (table, value) =>
+      `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}',
+       ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`
   ),
-  "update of another column": way(itself, (table, value) => update(table, `${tables[table].field} = '${value}'`), false),
-  "update of the id": way(another, (table, value) =>
-    `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}',
-       ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`),
-  "update of the id and the mark": way(another, (table, value) =>
-    `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}', ${served},
-       ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`),
+  "update of the id and the mark": way(
+    another,
+    (table, value) =>
+      `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}', ${served},
+       ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`
+  ),
   "delete and insert": way(itself, (table, value) => [remove(table), insert(table, value)]),
   "replicated insert": way(none, (table, value) => asReplica(insert(table, value))),
-  "replicated copy": way(none, (table, value) => asReplica(ways.copy.statements(table, value).join())),
-  "replicated update": way(
-    itself,
-    (table, value) => asReplica(update(table, `${served}, ${tables[table].field} = '${value}'`)),
-    false
+  "replicated copy": way(none, (table, value) => asReplica(copy(table, value))),
+  "replicated update": way(itself, (table, value) =>
+    asReplica(update(table, `${served}, ${tables[table].field} = '${value}'`))
   ),
-  "replicated delete and insert": way(itself, (table, value) => [
-    ...asReplica(remove(table)),
-    insert(table, value)
-  ])
+  "replicated delete and insert": way(itself, (table, value) => [...asReplica(remove(table)), insert(table, value)])
 } as const satisfies Record<string, Way>
 
 export type WayName = keyof typeof ways
@@ -96,13 +84,18 @@ export type WayName = keyof typeof ways
 /** Truncates and loads again. It waits for all who read the table, as all who read wait for it. */
 export const reload = way(itself, (table, value) => [`truncate ${table}`, insert(table, value)])
 
-function upsert(table: Table, value: string) {
+function copy(table: Table, value: string): string {
+  const line = (id: string) => `org_a,${id},${tables[table].to},${value}`
+  return `copy ${table} (${columnsOf(table)}) from program 'printf ''${line(tables[table].id)}\\n${line("n")}\\n''' (format csv)`
+}
+
+function upsert(table: Table, value: string): string {
   const { field, link } = tables[table]
   return `${insert(table, value)} on conflict (organization_id, id) do update set ${link} = excluded.${link},
     ${field} = excluded.${field}, is_deleted = excluded.is_deleted, deleted_at = excluded.deleted_at`
 }
 
-function merge(table: Table, value: string) {
+function merge(table: Table, value: string): string {
   const { field, link } = tables[table]
   return `merge into ${table} t using (values ${row(table, value)}) n (${columnsOf(table)})
     on t.organization_id = n.organization_id and t.id = n.id
@@ -137,13 +130,13 @@ export interface Row {
   readonly position: string
 }
 
-/** The rows of both tables by their ids. `agrees`: the JSON is that of the columns, and a time is where a mark is. */
+/** The rows of both tables by their ids. `agrees`: the JSON has the mark of the columns. */
 export const rows = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const [invoices, lines] = (["invoices", "invoice_lines"] as const).map(
     (table) => `
       select id, ${tables[table].field} as field, is_deleted, change_position::text as position,
-        (record::json ->> 'is_deleted')::boolean = is_deleted and (record::json ->> 'deleted_at' is not null) = is_deleted
+        (record::json ->> 'is_deleted')::boolean = is_deleted and (record::json ->> 'deleted_at' is null) = (deleted_at is null)
           as agrees
       from ${table}`
   )

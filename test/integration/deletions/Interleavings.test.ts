@@ -1,0 +1,192 @@
+/** Deletions among the transactions of loaders that are open meanwhile, in any order of their steps. */
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, DateTime, Effect, Layer, Record, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import * as Deletion from "../../../src/deletions/Deletion.ts"
+import type { Claim } from "../../../src/deletions/Task.ts"
+import * as Settling from "../../../src/deletions/Settling.ts"
+import * as Loaders from "../../support/deletions/loaders.ts"
+import {
+  claimOne,
+  delay,
+  delivery,
+  inItsOwnTime,
+  layerPostgres,
+  onDatabase,
+  runOne,
+  scheduled
+} from "../../support/deletions/support.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { tries } from "../../support/tries.ts"
+
+const Loader = Schema.Struct({
+  way: Schema.Literals(Record.keys(Loaders.ways)),
+  isolation: Schema.Literals(["read committed", "repeatable read"]),
+  end: Schema.Literals(["commit", "prepare", "rollback"])
+})
+
+/** What happens next: a step of a loader, of the worker, or of one of two settlers, or a lease ends. */
+const Move = Schema.Literals([
+  "invoices",
+  "invoice_lines",
+  "invoices again",
+  "invoice_lines again",
+  "remember",
+  "run",
+  "settler 1",
+  "settler 2",
+  "lease"
+])
+
+const payloads = {
+  invoice: { invoices: [{ invoice_id: "x" }] },
+  "invoice that fits": { invoices: [{ invoice_id: "x", client_id: "k" }] },
+  "invoice of another client": { invoices: [{ invoice_id: "x", client_id: "nobody" }] },
+  line: { invoice_lines: [{ invoice_line_id: "x1" }] },
+  "line that fits": { invoice_lines: [{ invoice_line_id: "x1", invoice_id: "x" }] },
+  both: { invoices: [{ invoice_id: "x", client_id: "k" }], invoice_lines: [{ invoice_line_id: "x1" }] }
+}
+
+const Schedule = Schema.Struct({
+  invoices: Loader,
+  invoice_lines: Loader,
+  items: Schema.Literals(Record.keys(payloads)),
+  moves: Schema.Array(Move).check(Schema.isMinLength(8), Schema.isMaxLength(30))
+})
+
+/** A loader that takes a step at a time, and begins again where it has to. The last step returns true. */
+const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof Loader.Type) {
+  const { url } = yield* TestDatabase
+  const write = yield* Loaders.session
+  const gid = `${new URL(url).pathname.slice(1)}_${table}`
+  const { end, isolation, way } = given
+  const steps = [
+    `begin isolation level ${isolation}`,
+    "select 1 from invoices",
+    ...Loaders.ways[way].statements(table, "new"),
+    ...(end === "prepare" ? [`prepare transaction '${gid}'`, `commit prepared '${gid}'`] : [end])
+  ]
+  let taken = 0
+  const step = Effect.gen(function* () {
+    const next = steps[taken]
+    if (next === undefined) return true
+    yield* write(next).pipe(
+      Effect.tap(() => Effect.sync(() => taken++)),
+      Effect.catchIf(Loaders.isStale, () =>
+        Effect.tap(write("rollback"), () =>
+          Effect.sync(() => {
+            taken = 0
+          })
+        )
+      )
+    )
+    return taken === steps.length
+  })
+  return { step }
+})
+
+/** Stores the facts of a claimed task, as the first step of its run does. */
+const remember = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
+  const { sql } = yield* TestDatabase
+  yield* sql.unsafe(Deletion.several.remember, [
+    [organization],
+    [taskId],
+    [token],
+    DateTime.formatIso(yield* DateTime.now)
+  ])
+})
+
+const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof Schedule.Type) {
+  const sql = yield* Loaders.begin({
+    invoices: Loaders.ways[loaders.invoices.way].from("invoices"),
+    invoice_lines: Loaders.ways[loaders.invoice_lines.way].from("invoice_lines")
+  })
+  yield* scheduled(delivery("deletion", payloads[items]))
+  yield* TestClock.adjust(delay)
+  const claim = yield* claimOne()
+  const settlers = { "settler 1": yield* Settling.make, "settler 2": yield* Settling.make }
+  const load = {
+    invoices: yield* loader("invoices", loaders.invoices),
+    invoice_lines: yield* loader("invoice_lines", loaders.invoice_lines)
+  }
+  const endLease = sql`update deletion_settler set until = '-infinity'`
+  let isRemembered = false
+  let isCompleted = false
+  for (const move of moves) {
+    switch (move) {
+      case "remember":
+        if (!isCompleted) yield* remember(claim)
+        isRemembered = true
+        break
+      case "run":
+        if (isRemembered && !isCompleted) isCompleted = (yield* runOne(claim)) !== "locked"
+        break
+      case "settler 1":
+      case "settler 2":
+        yield* settlers[move].step
+        break
+      case "lease":
+        yield* endLease
+        break
+      default:
+        yield* load[move.startsWith("invoices") ? "invoices" : "invoice_lines"].step
+    }
+  }
+  if (!isRemembered) yield* remember(claim)
+  for (const { step } of Object.values(load)) yield* Effect.repeat(step, { until: (isLast) => isLast })
+  if (!isCompleted) assert.notStrictEqual(yield* runOne(claim), "locked", "nobody holds rows")
+  yield* endLease
+  for (let steps = 0; steps < 8; steps++) yield* settlers["settler 1"].step
+  assert.isEmpty(
+    yield* sql`select from deletion_tasks where unsettled_since is not null union all select from deletion_arrivals`
+  )
+  const rows = yield* Loaders.rows
+  const [x, x1] = [rows.get("x"), rows.get("x1")]
+  const isDeleted = items === "invoice" || ((items === "invoice that fits" || items === "both") && x !== undefined)
+  if (x !== undefined) assert.strictEqual(x.is_deleted, isDeleted, "x")
+  if (x1 !== undefined)
+    assert.strictEqual(x1.is_deleted, isDeleted || items.startsWith("line") || items === "both", "x1")
+  for (const [id, row] of rows) {
+    assert.isTrue(row.agrees)
+    if (id !== "x" && id !== "x1" && id !== "n" && id !== "z") assert.isFalse(row.is_deleted, id)
+  }
+  const late = yield* sql`
+    select d.id from deletions d where verdict = 'not_found' and (
+      (kind = 'invoice' and exists (select from invoices i where i.id = d.id))
+      or (kind = 'line' and exists (select from invoice_lines l where l.id = d.id))
+    )`
+  assert.isEmpty(late, "each item is judged")
+})
+
+layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
+  for (const { often, options } of tries({ few: 25, many: 400, size: 40, maxShrinks: 60 }))
+    it.effect.prop(
+      `what a deletion names is deleted, and nothing else, whatever loaders and settlers do meanwhile${often}`,
+      { schedule: Arbitrary.schema(Schedule) },
+      ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
+      { ...options }
+    )
+
+  it.effect("a line that came while its invoice was judged is deleted", () =>
+    play({
+      invoices: { way: "insert", isolation: "read committed", end: "commit" },
+      invoice_lines: { way: "insert", isolation: "read committed", end: "commit" },
+      items: "invoice that fits",
+      // The settler notes the loader of the invoice. That of the line begins later, and ends last.
+      moves: [
+        "invoices",
+        "invoices",
+        "invoices",
+        "remember",
+        "run",
+        "settler 1",
+        "invoice_lines",
+        "invoice_lines",
+        "invoice_lines",
+        "invoices",
+        "settler 1",
+        "settler 1"
+      ]
+    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime)
+  )
+})
