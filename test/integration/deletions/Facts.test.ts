@@ -4,9 +4,8 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
-import { claimOne, completes, delay, delivery, postgres, runOne, scheduled, single, suite } from "../../support/deletions/support.ts"
+import { claimOne, completes, delay, delivery, scheduled, single, suite } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Steps until nothing is left to be settled. */
@@ -33,7 +32,7 @@ suite(
   "after a deletion, a row stays deleted, or becomes it, and other columns are taken:",
   single,
   Object.fromEntries(
-    Object.entries(writes).map(([name, { from, statements, writesAll }]) => [
+    Object.entries(writes).map(([name, { from, statements }]) => [
       name,
       Effect.gen(function* () {
         const write = yield* Loaders.session
@@ -42,7 +41,7 @@ suite(
           ["invoice_lines", line],
           ["invoice_lines", invoice]
         ] as const) {
-          const { id, other } = Loaders.tables[table]
+          const { id } = Loaders.tables[table]
           yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined, [table]: from(table) })
           yield* deleted(deletions)
           yield* settled
@@ -58,7 +57,9 @@ suite(
           assert.include(row, { is_deleted: true, agrees: true, field: "new" }, `${table}: ${name}`)
           assert.notStrictEqual(row?.position, before.get(id)?.position)
           assert.strictEqual(count, rows.has("n") ? 2 : 1)
-          for (const [key, each] of rows) if (key !== id && !(key === "n" && table === "invoice_lines" && deletions === invoice)) assert.isFalse(each.is_deleted, key)
+          for (const [key, each] of rows)
+            if (key !== id && !(key === "n" && table === "invoice_lines" && deletions === invoice))
+              assert.isFalse(each.is_deleted, key)
           yield* settled
           assert.deepStrictEqual(yield* Loaders.rows, rows)
           if (from(table) !== id || statements(table, "new").length > 1) continue
