@@ -8,10 +8,11 @@
  */
 import { randomUUID } from "node:crypto"
 import { Array, Duration, Effect, Layer, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Deletion from "./Deletion.ts"
-import { byOrganization, SchedulerUnavailable } from "./Task.ts"
+import { byOrganization, failureKind, SchedulerUnavailable } from "./Task.ts"
 
 const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 const tasksOf = rowsOf(Task)
@@ -95,16 +96,24 @@ export const make = Effect.gen(function* () {
   const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
     sql.withTransaction(Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true }))
 
-  /** Applies the facts of tasks. Returns the tasks some of whose rows others hold. */
-  const apply = Effect.fnUntraced(function* (tasks: ReadonlyArray<Unsettled>) {
-    const left: Array<typeof Task.Type> = []
-    for (const some of Array.chunksOf(tasks, applied)) {
-      const parameters = [some.map(({ organization }) => organization), some.map(({ taskId }) => taskId)]
-      yield* applyAll(Deletion.several.settle, parameters)
-      left.push(...(yield* tasksOf(sql.unsafe(Deletion.several.left, parameters))))
-    }
-    return left
-  })
+  /**
+   * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger
+   * of others refuses.
+   */
+  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> => {
+    const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
+    return applyAll(Deletion.several.settle, parameters).pipe(
+      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.left, parameters))),
+      Effect.catchIf(
+        (error) => failureKind(error) !== "outage",
+        (): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> =>
+          tasks.length > 1 ? applyEach(tasks.map(Array.of)) : Effect.succeed(tasks)
+      )
+    )
+  }
+  const applyEach = (groups: ReadonlyArray<ReadonlyArray<Unsettled>>) =>
+    Effect.map(Effect.forEach(groups, apply), Array.flatten)
+  const applyInTurn = (tasks: ReadonlyArray<Unsettled>) => applyEach(Array.chunksOf(tasks, applied))
 
   const settle = (tasks: ReadonlyArray<Unsettled>) =>
     Effect.forEach(
@@ -140,7 +149,7 @@ export const make = Effect.gen(function* () {
     for (const { awaited, isLast, tasks } of rounds) {
       const current = isLast ? parked : now
       const still = new Set([...awaited].filter((each) => current.has(each)))
-      const left = still.size === 0 || still.size < awaited.size ? yield* apply(tasks) : []
+      const left = still.size === 0 || still.size < awaited.size ? yield* applyInTurn(tasks) : []
       if (still.size > 0) next.push({ tasks, awaited: still, isLast })
       // A transaction that has been prepared runs no more, and has not ended.
       else if (!isLast && parked.size > 0) next.push({ tasks, awaited: parked, isLast: true })
@@ -150,7 +159,7 @@ export const make = Effect.gen(function* () {
       }
     }
     if (fresh.length > 0) {
-      yield* apply(fresh.filter(({ isReopened }) => isReopened))
+      yield* applyInTurn(fresh.filter(({ isReopened }) => isReopened))
       next.push({ tasks: fresh, awaited: now, isLast: false })
     }
     rounds = merged(next)

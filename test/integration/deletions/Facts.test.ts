@@ -1,18 +1,31 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
-import { claimOne, completes, delay, delivery, scheduled, single, suite } from "../../support/deletions/support.ts"
+import {
+  claimAll,
+  claimOne,
+  completes,
+  delay,
+  delivery,
+  runOne,
+  scheduled,
+  single,
+  suite
+} from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Steps until nothing is left to be settled. */
 const settled = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const { step } = yield* Settling.make
-  for (let steps = 0; steps < 6; steps++) yield* step
+  yield* sql`update deletion_settler set until = '-infinity'`
+  yield* Effect.replicateEffect(step, 6)
   assert.isEmpty(yield* sql`select id from deletion_tasks where unsettled_since is not null`)
 })
 
@@ -69,3 +82,159 @@ suite(
     ])
   )
 )
+
+const fits = { invoices: [{ invoice_id: "x", client_id: "k" }] }
+const misfits = { invoices: [{ invoice_id: "x", client_id: "nobody" }] }
+const both = { invoices: undefined, invoice_lines: undefined }
+
+/** Runs statements of a loader, each in a transaction, and settles what they bring. */
+const loaded = Effect.fnUntraced(function* (...statements: ReadonlyArray<ReadonlyArray<string>>) {
+  const write = yield* Loaders.session
+  for (const transaction of statements) yield* Effect.forEach(["begin", ...transaction, "commit"], write)
+  yield* settled
+  const rows = yield* Loaders.rows
+  return [rows.get("x")?.is_deleted, rows.get("x1")?.is_deleted]
+})
+
+const insertX = Loaders.ways.insert.statements("invoices", "new")
+const insertX1 = Loaders.ways.insert.statements("invoice_lines", "new")
+
+const verdicts = Effect.flatMap(
+  TestDatabase,
+  ({ sql }) => sql`select kind, verdict, holds from deletions order by kind`
+)
+
+const rules = (name: string, given: InvoiceDeletions, verdict: string, isDeleted: boolean) => {
+  const rule = (...statements: ReadonlyArray<ReadonlyArray<string>>) =>
+    Effect.gen(function* () {
+      yield* Loaders.begin(both)
+      yield* deleted(given)
+      yield* settled
+      assert.deepStrictEqual(yield* loaded(...statements), [isDeleted, isDeleted])
+      assert.deepStrictEqual(yield* verdicts, [{ kind: "invoice", verdict, holds: isDeleted }])
+      const changed = ["update invoices set client_id = 'other', is_deleted = false where id = 'x'"]
+      const back = ["update invoices set client_id = 'nobody' where id = 'x'"]
+      assert.deepStrictEqual(
+        yield* loaded(changed, back, Loaders.ways["delete and insert"].statements("invoice_lines", "new")),
+        [isDeleted, isDeleted]
+      )
+    })
+  return {
+    [`${name}, a line after its invoice`]: rule(insertX, insertX1),
+    [`${name}, a line before its invoice`]: rule(insertX1, insertX),
+    [`${name}, both in one transaction`]: rule([...insertX1, ...insertX])
+  }
+}
+
+suite("a deletion that came before its record is judged once, when it comes:", single, {
+  ...rules("it is deleted", invoice, "deleted", true),
+  ...rules("one that fits is deleted", fits, "deleted", true),
+  ...rules("one that does not fit is served", misfits, "client_mismatch", false)
+})
+
+/** Deliveries of an invoice each, claimed. */
+const claims = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
+  for (const id of ids) yield* scheduled(delivery(id, { invoices: [{ invoice_id: id }] }))
+  yield* TestClock.adjust(delay)
+  return yield* claimAll()
+})
+
+suite("deletions beside each other:", single, {
+  "a row that a loader holds keeps its task alone, and neither a worker nor a settler waits for it": Effect.gen(
+    function* () {
+      const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
+      const loader = yield* elsewhere
+      const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
+      const { run } = yield* Scheduler
+      const [outcomes] = [yield* Effect.timed(run(yield* claims("x", "y")))]
+      assert.deepStrictEqual([outcomes[1][0], outcomes[1][1] === "locked"], ["locked", false])
+      const { step } = yield* Settling.make
+      yield* Effect.replicateEffect(step, 3)
+      const rows = yield* Loaders.rows
+      assert.deepStrictEqual(
+        ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted),
+        [true, true, false, true]
+      )
+      yield* held.commit
+      yield* Effect.replicateEffect(step, 3)
+      assert.isTrue((yield* Loaders.rows).get("x1")?.is_deleted)
+      assert.isEmpty(yield* sql`select from deletion_tasks where unsettled_since is not null`)
+    }
+  ),
+  "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
+    function* () {
+      const sql = yield* Loaders.begin(both)
+      const loader = yield* elsewhere
+      const open = yield* openTransaction(
+        loader,
+        Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+      )
+      yield* deleted(invoice)
+      const [first, next] = [yield* Settling.make, yield* Settling.make]
+      yield* first.step
+      yield* open.commit
+      yield* Effect.replicateEffect(next.step, 3)
+      assert.isFalse((yield* Loaders.rows).get("x")?.is_deleted)
+      yield* sql`update deletion_settler set until = '-infinity'`
+      yield* Effect.replicateEffect(next.step, 3)
+      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+    }
+  ),
+  "a row that refuses its mark keeps no other from it": Effect.gen(function* () {
+    const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
+    yield* sql.unsafe(
+      "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'x stays'; end $$"
+    )
+    yield* sql`
+      create trigger refuse before update on invoices for each row when (old.id = 'x') execute function refuse()`
+    const loader = yield* elsewhere
+    const open = yield* openTransaction(
+      loader,
+      loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
+    )
+    const alone = yield* Effect.forEach(yield* claims("x", "n"), (claim) => Effect.result(runOne(claim)))
+    assert.deepStrictEqual(
+      alone.map(({ _tag }) => _tag),
+      ["Failure", "Success"]
+    )
+    const { step } = yield* Settling.make
+    yield* step
+    yield* open.commit
+    yield* Effect.replicateEffect(step, 3)
+    assert.isTrue((yield* Loaders.rows).get("n")?.is_deleted)
+    const left = sql<{ key: string }>`
+      select idempotency_key as key from deletion_tasks where unsettled_since is not null`
+    assert.deepStrictEqual(yield* left, [{ key: "x" }])
+    yield* sql`drop function refuse cascade`
+    yield* Effect.replicateEffect(step, 3)
+    assert.isEmpty(yield* left)
+    assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+  })
+})
+
+suite("facts", single, {
+  "are kept when their payload is emptied, but for those whose record never came": Effect.gen(function* () {
+    yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
+    yield* deleted({ ...invoice, ...line })
+    yield* settled
+    const { empty } = yield* Scheduler
+    assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+    assert.deepStrictEqual(yield* verdicts, [{ kind: "invoice", verdict: "deleted", holds: true }])
+    const alone = ["insert into invoice_lines (organization_id, id) values ('org_a', 'x1')"]
+    assert.deepStrictEqual(yield* loaded(Loaders.ways.upsert.statements("invoices", "new"), alone), [true, false])
+  }),
+  "of a task are not remembered where there are 100,000 of its organization, or of all that have no row": Effect.gen(
+    function* () {
+      for (const owner of ["org_a", "another"]) {
+        const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
+        yield* sql`
+          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
+          select ${owner}, gen_random_uuid(), 'invoice', 1, 'i' || n, now(), 'not_found', true, false
+          from generate_series(1, 100000) n`
+        yield* deleted({ ...invoice, ...line })
+        const own = sql`select verdict from deletions d join deletion_tasks t on t.id = d.task_id`
+        assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
+      }
+    }
+  )
+})

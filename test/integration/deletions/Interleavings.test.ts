@@ -159,12 +159,12 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
 })
 
 layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
-  for (const { often, options } of tries({ few: 25, many: 400, size: 40, maxShrinks: 60 }))
+  for (const { often, options } of tries({ few: 25, many: 120, size: 40, maxShrinks: 60 }))
     it.effect.prop(
       `what a deletion names is deleted, and nothing else, whatever loaders and settlers do meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },
       ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
-      { ...options }
+      { ...options, timeout: 150_000 }
     )
 
   it.effect("a line that came while its invoice was judged is deleted", () =>
