@@ -7,9 +7,9 @@ import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { organization, searchFields } from "./records/Requests.ts"
 
-export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
+export const State = Schema.Literals(["scheduled", "running", "completed", "dead", "cancelled"]).annotate({
   description:
-    "`scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it."
+    "`scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. `cancelled`: an operator cancelled it, and it never runs."
 })
 export type State = typeof State.Type
 
@@ -25,12 +25,12 @@ const count = (description: string, example = 0) =>
 /** The reasons for which an item is not deleted. */
 export const reasons = {
   invoices: {
-    not_found: "The organization has no such invoice.",
+    not_found: "The organization had no such invoice; it is deleted when it comes, while it is `remembered`.",
     clinic_mismatch: "`clinic_id` is neither the home nor the servicing clinic of the invoice.",
     client_mismatch: "`client_id` is not the client of the invoice."
   },
   invoice_lines: {
-    not_found: "The organization has no such line.",
+    not_found: "The organization had no such line; it is deleted when it comes, while it is `remembered`.",
     invoice_mismatch: "`invoice_id` is not the invoice of the line.",
     clinic_mismatch: "`clinic_id` is not the clinic of the line."
   }
@@ -49,7 +49,7 @@ export const Outcome = Schema.Struct({
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
   identifier: "DeletionOutcome",
-  description: "The number of items that were deleted and, by reason, not deleted. Repeated items count once."
+  description: "The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once."
 })
 export type Outcome = typeof Outcome.Type
 
@@ -77,7 +77,10 @@ export const DeletionTask = Schema.Struct({
   invoice_lines_count: count("The number of invoice lines in the delivery, repeated ones included.", 1),
   outcome: Schema.NullOr(Outcome).annotate({
     description: "The items that were and were not deleted. Null until the task is completed."
-  })
+  }),
+  remembered: count(
+    "The items that were not found and are deleted when their records come, if their other ids fit. 0 once they have come, were forgotten (after 90 days, unless the operator sets another time) or were undone by an operator."
+  )
 }).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and its outcome." })
 export type DeletionTask = typeof DeletionTask.Type
 

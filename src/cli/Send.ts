@@ -30,7 +30,7 @@ const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey
   const until = DateTime.add(DateTime.makeUnsafe(scheduledFor), { minutes: 10 })
   while (true) {
     const task = yield* ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
-    if (task.state === "completed" || task.state === "dead") return task
+    if (task.state !== "scheduled" && task.state !== "running") return task
     if (yield* DateTime.isPast(until)) {
       return yield* new Refused({ message: `The task ${task.task_id} is still ${task.state}.` })
     }

@@ -8,6 +8,7 @@
  * 3. `complete` ends the tasks that have none.
  *
  * A transaction that looked for facts before they were committed may bring more rows, which `settle` marks: see Settling.ts.
+ * It also takes back the marks of facts that an operator undid: see Facts.ts.
  *
  * Rows are looked up by their keys, and locked in the order of organization and id (`lateral ... for update` leaves the
  * planner no other way), because the planner cannot know how few items a payload has. On Citus, an UPDATE of a distributed
@@ -177,26 +178,53 @@ const markAgain = (kind: Kind) => (owner: Owner) =>
     "is_deleted = true, deleted_at = free.deleted_at, updated_at = now()"
   )
 
-/** Takes back the marks of facts that were undone. A trigger keeps the mark where another fact holds. */
+/** The SQL of the existence of a fact `f` about the row `t`. */
+const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => {
+  const names = (id: string, of: Kind) =>
+    `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${of}')`
+  return `exists (
+    select from deletions f where f.organization_id = ${idIn("t")} and ${condition}
+      and (${names("t.id", kind)}${kind === "line" ? ` or ${names("t.invoice", "invoice")}` : ""})
+  )`
+}
+
+/**
+ * The SQL of a row `t` with the mark of a fact that was undone, while no other fact holds. A mark of another time is the
+ * loader's. The fact need not be one of the task: the mark stays when the first of two facts about a row is undone.
+ */
+const isUndone = (kind: Kind, owner: Owner) =>
+  `t.is_deleted and ${hasFact(kind, owner, "f.undone_at is not null and f.deleted_at = t.deleted_at")}
+    and not ${hasFact(kind, owner, "f.undone_at is null and f.holds")}`
+
+/** Takes back the marks of facts that were undone. */
 const unmark = (kind: Kind) => (owner: Owner) =>
   changing(
     kind,
     owner,
-    named(kind, owner, "d.undone_at is not null and t.is_deleted and t.deleted_at = d.deleted_at"),
-    "t.is_deleted and t.deleted_at = named.deleted_at",
+    named(kind, owner, `d.undone_at is not null and ${isUndone(kind, owner)}`),
+    isUndone(kind, owner),
     "is_deleted = false, deleted_at = null"
   )
 
-/** Finds the tasks some of whose rows are still to be marked, since others hold them. */
-const left = (owner: Owner) => {
-  const isLeft = (kind: Kind) => `
-    exists (
-      select from (${named(kind, { ...owner, tasks: "select task.*" }, isDue)}) n
-    )`
-  return `
+/** Finds the tasks some of whose rows are still to be changed, since others hold them. */
+const leftOf =
+  (...conditions: ReadonlyArray<(kind: Kind, owner: Owner) => string>) =>
+  (owner: Owner) => {
+    const ofTask = { ...owner, tasks: "select task.*" }
+    const isLeft = (["invoice", "line"] as const).flatMap((kind) =>
+      conditions.map((condition) => `exists (select from (${named(kind, ofTask, condition(kind, owner))}) n)`)
+    )
+    return `
     select task.organization_id as organization, task.id as "taskId" from (${owner.tasks}) task
-    where ${isLeft("invoice")} or ${isLeft("line")}`
-}
+    where ${isLeft.join(" or ")}`
+  }
+
+const left = leftOf(() => isDue)
+
+const unsettled = leftOf(
+  () => isDue,
+  (kind, owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
+)
 
 const counts = (kind: Kind, verdicts: object) =>
   `jsonb_build_object(${Object.keys(verdicts)
@@ -265,6 +293,7 @@ const statementsOf = (owner: Owner, isApart: boolean) => ({
     statement(owner)
   ),
   left: left(owner),
+  unsettled: unsettled(owner),
   complete: complete(owner),
   forget: forget(owner, isApart),
   renewal: renewal(owner)

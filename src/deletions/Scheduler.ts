@@ -14,7 +14,7 @@ import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order,
 import type { SqlError } from "effect/sql/SqlError"
 import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { rowsOf, unionAll } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -50,8 +50,8 @@ export class Scheduler extends Context.Service<
     /** Takes the attempt back. If the worker still holds the task, it is due after a while, or at once. May be repeated. */
     readonly release: (claim: Task.Claim, after?: Duration.Duration) => Answer<void>
     /**
-     * Empties payloads of tasks that were completed until a time, oldest first, and forgets their items that were not
-     * deleted. Returns the number of tasks.
+     * Empties payloads of tasks that were completed or cancelled until a time, oldest first, and forgets their items that
+     * were not deleted. Returns the number of tasks.
      */
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
@@ -249,10 +249,14 @@ export const make = Effect.fnUntraced(function* (
     }, asWorker),
 
     empty: Effect.fnUntraced(function* (until, limit) {
-      const old = yield* identities(sql`
-        select organization_id as organization, id as "taskId" from deletion_tasks
-        where state = 'completed' and payload is not null and finished_at <= ${at(until)}
-        order by finished_at ${sql.literal(`limit ${limit}`)}`)
+      const ended = (["completed", "cancelled"] as const).map(
+        (state) => sql`(
+          select organization_id as organization, id as "taskId" from deletion_tasks
+          where state = ${sql.literal(`'${state}'`)} and payload is not null and finished_at <= ${at(until)}
+          order by finished_at ${sql.literal(`limit ${limit}`)}
+        )`
+      )
+      const old = yield* identities(sql`${unionAll(ended)} ${sql.literal(`limit ${limit}`)}`)
       for (const some of Task.byOrganization(old)) {
         yield* sql`
           delete from deletions where organization_id = ${some[0].organization}

@@ -103,7 +103,7 @@ export const make = Effect.gen(function* () {
   const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> => {
     const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
     return applyAll(Deletion.several.settle, parameters).pipe(
-      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.left, parameters))),
+      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.unsettled, parameters))),
       Effect.catchIf(
         (error) => failureKind(error) !== "outage",
         (): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> =>

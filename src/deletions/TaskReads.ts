@@ -26,7 +26,11 @@ const ownTasks = rowsOf(DeletionTask)
 const columns = [
   "t.id as task_id, t.idempotency_key, t.state",
   ...["t.received_at", "t.scheduled_for", "t.started_at", "t.finished_at"].map(isoTime),
-  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
+  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome",
+  `(
+    select count(*)::integer from deletions d
+    where d.organization_id = t.organization_id and d.task_id = t.id and d.verdict = 'not_found' and d.undone_at is null
+  ) as remembered`
 ].join(", ")
 
 /** Has the planner of a transaction read tasks in the order of their index, instead of gathering and sorting them. */

@@ -25,13 +25,15 @@ export const Task = Schema.Struct({
   attempts: Schema.Int,
   last_error: Schema.NullOr(Schema.String),
   outcome: Schema.NullOr(Outcome),
+  /** The time of its deletion or undoing, while open transactions may bring rows; otherwise null. */
+  unsettled_since: Schema.NullOr(Schema.String),
   invoices_count: Schema.Int,
   invoice_lines_count: Schema.Int,
   trace_parent: Schema.NullOr(Schema.String)
 })
 export type Task = typeof Task.Type
 
-const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished_at"].map((name) =>
+const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished_at", "unsettled_since"].map((name) =>
   isoTime(`t.${name}`)
 )
 
@@ -44,18 +46,19 @@ const ownedBy = (sql: Database, organization: string | undefined) =>
 
 export type TaskFilter = Readonly<{ state: State | undefined; organization: string | undefined }>
 
-/** The partial index of the tasks of each state, by its time. A completed task leaves its index with its payload. */
+/** The partial index of the tasks of each state, by its time. A task that has run or never will leaves it with its payload. */
 const indexes: Readonly<Record<State, readonly [time: string, condition: string]>> = {
   scheduled: ["t.due_at", "t.state = 'scheduled'"],
   running: ["t.due_at", "t.state = 'running'"],
   completed: ["t.finished_at", "t.state = 'completed' and t.payload is not null"],
-  dead: ["t.finished_at", "t.state = 'dead'"]
+  dead: ["t.finished_at", "t.state = 'dead'"],
+  cancelled: ["t.finished_at", "t.state = 'cancelled' and t.payload is not null"]
 }
 
 /**
  * At most `limit` tasks of a state and an organization, or of all, the latest first. Those of an organization have the
- * order of `scheduled_for`; those of all that of `due_at` or `finished_at`, and completed ones are among them as long as
- * they have their payload. Each state is read in the order of an index, and they are merged.
+ * order of `scheduled_for`; those of all that of `due_at` or `finished_at`, and completed and cancelled ones are among
+ * them as long as they have their payload. Each state is read in the order of an index, and they are merged.
  */
 export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, limit: number) {
   const sql = yield* TaskDatabase
@@ -79,17 +82,20 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
 /** Without an organization, tasks of at most so many are searched. */
 export const mostOrganizations = 1000
 
+/** The organizations in which tasks and facts are searched by an id: one, or those that are registered. */
+export const searched = Effect.fnUntraced(function* (organization: string | undefined) {
+  if (organization !== undefined) return [organization]
+  const sql = yield* TaskDatabase
+  return yield* textsOf(sql`
+    select organization_id as text from organizations o
+    where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
+    order by organization_id limit ${sql.literal(`${mostOrganizations}`)}`)
+})
+
 /** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
 export const find = Effect.fnUntraced(function* (text: string, organization: string | undefined, limit: number) {
   const sql = yield* TaskDatabase
-  const searched =
-    organization === undefined
-      ? yield* textsOf(sql`
-          select organization_id as text from organizations o
-          where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
-          order by organization_id limit ${sql.literal(`${mostOrganizations}`)}`)
-      : [organization]
-  const pairs = searched.flatMap((owner) => [
+  const pairs = (yield* searched(organization)).flatMap((owner) => [
     { owner, id: taskIdOf(owner, text) },
     ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
   ])
@@ -148,10 +154,14 @@ const revive = Effect.fnUntraced(function* (organization: string, ids: ReadonlyA
   return revived.length
 })
 
+/** The organization of a task: a distributed table is changed by organization. */
+export const ownerOf = Effect.fnUntraced(function* ({ id, organization }: Identity) {
+  return organization ?? Option.getOrUndefined(yield* details({ id, organization }))?.organization_id
+})
+
 /** Replays a dead task. */
 export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
-  // A distributed table is changed by organization.
-  const owner = organization ?? Option.getOrUndefined(yield* details({ id, organization }))?.organization_id
+  const owner = yield* ownerOf({ id, organization })
   if (owner === undefined) return Replay.NotFound()
   if ((yield* revive(owner, [id])) > 0) return Replay.Replayed({ organization: owner })
   return Option.match(yield* details({ id, organization: owner }), {

@@ -32,7 +32,8 @@ export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
     attempts: 1,
     invoices_count: invoicesCount,
     invoice_lines_count: invoiceLinesCount,
-    outcome: Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 3 })
+    outcome: Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 3 }),
+    remembered: 0
   }
 }
 
@@ -50,7 +51,7 @@ const loadOrganization = Effect.fnUntraced(
     const key_hash = hashOf(Redacted.make(key))
     const apiKey = { organization_id, id: `key_${slug}_demo`, name: "Demo", prefix: "pda_demo_", key_hash }
     yield* sql`insert into api_keys ${sql.insert(apiKey)}`
-    const { outcome, task_id, ...task } = yield* encodeTask(taskOf(organization))
+    const { outcome, remembered: _, task_id, ...task } = yield* encodeTask(taskOf(organization))
     const { deletions, fingerprint } = deliveryTo(slug)
     yield* sql`insert into deletion_tasks ${sql.insert({
       ...task,

@@ -3,6 +3,7 @@ import { userInfo } from "node:os"
 import { Array, type Context, Effect, Option, Order, Schema } from "effect"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
+import * as Facts from "../deletions/Facts.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -70,7 +71,7 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number)
   return latestOf(yield* Effect.forEach(databases, (sql) => entries(sql, {}, limit)), limit)
 })
 
-/** Organization, target (the id of a key, a secret or a task) and result. None may hold a secret. */
+/** Organization, target (the id of a key, a secret, a task or a record) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]
 
 /** Adds an entry to the audit log of a database. */
@@ -128,4 +129,16 @@ export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (re
 /** Replays dead tasks, as `Tasks.replayDead` does. Those of all organizations are logged with the organization `*`. */
 export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, filter) =>
   count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
+)
+
+/** Cancels a task, as `Facts.cancel` does. */
+export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, (cancel, { id }) =>
+  cancel._tag === "Cancelled" ? [cancel.organization, id, "cancelled"] : undefined
+)
+
+/** Undoes deletions, as `Facts.undo` does. */
+export const undoDeletions = audited(TaskDatabase, "deletions.undo", Facts.undo, (count, target) =>
+  count === 0
+    ? undefined
+    : [target.organization, "task" in target ? target.task : `${target.kind} ${target.id}`, `${count} undone`]
 )

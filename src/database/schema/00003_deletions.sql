@@ -15,7 +15,7 @@ create table deletion_tasks (
   invoice_lines_count integer not null,
   received_at         timestamptz not null,
   scheduled_for       timestamptz not null,
-  state               text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead')),
+  state               text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead', 'cancelled')),
   attempts            integer not null default 0,
   due_at              timestamptz,
   claim_token         uuid,
@@ -34,6 +34,7 @@ create index deletion_tasks_running   on deletion_tasks (due_at) where state = '
 create index deletion_tasks_unsettled on deletion_tasks (unsettled_since) where unsettled_since is not null;
 create index deletion_tasks_dead      on deletion_tasks (finished_at, organization_id, id) where state = 'dead';
 create index deletion_tasks_payloads  on deletion_tasks (finished_at) where state = 'completed' and payload is not null;
+create index deletion_tasks_cancelled on deletion_tasks (finished_at) where state = 'cancelled' and payload is not null;
 create index deletion_tasks_order     on deletion_tasks (organization_id, state, scheduled_for, id);
 -- Nulls first, though there are none: no other index has this order, which the planner could take and sort the rest.
 create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
@@ -77,7 +78,8 @@ create table deletions (
 );
 -- By a hash, since the id of an item may be of any length.
 create index deletions_id         on deletions (organization_id, hashtextextended(id, 0));
-create index deletions_remembered on deletions (organization_id, deleted_at) where verdict = 'not_found';
+create index deletions_newest     on deletions (deleted_at);
+create index deletions_remembered on deletions (organization_id, task_id) where verdict = 'not_found';
 create index deletions_unknown    on deletions (deleted_at) where verdict = 'not_found' and not is_known;
 
 comment on table deletions is 'The facts: each item of each task, and what became of it';

@@ -1,0 +1,142 @@
+/**
+ * The facts of deletions as operators see them: by id, by task, and undone. A fact that is undone deletes no row from then
+ * on. The worker takes the marks of its rows back as it sets them: at once, and again as the transactions that were open at
+ * the undoing end (see Settling.ts). The command line and the operators' pages call this.
+ */
+import { Data, DateTime, Effect, Option, Schema } from "effect"
+import * as Uuid from "uuid"
+import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
+import { type Database, TaskDatabase } from "../database/Database.ts"
+import type { State } from "../api/DeletionTasks.ts"
+import * as Tasks from "./Tasks.ts"
+
+export const kinds = ["invoice", "line"] as const
+export type Kind = (typeof kinds)[number]
+
+/** The verdicts on items. */
+export const verdicts = ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"] as const
+export type Verdict = (typeof verdicts)[number]
+
+/** A fact: an item of a task, and what became of it. Times are ISO 8601 in UTC. */
+export const Fact = Schema.Struct({
+  organization_id: Schema.String,
+  task_id: Schema.String,
+  kind: Schema.Literals(kinds),
+  /** The id of the invoice or line. */
+  id: Schema.String,
+  verdict: Schema.Literals(verdicts),
+  deleted_at: Schema.String,
+  undone_at: Schema.NullOr(Schema.String),
+  // What the item says of its row.
+  clinic_id: Schema.NullOr(Schema.String),
+  client_id: Schema.NullOr(Schema.String),
+  invoice_id: Schema.NullOr(Schema.String)
+})
+export type Fact = typeof Fact.Type
+
+const columns = `d.organization_id, d.task_id, d.kind, d.id, d.verdict, ${isoTime("d.deleted_at")},
+  ${isoTime("d.undone_at")}, d.clinic_id, d.client_id, d.invoice_id`
+
+const hasId = (sql: Database, id: string) => sql`hashtextextended(d.id, 0) = hashtextextended(${id}, 0) and d.id = ${id}`
+
+export type FactFilter = Readonly<Record<"organization" | "id", string | undefined>> & {
+  readonly verdict: Verdict | undefined
+}
+
+/** The newest facts of a filter. An id is searched in an organization, or in registered ones. */
+export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: FactFilter, limit: number) {
+  const sql = yield* TaskDatabase
+  const ofOne = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
+  const isOwned =
+    id === undefined
+      ? ofOne
+      : sql`d.organization_id = any (${yield* Tasks.searched(organization)}::text[]) and ${hasId(sql, id)}`
+  return yield* rowsOf(Fact)(
+    sql`
+    select ${sql.literal(columns)} from deletions d
+    where ${isOwned} and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
+    order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`.unprepared
+  )
+})
+
+/** The number of items of a task by kind, and by verdict or `undone`. */
+const Count = Schema.Struct({ kind: Schema.Literals(kinds), verdict: Schema.String, items: Schema.Int })
+export type Count = typeof Count.Type
+
+/** The first facts of a task, and the numbers of all. Items that were not deleted have none once TASK_RETENTION is over. */
+export const ofTask = Effect.fnUntraced(function* (organization: string, task: string, limit: number) {
+  const sql = yield* TaskDatabase
+  const counts = yield* rowsOf(Count)(sql`
+    select kind, case when undone_at is null then verdict else 'undone' end as verdict, count(*)::integer as items
+    from deletions where organization_id = ${organization} and task_id = ${task} group by 1, 2 order by 1, 2`)
+  const items = yield* rowsOf(Fact)(
+    sql`
+    select ${sql.literal(columns)} from deletions d where d.organization_id = ${organization} and d.task_id = ${task}
+    order by d.kind, d.item ${sql.literal(`limit ${limit}`)}`.unprepared
+  )
+  return { counts, items }
+})
+
+/** The facts to undo: those of a task, or those about a record in all tasks of its organization. */
+export type Target =
+  | { readonly organization: string; readonly task: string }
+  | { readonly organization: string; readonly kind: Kind; readonly id: string }
+
+const isTarget = (sql: Database, target: Target) => {
+  const named =
+    "task" in target
+      ? // An id that is no UUID is that of no task.
+        sql`d.task_id = ${Uuid.validate(target.task) ? target.task : null}`
+      : sql`d.kind = ${target.kind} and ${hasId(sql, target.id)}`
+  return sql`d.organization_id = ${target.organization} and ${named}
+    and d.undone_at is null and (d.holds or d.verdict = 'not_found')`
+}
+
+/** The number of facts that can be undone: they delete rows, or are remembered. */
+export const countUndoable = Effect.fnUntraced(function* (target: Target) {
+  const sql = yield* TaskDatabase
+  const found = yield* rowsOf(Schema.Struct({ facts: Schema.Int }))(
+    sql`select count(*)::integer as facts from deletions d where ${isTarget(sql, target)}`
+  )
+  return found[0]?.facts ?? 0
+})
+
+/** Undoes facts, and returns their number. Not on its own: see Commands.ts. */
+export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
+  const sql = yield* TaskDatabase
+  // Of the database, and distinct: a task that is being settled is noted again.
+  const [now = ""] = yield* textsOf(sql`select clock_timestamp()::text as text`)
+  const undone = yield* textsOf(sql`
+    update deletions d set undone_at = ${now}::timestamptz where ${isTarget(sql, target)} returning d.task_id as text`)
+  yield* sql`
+    update deletion_tasks set unsettled_since = ${now}::timestamptz
+    where organization_id = ${target.organization} and id = any (${[...new Set(undone)]}::uuid[])`
+  return undone.length
+})
+
+/** The result of a cancellation. */
+export type Cancel = Data.TaggedEnum<{
+  /** It never runs. `undone`: the facts of its attempts. */
+  Cancelled: { readonly organization: string; readonly undone: number }
+  NotOpen: { readonly state: State }
+  NotFound: {}
+}>
+export const Cancel = Data.taggedEnum<Cancel>()
+
+/** Cancels a task that is scheduled or dead. A repeated delivery stays a duplicate. */
+export const cancel = Effect.fn("Facts.cancel")(function* ({ id, organization }: Tasks.Identity) {
+  const sql = yield* TaskDatabase
+  const owner = yield* Tasks.ownerOf({ id, organization })
+  if (owner === undefined || !Uuid.validate(id)) return Cancel.NotFound()
+  const cancelled = yield* sql`
+    update deletion_tasks set
+      state = 'cancelled', due_at = null, claim_token = null, finished_at = ${DateTime.formatIso(yield* DateTime.now)}
+    where organization_id = ${owner} and id = ${id} and state in ('scheduled', 'dead') returning 1`
+  if (cancelled.length > 0) {
+    return Cancel.Cancelled({ organization: owner, undone: yield* undo({ organization: owner, task: id }) })
+  }
+  return Option.match(yield* Tasks.details({ id, organization: owner }), {
+    onNone: () => Cancel.NotFound(),
+    onSome: ({ state }) => Cancel.NotOpen({ state })
+  })
+})
