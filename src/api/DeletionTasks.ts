@@ -49,7 +49,8 @@ export const Outcome = Schema.Struct({
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
   identifier: "DeletionOutcome",
-  description: "The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once."
+  description:
+    "The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once."
 })
 export type Outcome = typeof Outcome.Type
 

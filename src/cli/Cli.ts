@@ -8,6 +8,7 @@ import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { layerLogger, note } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
+import { deletions } from "./Deletions.ts"
 import { erase, organizations } from "./Organizations.ts"
 import { load } from "./Load.ts"
 import { get, openapi, search } from "./Read.ts"
@@ -29,7 +30,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
-    { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, erase, audit, doctor] },
+    { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, deletions, erase, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )

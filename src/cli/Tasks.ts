@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { totalsOf } from "../deletions/Task.ts"
+import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Commands from "../operations/Commands.ts"
 import { counted } from "../operations/Format.ts"
@@ -42,7 +43,8 @@ const list = command("list", Operators.tasks, {
   yield* Output.rows(json, json ? found : found.map(inBrief), fields)
 })
 
-const identity = {
+/** The flags that name a task. */
+export const identity = {
   id: Argument.String("task-id").pipe(
     Argument.withDescription("Id of the task, as the intake returned it"),
     Argument.withSchema(Schema.String.check(Schema.isUUID())),
@@ -57,16 +59,16 @@ const identity = {
 
 type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
-const identityOf = Effect.fnUntraced(function* (name: string, given: Given) {
+export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>, given: Given) {
   const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
   if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
     return { id: taskIdOf(owner, key), organization: owner }
   }
-  return yield* misused(["tasks", name], "Give either a task-id, or --idempotency-key with --organization.")
+  return yield* misused(path, "Give either a task-id, or --idempotency-key with --organization.")
 })
 
-const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
+export const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
 
 const show = command("show", Operators.tasks, {
   description:
@@ -77,7 +79,7 @@ const show = command("show", Operators.tasks, {
   ],
   flags: { ...identity, json: Output.json }
 })(function* (given) {
-  const which = yield* identityOf("show", given)
+  const which = yield* identityOf(["tasks", "show"], given)
   const found = yield* Tasks.show(which)
   if (Option.isNone(found)) return yield* notFound(which)
   yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
@@ -120,7 +122,7 @@ const replay = command("replay", Operators.tasks, {
   }
   const actor = yield* Commands.commandLine
   if (isOne) {
-    const which = yield* identityOf("replay", given)
+    const which = yield* identityOf(["tasks", "replay"], given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
@@ -135,7 +137,24 @@ const replay = command("replay", Operators.tasks, {
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
 })
 
+const cancel = command("cancel", Operators.tasks, {
+  description: "Cancel a deletion task that is scheduled or dead: it never runs, and its key stays used",
+  examples: [["practice-data tasks cancel 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
+  flags: identity
+})(function* (given) {
+  const which = yield* identityOf(["tasks", "cancel"], given)
+  yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
+    Cancelled: ({ undone }) =>
+      Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
+    NotOpen: ({ state }) =>
+      Effect.fail(
+        new Refused({ message: `Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.` })
+      ),
+    NotFound: () => Effect.fail(notFound(which))
+  })
+})
+
 export const tasks = Command.make("tasks").pipe(
   Command.withDescription("Deletion tasks"),
-  Command.withSubcommands([list, show, replay])
+  Command.withSubcommands([list, show, replay, cancel])
 )

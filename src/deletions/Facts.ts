@@ -37,7 +37,8 @@ export type Fact = typeof Fact.Type
 const columns = `d.organization_id, d.task_id, d.kind, d.id, d.verdict, ${isoTime("d.deleted_at")},
   ${isoTime("d.undone_at")}, d.clinic_id, d.client_id, d.invoice_id`
 
-const hasId = (sql: Database, id: string) => sql`hashtextextended(d.id, 0) = hashtextextended(${id}, 0) and d.id = ${id}`
+const hasId = (sql: Database, id: string) =>
+  sql`hashtextextended(d.id, 0) = hashtextextended(${id}, 0) and d.id = ${id}`
 
 export type FactFilter = Readonly<Record<"organization" | "id", string | undefined>> & {
   readonly verdict: Verdict | undefined
@@ -55,7 +56,8 @@ export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: 
     sql`
     select ${sql.literal(columns)} from deletions d
     where ${isOwned} and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
-    order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`.unprepared
+    order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`
+      .unprepared
   )
 })
 

@@ -55,6 +55,8 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   ...Deletions.replayAll,
   Deletions.page,
   ...Deletions.replay,
+  ...Deletions.cancel,
+  ...Deletions.undo,
   ...Credentials.keys,
   ...Credentials.secrets,
   Credentials.audit,

@@ -12,6 +12,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
+import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -76,6 +77,13 @@ const make = Effect.gen(function* () {
         tasks.read(Tasks.details({ organization, id })),
         Effect.fromOption(() => problem(404, "No deletion of this organization has this id."))
       ),
+    /** The first items of a task, and the numbers of all. */
+    items: (organization: string, id: string) =>
+      Effect.map(tasks.read(Facts.ofTask(organization, id, limit)), ({ counts, items }) => ({
+        counts,
+        ...paged(items)
+      })),
+    countUndoable: flow(Facts.countUndoable, tasks.read),
     keys: ({ id, organization }: CredentialFilter) =>
       Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), paged),
     secrets: ({ id, organization }: CredentialFilter) =>
@@ -97,6 +105,8 @@ const make = Effect.gen(function* () {
     // Changes are logged.
     replay: flow(Commands.replayTask, tasks.change),
     replayDead: flow(Commands.replayDead, tasks.change),
+    cancel: flow(Commands.cancelTask, tasks.change),
+    undo: flow(Commands.undoDeletions, tasks.change),
     createKey: flow(
       Commands.createKey,
       keys.change,

@@ -74,7 +74,7 @@ export const routesOf = (
           fields,
           field("name", "Your name, for the audit log", { required: true, value: name, maxlength: 100 }),
           field("token", "Operators' token (OPERATIONS_TOKEN)", { required: true, type: "password", maxlength: 255 }),
-          h("p", { class: "actions" })(h("button", { class: "main" })(title), button("Cancel", back))
+          h("p", { class: "actions" })(h("button", { class: "main" })(title), button("Back", back))
         )
       ]
     })

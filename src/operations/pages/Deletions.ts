@@ -1,16 +1,31 @@
 /**
  * `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key; and
  * `/ops/deletions/replay`: replays the dead ones that have an organization, a reason or a time in common.
- * `/ops/task`: one of them; and `/ops/task/replay`: its replay.
+ * `/ops/task`: one of them with its items; and `/ops/task/replay`, `cancel` and `undo`: its replay, its cancellation, and
+ * the undoing of its deletions or of those of a record.
  */
-import { Clock, DateTime, Effect, Option } from "effect"
+import { Clock, DateTime, Effect, Number, Option, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
+import * as Facts from "../../deletions/Facts.ts"
 import * as Task from "../../deletions/Task.ts"
 import * as Tasks from "../../deletions/Tasks.ts"
-import { h, link } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
-import { badge, button, clamped, filterForm, id, pairs, small, type Values } from "../Layout.ts"
+import {
+  badge,
+  button,
+  clamped,
+  type Columns,
+  filterForm,
+  id,
+  pairs,
+  section,
+  small,
+  table,
+  type Values,
+  unreadable
+} from "../Layout.ts"
 import { OperatorStore, problem } from "../OperatorStore.ts"
 import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
 import * as Change from "./Change.ts"
@@ -18,7 +33,13 @@ import * as Change from "./Change.ts"
 const path = "/ops/deletions"
 const replayPath = "/ops/deletions/replay"
 
-const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead: "problem" } as const
+const kinds = {
+  scheduled: "quiet",
+  running: "warning",
+  completed: "fine",
+  dead: "problem",
+  cancelled: "quiet"
+} as const
 
 const stateBadge = (state: State) => badge(kinds[state], state)
 
@@ -85,17 +106,87 @@ const facts = (task: Tasks.Task, now: number) => {
   })
 }
 
+const note = (...content: ReadonlyArray<Content>) => h("p", { class: "note warning" })(content)
+
+const verdictText = (verdict: string) =>
+  verdict === "not_found" ? "remembered" : verdict === "undone" ? verdict : verdict.replace("_", " ")
+
+const verdictKinds = { deleted: "fine", not_found: "warning" } as const
+
+const itemColumns = (now: number): Columns<Facts.Fact> => ({
+  Id: (fact) => id(fact.id),
+  Kind: ({ kind }) => kind,
+  Now: ({ undone_at, verdict }) =>
+    undone_at === null
+      ? badge(
+          verdict === "deleted" || verdict === "not_found" ? verdictKinds[verdict] : "problem",
+          verdictText(verdict)
+        )
+      : [badge("quiet", "undone"), " ", small(Format.moment(undone_at, now))],
+  Deleted: ({ deleted_at }) => Format.moment(deleted_at, now),
+  "With ids": ({ client_id, clinic_id, invoice_id }) =>
+    Object.entries({ clinic_id, client_id, invoice_id })
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => h("div")(small(name), " ", id(value ?? ""))),
+  "": ({ id: record, kind, organization_id: organization, task_id, undone_at, verdict }) =>
+    undone_at === null &&
+    (verdict === "deleted" || verdict === "not_found") &&
+    h("a", { href: link("/ops/task/undo", { organization, id: task_id, kind, record }) })("Undo…")
+})
+
+const itemsView = (
+  { counts, isPartial, rows }: Effect.Success<ReturnType<OperatorStore["Service"]["items"]>>,
+  now: number
+) =>
+  rows.length === 0
+    ? h("p")("None so far, or no more: items that were not deleted are forgotten after TASK_RETENTION.")
+    : [
+        h("p")(
+          counts.map(({ items, kind, verdict }) => `${Format.counted(items, kind)} ${verdictText(verdict)}`).join(", ")
+        ),
+        isPartial && note("There are more: use the command line, practice-data deletions show."),
+        table({ caption: "Items", rows, key: ({ id: record, kind }) => `${kind} ${record}`, columns: itemColumns(now) })
+      ]
+
 const requested = (parameter: Query) =>
   OperatorStore.use(({ task }) => task(parameter("organization") ?? "", parameter("id") ?? ""))
 
 export const page = pageOf(
   path,
   Effect.fnUntraced(function* (parameter) {
+    const store = yield* OperatorStore
     const task = yield* requested(parameter)
-    const offer = h("p", { class: "actions" })(button("Replay…", link("/ops/task/replay", nameOf(task))))
+    const found = yield* Effect.result(store.items(task.organization_id, task.id))
+    const counts = Result.isSuccess(found) ? found.success.counts : []
+    const countOf = (verdict: string) =>
+      Number.sumAll(counts.filter((each) => each.verdict === verdict).map(({ items }) => items))
+    const remembered = countOf("not_found")
+    const isOpen = task.state === "scheduled" || task.state === "dead"
+    const offer = (text: string, action: string) => button(text, link(`/ops/task/${action}`, nameOf(task)))
     return {
       title: `Deletion ${task.idempotency_key}`,
-      view: (now) => [task.state === "dead" && offer, facts(task, now)]
+      view: (now) => [
+        h("p", { class: "actions" })(
+          task.state === "dead" && offer("Replay…", "replay"),
+          isOpen && offer("Cancel it…", "cancel"),
+          countOf("deleted") + remembered > 0 && offer("Undo it…", "undo")
+        ),
+        remembered > 0 &&
+          note(`${Format.counted(remembered, "item")} not found: deleted when the records come, while remembered.`),
+        task.unsettled_since !== null &&
+          note(
+            "Transactions that were open ",
+            Format.moment(task.unsettled_since, now),
+            " may still bring records. A worker applies this deletion to them, or its undoing, as they end."
+          ),
+        facts(task, now),
+        section(
+          "items",
+          "Items",
+          // The login of a process of the intake may not read them.
+          Result.isFailure(found) ? unreadable(found.failure.message) : itemsView(found.success, now)
+        )
+      ]
     }
   }),
   "/ops/task"
@@ -123,6 +214,62 @@ const replaying = Effect.fnUntraced(function* (parameter: Query) {
 })
 
 export const replay = Change.routesOf(path, "/ops/task/replay", "Replay this deletion", replaying)
+
+const cancelling = Effect.fnUntraced(function* (parameter: Query) {
+  const task = yield* requested(parameter)
+  return {
+    parameters: nameOf(task),
+    about: (now: number) => [
+      facts(task, now),
+      h("p")(
+        "The task never runs, and its Idempotency-Key stays used. What its attempts deleted is undone.",
+        " The cancellation is written to the audit log."
+      )
+    ],
+    back: linkTo(task),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const cancelled = yield* (yield* OperatorStore).cancel(actor, nameOf(task))
+      if (cancelled._tag === "Cancelled") return { text: `Cancelled ${task.id}` }
+      const state = cancelled._tag === "NotOpen" ? cancelled.state : "gone"
+      return yield* problem(409, `This deletion is ${state}. Only a scheduled or dead one can be cancelled.`)
+    })
+  }
+})
+
+export const cancel = Change.routesOf(path, "/ops/task/cancel", "Cancel this deletion", cancelling)
+
+const undoing = Effect.fnUntraced(function* (parameter: Query) {
+  const store = yield* OperatorStore
+  const task = yield* requested(parameter)
+  const [record, kind] = [parameter("record"), Facts.kinds.find((each) => each === parameter("kind"))]
+  const organization = task.organization_id
+  const isOne = record !== undefined && kind !== undefined
+  const target = isOne ? { organization, kind, id: record } : { organization, task: task.id }
+  const count = yield* store.countUndoable(target)
+  return {
+    parameters: { ...nameOf(task), ...(isOne && { kind, record }) },
+    about: (now: number) => [
+      isOne
+        ? pairs({ Organization: id(organization), [kind === "invoice" ? "Invoice" : "Line"]: id(record) })
+        : facts(task, now),
+      h("p")(
+        isOne
+          ? `Undoes ${Format.counted(count, "deletion")} of this ${kind === "invoice" ? "invoice with its lines" : "line"}, in all tasks.`
+          : `Undoes the deletion of ${Format.counted(count, "item")}.`,
+        " Records come back within seconds, unless another deletion or their loader deletes them.",
+        " What was not found is no longer deleted when it comes. The undoing is written to the audit log."
+      )
+    ],
+    back: linkTo(task),
+    make: Effect.fnUntraced(function* (actor: Actor) {
+      const undone = yield* store.undo(actor, target)
+      if (undone > 0) return { text: `Undone: ${Format.counted(undone, "item")}` }
+      return yield* problem(409, "There is nothing to undo. Nothing was changed.")
+    })
+  }
+})
+
+export const undo = Change.routesOf(path, "/ops/task/undo", "Undo this deletion", undoing)
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>

@@ -43,7 +43,7 @@ const completeAll = Effect.gen(function* () {
 })
 
 /** The ways to each state of a task. Each returns the receipt of its delivery. */
-const states: Readonly<Record<State, Check<Receipt>>> = {
+const states: Readonly<Record<Exclude<State, "cancelled">, Check<Receipt>>> = {
   scheduled: Effect.map(scheduled(delivery(key)), ({ receipt }) => receipt),
   running: Effect.map(claimed(key), ({ receipt }) => receipt),
   completed: Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt),

@@ -34,6 +34,7 @@ const taskOf = (key: string, changes: Partial<OwnedTask> = {}): OwnedTask => {
     invoices_count: 3,
     invoice_lines_count: 0,
     outcome: null,
+    remembered: 0,
     ...changes
   }
 }
@@ -45,9 +46,18 @@ const tasks: ReadonlyArray<OwnedTask> = [
   taskOf("waits", { scheduled_for: at(50) }),
   taskOf("retries", { scheduled_for: at(20), ...started }),
   taskOf("runs", { scheduled_for: at(10), state: "running", ...started }),
-  taskOf("done", { scheduled_for: at(40), state: "completed", ...started, finished_at: at(42), outcome }),
+  taskOf("done", {
+    scheduled_for: at(40),
+    state: "completed",
+    ...started,
+    finished_at: at(42),
+    outcome,
+    remembered: 2
+  }),
   taskOf("died", { scheduled_for: at(30), state: "dead", ...started, attempts: 8, finished_at: at(43) }),
-  ...Array.makeBy(12, (n) => taskOf(`tie ${n}`, { scheduled_for: at(35), state: State.literals[n % 4] ?? "dead" })),
+  ...Array.makeBy(12, (n) =>
+    taskOf(`tie ${n}`, { scheduled_for: at(35), state: State.literals[n % State.literals.length] ?? "dead" })
+  ),
   taskOf("waits", { organization_id: "org_b", scheduled_for: at(35) }),
   taskOf("theirs", { organization_id: "org_b", scheduled_for: at(20), state: "completed", outcome })
 ]
@@ -56,11 +66,19 @@ const encode = Schema.encodeEffect(DeletionTask)
 
 const fill = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* sql`truncate deletion_tasks`
+  yield* sql`truncate deletion_tasks, deletions`
   for (const { organization_id, ...task } of tasks) {
-    const { outcome: counts, task_id: id, ...row } = yield* Effect.orDie(encode(task))
+    const { outcome: counts, remembered, task_id: id, ...row } = yield* Effect.orDie(encode(task))
     const more = { fingerprint: new Uint8Array([1]), payload: "{}", outcome: counts && (yield* compact(counts)) }
     yield* sql`insert into deletion_tasks ${sql.insert({ organization_id, id, ...row, ...more })}`
+    // Beside those that are remembered: one that was found, and one that was undone.
+    if (remembered > 0) {
+      yield* sql`
+        insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known, undone_at)
+        select ${organization_id}, ${id}, 'invoice', n, n, now(), case n when 1 then 'deleted' else 'not_found' end, true,
+          true, case n when 2 then now() end
+        from generate_series(1, ${remembered + 2}::integer) n`
+    }
   }
 })
 

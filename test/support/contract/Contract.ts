@@ -139,7 +139,8 @@ export const taskFields = {
   attempts: "integer!",
   invoices_count: "integer!",
   invoice_lines_count: "integer!",
-  outcome: `invoices: ${invoices}!, invoice_lines: ${lines}!, lines_of_invoices: integer!`
+  outcome: `invoices: ${invoices}!, invoice_lines: ${lines}!, lines_of_invoices: integer!`,
+  remembered: "integer!"
 } as const
 
 /** Every endpoint. */

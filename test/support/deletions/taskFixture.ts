@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
   const running = yield* schedule("org_b", "running")
   yield* claimAll
   const waiting = yield* Effect.provide(schedule("org_b", "scheduled"), Scheduler.layer(Duration.hours(2)))
-  return { dead, completed, running, scheduled: waiting } satisfies Record<State, string>
+  return { dead, completed, running, scheduled: waiting } satisfies Record<Exclude<State, "cancelled">, string>
 })
 
 /** The ids of the tasks, by their state. */

@@ -25,7 +25,8 @@ const completed: OwnedTask = {
     invoices: { deleted: 1, clinic_mismatch: 1, not_found: 1 },
     invoice_lines: { invoice_mismatch: 2 },
     lines_of_invoices: 4
-  })
+  }),
+  remembered: 1
 }
 
 const scheduled: OwnedTask = {
@@ -37,7 +38,8 @@ const scheduled: OwnedTask = {
   started_at: null,
   finished_at: null,
   attempts: 0,
-  outcome: null
+  outcome: null,
+  remembered: 0
 }
 
 const theirs: OwnedTask = {
@@ -54,7 +56,7 @@ const completedJson =
   `"started_at":"2026-01-31T09:31:00.010Z","finished_at":"2026-01-31T09:31:00.100Z",` +
   `"attempts":1,"invoices_count":3,"invoice_lines_count":2,` +
   `"outcome":{"invoices":{"deleted":1,"not_found":1,"clinic_mismatch":1,"client_mismatch":0},` +
-  `"invoice_lines":{"deleted":0,"not_found":0,"invoice_mismatch":2,"clinic_mismatch":0},"lines_of_invoices":4}}`
+  `"invoice_lines":{"deleted":0,"not_found":0,"invoice_mismatch":2,"clinic_mismatch":0},"lines_of_invoices":4},"remembered":1}`
 
 const [search = "", get = ""] = taskPaths
 

@@ -5,6 +5,7 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
+import { Cancel, type Fact, type Target } from "../../../src/deletions/Facts.ts"
 import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
@@ -19,6 +20,8 @@ import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts
 const minute = 60_000
 const day = 24 * 60 * minute
 
+const due = (state: State) => state === "scheduled" || state === "running"
+
 /** A task of a state, by its Idempotency-Key. */
 export const taskOf = (organization: string, key: string, state: State, now: number): Task => ({
   organization_id: organization,
@@ -29,7 +32,7 @@ export const taskOf = (organization: string, key: string, state: State, now: num
   scheduled_for: iso(now - 9 * minute),
   due_at: state === "scheduled" ? iso(now + 2 * minute) : state === "running" ? iso(now + 900) : null,
   started_at: state === "scheduled" ? null : iso(now - 9 * minute),
-  finished_at: state === "completed" || state === "dead" ? iso(now - 8 * minute) : null,
+  finished_at: due(state) ? null : iso(now - 8 * minute),
   attempts: state === "scheduled" ? 0 : state === "dead" ? 8 : 1,
   last_error: state === "dead" ? "ConstraintError 23514, constraint invoices_total_check, table invoices" : null,
   outcome:
@@ -40,9 +43,24 @@ export const taskOf = (organization: string, key: string, state: State, now: num
           lines_of_invoices: 9
         }
       : null,
+  unsettled_since: state === "completed" ? iso(now - 8 * minute) : null,
   invoices_count: 4,
   invoice_lines_count: 3,
   trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+})
+
+/** An item of a task: an invoice that was deleted, did not fit, or is remembered. */
+export const factOf = ({ id: task_id, organization_id }: Task, verdict: Fact["verdict"], now: number): Fact => ({
+  organization_id,
+  task_id,
+  kind: "invoice",
+  id: `invoice_${verdict}`,
+  verdict,
+  deleted_at: iso(now - 8 * minute),
+  undone_at: null,
+  clinic_id: "clinic_1",
+  client_id: null,
+  invoice_id: null
 })
 
 /** The counts of a process that was busy for a day, and failed for some of it. */
@@ -137,13 +155,19 @@ const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
 /** A store that has these rows, in their order. Rows that are not given cannot be read. */
 export const store = (rows: {
   readonly tasks?: ReadonlyArray<Task>
+  readonly facts?: ReadonlyArray<Fact>
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
   readonly lastChanges?: Ages
 }) =>
   Layer.sync(OperatorStore, () => {
-    let { tasks } = rows
+    let { facts, tasks } = rows
+    const factsOf = (id: string) => Effect.map(given(facts), (all) => all.filter(({ task_id }) => task_id === id))
+    const undoable = (target: Target) =>
+      facts?.filter(
+        (fact) => fact.undone_at === null && ("task" in target ? fact.task_id === target.task : fact.id === target.id)
+      ) ?? []
     const one = Effect.fnUntraced(function* (organization: string, id: string) {
       const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
       return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
@@ -177,6 +201,29 @@ export const store = (rows: {
       addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
       revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
       audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
+      items: (_, id) =>
+        Effect.map(factsOf(id), (found) => ({
+          counts: found.map(({ kind, undone_at, verdict }) => ({
+            kind,
+            verdict: undone_at ? "undone" : verdict,
+            items: 1
+          })),
+          rows: [...found],
+          isPartial: false
+        })),
+      countUndoable: (target) => Effect.sync(() => undoable(target).length),
+      undo: (_, target) =>
+        Effect.sync(() => {
+          const undone = undoable(target)
+          facts = facts?.map((fact) => (undone.includes(fact) ? { ...fact, undone_at: iso(0) } : fact))
+          return undone.length
+        }),
+      cancel: Effect.fnUntraced(function* (_, { id, organization = "" }) {
+        const task = yield* one(organization, id)
+        if (task.state !== "dead") return Cancel.NotOpen({ state: task.state })
+        tasks = tasks?.map((each) => (each === task ? { ...task, state: "cancelled" } : each))
+        return Cancel.Cancelled({ organization, undone: 0 })
+      }),
       replay: Effect.fnUntraced(function* (_, { id, organization = "" }) {
         const task = yield* one(organization, id)
         if (task.state !== "dead") return Replay.NotDead({ state: task.state })

@@ -1,0 +1,118 @@
+/** `deletions`: what became of the invoices and lines that deliveries name, and the way back. */
+import { Option, Record } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as Facts from "../deletions/Facts.ts"
+import * as Tasks from "../deletions/Tasks.ts"
+import * as Commands from "../operations/Commands.ts"
+import { counted } from "../operations/Format.ts"
+import * as Operators from "./Operators.ts"
+import * as Output from "./Output.ts"
+import { identity, identityOf, notFound } from "./Tasks.ts"
+import { command, misused, Refused } from "./Usage.ts"
+
+const organization = Operators.ofOne("deletions")
+
+const id = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+const fields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
+
+const list = command("list", Operators.tasks, {
+  description: `List what deliveries deleted, did not find and remember, or did not delete, the latest first. Without --organization, --id searches ${Tasks.mostOrganizations} organizations at most.`,
+  examples: [
+    ["practice-data deletions list --organization org_1 --id invoice_1", "See what happened to an invoice or line"],
+    ["practice-data deletions list --verdict not_found", "See what is deleted as soon as it comes"]
+  ],
+  flags: {
+    organization,
+    verdict: Flag.optional(
+      Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
+    ),
+    id: id("id", "Only the invoice or line with this id"),
+    limit: Output.limit("items"),
+    json: Output.json
+  }
+})(function* ({ json, limit, ...given }) {
+  const filter = Record.map({ organization: given.organization, id: given.id }, Option.getOrUndefined)
+  const found = yield* Facts.list({ ...filter, verdict: Option.getOrUndefined(given.verdict) }, limit)
+  yield* Output.rows(json, found, [...fields, "organization_id", "task_id"])
+})
+
+const show = command("show", Operators.tasks, {
+  description:
+    "Show what became of each item of a deletion task: deleted, not_found (deleted when it comes, as long as it is remembered), or the id that does not fit. Items that were not deleted are kept for TASK_RETENTION. `unsettled_since`: open transactions may still bring rows.",
+  examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
+  flags: { ...identity, limit: Output.limit("items"), json: Output.json }
+})(function* ({ json, limit, ...given }) {
+  const which = yield* identityOf(["deletions", "show"], given)
+  const task = Option.getOrUndefined(yield* Tasks.details(which))
+  if (task === undefined) return yield* notFound(which)
+  const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
+  const { idempotency_key, organization_id, state, unsettled_since } = task
+  const summary = {
+    id: task.id,
+    organization_id,
+    idempotency_key,
+    state,
+    unsettled_since,
+    items: Record.fromIterableWith(counts, ({ items, kind, verdict }) => [`${kind}_${verdict}`, items])
+  }
+  if (json) return yield* Output.record({ ...summary, facts: items })
+  yield* Output.shown(false, summary)
+  yield* Output.rows(false, items, [...fields, "clinic_id", "client_id", "invoice_id"])
+  const all = counts.reduce((sum, count) => sum + count.items, 0)
+  if (all > items.length) yield* Output.note(`${all - items.length} more: raise --limit.`)
+})
+
+const undo = command("undo", Operators.tasks, {
+  description:
+    "Undo a deletion task, or all deletions of an invoice with its lines, or of a line. Records come back within seconds, unless another deletion, or their loader, deletes them. What was not found is no longer deleted when it comes.",
+  examples: [
+    ["practice-data deletions undo --task 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11 --yes"],
+    ["practice-data deletions undo --organization org_1 --invoice invoice_1"]
+  ],
+  flags: {
+    organization: Operators.ofOne("deletions"),
+    task: id("task", "Id of the task to undo"),
+    invoice: id("invoice", "Id of the invoice to bring back with its lines, with --organization"),
+    line: id("line", "Id of the line to bring back, with --organization"),
+    yes: Output.flag("yes", "Undo a task; without it, only the number of its items is shown")
+  }
+})(function* ({ yes, ...given }) {
+  const { invoice, line, organization: owner, task } = Record.map(given, Option.getOrUndefined)
+  const wrong = misused(["deletions", "undo"], "Give either --task, or --organization with either --invoice or --line.")
+  if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
+  const actor = yield* Commands.commandLine
+  if (task !== undefined) {
+    const found = Option.getOrUndefined(yield* Tasks.details({ id: task, organization: owner }))
+    if (found === undefined) return yield* notFound({ id: task, organization: owner })
+    const target = { organization: found.organization_id, task: found.id }
+    const count = yield* Facts.countUndoable(target)
+    if (count === 0) {
+      const hint = found.state === "scheduled" || found.state === "dead" ? " Cancel it: tasks cancel." : ""
+      return yield* new Refused({ message: `Task ${task} is ${found.state}, and has nothing to undo.${hint}` })
+    }
+    if (!yes) {
+      return yield* new Refused({ message: `Nothing was changed. Add --yes to undo ${counted(count, "item")}.` })
+    }
+    return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
+  }
+  if (owner === undefined) return yield* wrong
+  const target = {
+    organization: owner,
+    kind: line === undefined ? "invoice" : "line",
+    id: line ?? invoice ?? ""
+  } as const
+  const count = yield* Commands.undoDeletions(actor, target)
+  if (count === 0) {
+    return yield* new Refused({
+      message: `No deletion of ${owner} names the ${target.kind} ${target.id}, or it was undone.`
+    })
+  }
+  yield* Output.print(`Undone: ${counted(count, "item")}`)
+})
+
+export const deletions = Command.make("deletions").pipe(
+  Command.withDescription("What deliveries deleted, and the way back"),
+  Command.withSubcommands([list, show, undo])
+)

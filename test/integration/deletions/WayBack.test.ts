@@ -1,0 +1,247 @@
+/** The way back: deletions that operators undo, and tasks that they cancel. */
+import { assert } from "@effect/vitest"
+import { DateTime, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import * as Facts from "../../../src/deletions/Facts.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as Settling from "../../../src/deletions/Settling.ts"
+import { maximumAttempts } from "../../../src/deletions/Task.ts"
+import * as Commands from "../../../src/operations/Commands.ts"
+import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import {
+  claimAll,
+  claimed,
+  claimOne,
+  completes,
+  delay,
+  delivery,
+  isIdle,
+  lease,
+  scheduled,
+  single,
+  suite
+} from "../../support/deletions/support.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const organization = "org_a"
+const alice = { name: "alice", source: "127.0.0.1" }
+
+const invoice = (id: string): InvoiceDeletions => ({ invoices: [{ invoice_id: id }] })
+
+/** Delivers and runs a deletion. Returns the id of its task. */
+const deletes = Effect.fnUntraced(function* (key: string, named: InvoiceDeletions) {
+  const { taskId } = yield* scheduled(delivery(key, named))
+  yield* TestClock.adjust(delay)
+  yield* completes(yield* claimOne())
+  return taskId
+})
+
+const undo = (target: Facts.Target) => Commands.undoDeletions(alice, target)
+const undoTask = (task: string) => undo({ organization, task })
+const undoInvoice = (id: string) => undo({ organization, kind: "invoice", id })
+const undoLine = (id: string) => undo({ organization, kind: "line", id })
+
+/** Some steps of a new settler, which does not wait for the lease of the one before. */
+const settler = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* sql`update deletion_settler set until = '-infinity'`
+  const { step } = yield* Settling.make
+  return { steps: Effect.replicateEffect(step, 3, { discard: true }) }
+})
+
+/** Settles while no transaction is open. */
+const settles = Effect.flatMap(settler, ({ steps }) => steps)
+
+/** The rows of the organization that are deleted. */
+const deleted = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  return (yield* rowsOf(sql)).filter((row) => row.owner === organization && row.is_deleted).map(({ id }) => id)
+})
+
+const isServed = Effect.map(deleted, (ids) => assert.deepStrictEqual(ids, []))
+
+const unsettled = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  return (yield* sql`select from deletion_tasks where unsettled_since is not null`).length
+})
+
+suite("an undone deletion", single, {
+  "brings back an invoice with its lines, told as changes, once in the audit log": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const task = yield* deletes("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
+    yield* settles
+    assert.deepStrictEqual(yield* deleted, ["i1", "i1a", "i1b", "loose"])
+    const [before] = yield* sql`select max(change_position) as position, now() as time from invoices`
+    // As after TASK_RETENTION.
+    yield* sql`update deletion_tasks set payload = null`
+    assert.strictEqual(yield* undoTask(task), 2)
+    assert.strictEqual(yield* undoTask(task), 0)
+    assert.strictEqual(yield* unsettled, 1)
+    yield* settles
+    yield* isServed
+    assert.strictEqual(yield* unsettled, 0)
+    const changed = yield* sql`
+      select id from invoices
+      where change_position > ${before?.["position"]} and updated_at > ${before?.["time"]} and deleted_at is null`
+    assert.deepStrictEqual(changed, [{ id: "i1" }])
+    const log = yield* sql`select organization_id, actor, action, result from audit_log where target = ${task}`
+    const entry = { organization_id: organization, actor: "alice", action: "deletions.undo", result: "2 undone" }
+    assert.deepStrictEqual<unknown>(log, [entry])
+  }),
+
+  "leaves what the loader had deleted before, and what another deletion holds until that is undone, in any order":
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`update invoice_lines set is_deleted = true, deleted_at = '2026-01-01' where id = 'i1b'`
+      const first = yield* deletes("1", invoice("i1"))
+      const second = yield* deletes("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* undoTask(first)
+      yield* settles
+      assert.deepStrictEqual(yield* deleted, ["i1a", "i1b"])
+      assert.strictEqual(yield* unsettled, 0)
+      yield* undoTask(second)
+      yield* settles
+      assert.deepStrictEqual(yield* deleted, ["i1b"])
+      yield* deletes("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* deletes("4", invoice("i1"))
+      assert.strictEqual(yield* undoLine("i1a"), 1)
+      yield* settles
+      assert.deepStrictEqual(yield* deleted, ["i1", "i1a", "i1b"])
+      assert.strictEqual(yield* undoInvoice("i1"), 1)
+      yield* settles
+      assert.deepStrictEqual(yield* deleted, ["i1b"])
+    }),
+
+  "of an id is that of its organization, in all tasks, and no other id of theirs": Effect.gen(function* () {
+    yield* seedInvoices
+    yield* deletes("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    yield* deletes("2", invoice("i1"))
+    assert.strictEqual(yield* undo({ organization: "org_b", kind: "invoice", id: "i1" }), 0)
+    assert.strictEqual(yield* undoLine("i1"), 0)
+    assert.strictEqual(yield* undoInvoice("i1"), 2)
+    yield* settles
+    assert.deepStrictEqual(yield* deleted, ["i2", "i2a"])
+  }),
+
+  "takes back what loaders bring whose transactions were open, and what they held": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const other = yield* elsewhere
+    const task = yield* deletes("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "late" }] })
+    yield* settles
+    const loader = yield* openTransaction(
+      other,
+      Effect.andThen(
+        other`insert into invoices (organization_id, id) values (${organization}, 'late')`,
+        other`update invoice_lines set quantity = 2 where organization_id = ${organization} and id = 'i1a'`
+      )
+    )
+    assert.strictEqual(yield* undoTask(task), 2)
+    const { steps } = yield* settler
+    yield* steps
+    assert.deepStrictEqual(yield* deleted, ["i1a"])
+    assert.strictEqual(yield* unsettled, 1)
+    yield* loader.commit
+    yield* steps
+    yield* isServed
+    assert.strictEqual(yield* unsettled, 0)
+    assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
+  }),
+
+  "waits for a row that a later transaction holds": Effect.gen(function* () {
+    yield* seedInvoices
+    const other = yield* elsewhere
+    const task = yield* deletes("1", invoice("i1"))
+    yield* settles
+    const early = yield* openTransaction(other, other`select 1`)
+    yield* undoTask(task)
+    const holding = yield* openTransaction(
+      other,
+      other`select from invoices where organization_id = ${organization} and id = 'i1' for update`
+    )
+    const { steps } = yield* settler
+    yield* steps
+    yield* early.commit
+    yield* steps
+    assert.deepStrictEqual(yield* deleted, ["i1"])
+    assert.strictEqual(yield* unsettled, 1)
+    yield* holding.rollback
+    yield* steps
+    yield* isServed
+    assert.strictEqual(yield* unsettled, 0)
+  }),
+
+  "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* deletes("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
+    assert.strictEqual(yield* undoInvoice("x"), 1)
+    yield* sql`
+      insert into invoices (organization_id, id, client_id) values (${organization}, 'x', 'c'), (${organization}, 'y', 'c')`
+    yield* settles
+    assert.deepStrictEqual(yield* deleted, ["y"])
+    const items = yield* Facts.list({ organization, id: undefined, verdict: undefined }, 10)
+    assert.deepStrictEqual(
+      items.map(({ id, undone_at, verdict }) => [id, verdict, undone_at !== null]),
+      [
+        ["x", "not_found", true],
+        ["y", "deleted", false]
+      ]
+    )
+  })
+})
+
+suite("a cancelled task", single, {
+  "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
+    yield* seedInvoices
+    const { empty, schedule } = yield* Scheduler
+    const given = delivery("1", invoice("i1"))
+    const { taskId: id } = yield* scheduled(given)
+    const identity = { id, organization: undefined }
+    assert.deepStrictEqual(
+      yield* Commands.cancelTask(alice, identity),
+      Facts.Cancel.Cancelled({ organization, undone: 0 })
+    )
+    assert.deepStrictEqual(yield* Commands.cancelTask(alice, identity), Facts.Cancel.NotOpen({ state: "cancelled" }))
+    yield* TestClock.adjust("1 hour")
+    assert.isEmpty(yield* claimAll())
+    yield* isIdle
+    assert.strictEqual((yield* schedule(given)).status, "duplicate")
+    const { sql } = yield* TestDatabase
+    const log = yield* sql`select action, result from audit_log where target = ${id}`
+    assert.deepStrictEqual<unknown>(log, [{ action: "task.cancel", result: "cancelled" }])
+    assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+    assert.strictEqual(yield* empty(yield* DateTime.now, 10), 0)
+  }),
+
+  "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const other = yield* elsewhere
+    const holding = yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    const { taskId: id } = yield* scheduled(delivery("1", invoice("i1")))
+    yield* TestClock.adjust(delay)
+    const claim = yield* claimOne()
+    const { release, run } = yield* Scheduler
+    assert.deepStrictEqual(yield* run([claim]), ["locked"])
+    yield* holding.rollback
+    yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
+    assert.deepStrictEqual(yield* deleted, ["i1", "i1b"])
+    const cancelled = yield* Commands.cancelTask(alice, { id, organization })
+    assert.deepStrictEqual(cancelled, Facts.Cancel.Cancelled({ organization, undone: 1 }))
+    yield* release(claim)
+    yield* settles
+    yield* isServed
+    assert.deepStrictEqual<unknown>(yield* sql`select state from deletion_tasks`, [{ state: "cancelled" }])
+  }),
+
+  "was neither running nor completed": Effect.gen(function* () {
+    yield* seedInvoices
+    const { claim } = yield* claimed("1")
+    const cancelled = Commands.cancelTask(alice, { id: claim.taskId, organization })
+    assert.deepStrictEqual(yield* cancelled, Facts.Cancel.NotOpen({ state: "running" }))
+    yield* completes(claim)
+    assert.deepStrictEqual(yield* cancelled, Facts.Cancel.NotOpen({ state: "completed" }))
+    const ofNone = Commands.cancelTask(alice, { id: claim.taskId, organization: "org_b" })
+    assert.deepStrictEqual(yield* ofNone, Facts.Cancel.NotFound())
+  })
+})
