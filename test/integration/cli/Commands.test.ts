@@ -31,6 +31,10 @@ const ofDatabases = [
   "secrets revoke nope",
   `tasks show ${unknownTask}`,
   `tasks replay ${unknownTask}`,
+  `tasks cancel ${unknownTask}`,
+  "deletions list",
+  `deletions show ${unknownTask}`,
+  "deletions undo --organization o --line l",
   "keys list",
   "secrets list",
   "tasks list",
@@ -52,6 +56,8 @@ const wrong = [
   ["tasks replay", "Give either a task-id"],
   [`tasks replay ${unknownTask} --reason r`, "Give either a task-id"],
   ["tasks replay --since soon", 'Invalid value for flag --since: "soon"'],
+  ["deletions undo --invoice i", "--organization"],
+  [`deletions undo --organization o --line l --task ${unknownTask}`, "Give either --task"],
   ["search charges --filter status", "key=value"],
   ["search charges --limit 3 --all", "either --limit or --all"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
@@ -132,6 +138,47 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const entries = log.split("\n").filter((line) => line.includes("org_several"))
       assert.lengthOf(entries, 1)
       assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead, with ".+" in the last error +org_several/)
+    }).pipe(inTurn)
+  )
+
+  it.effect("`tasks cancel` cancels a dead task and logs it, and refuses one that has run", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const id = yield* makeDead("org_cancelled", "cancelled by command")
+      assert.strictEqual(yield* succeeds("tasks", "cancel", id), `Cancelled ${id}\n`)
+      const refusal = yield* refuses("tasks", "cancel", completed)
+      assert.strictEqual(refusal, `Task ${completed} is completed. Only a scheduled or dead task can be cancelled.`)
+      assert.include(yield* succeeds("tasks", "list", "--state", "cancelled"), id)
+      assert.match(yield* succeeds("audit", "list", "--limit", "1000"), new RegExp(`task.cancel +cancelled +${id}`))
+    }).pipe(inTurn)
+  )
+
+  it.effect("`deletions` finds an id, shows the items of a task, and undoes an item, or a task with --yes", () =>
+    Effect.gen(function* () {
+      const { completed, dead } = yield* Tasks
+      const list = ["deletions", "list", "--organization", "org_a", "--id"]
+      const row = ["invoice", "invoice_completed", "not_found"].join(" +")
+      assert.match(
+        yield* succeeds(...list, "invoice_completed"),
+        new RegExp(`^${row} +[-0-9]+ [:0-9]+ +- +org_a +${completed}$`, "m")
+      )
+      assert.strictEqual((yield* cli(...list, "invoice_dead")).stdout, "")
+      assert.match(yield* succeeds("deletions", "list", "--verdict", "not_found"), /line_completed/)
+      const shown = yield* succeeds("deletions", "show", completed)
+      for (const line of [/^items.invoice_not_found +1$/m, new RegExp(`^${row}`, "m")]) assert.match(shown, line)
+      const more = yield* cli("deletions", "show", completed, "--limit", "1")
+      assert.strictEqual(more.stderr, "1 more: raise --limit.\n")
+      const undo = ["deletions", "undo", "--organization", "org_a"]
+      assert.strictEqual(yield* succeeds(...undo, "--line", "line_completed"), "Undone: 1 item\n")
+      assert.match(yield* refuses(...undo, "--line", "line_completed"), /^No deletion of org_a names the line/)
+      const whole = ["deletions", "undo", "--task", completed]
+      assert.strictEqual(yield* refuses(...whole), "Nothing was changed. Add --yes to undo 1 item.")
+      assert.strictEqual(yield* succeeds(...whole, "--yes"), "Undone: 1 item\n")
+      assert.match(yield* refuses(...whole), /is completed, and has nothing to undo\.$/)
+      assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead, and has nothing to undo\. Cancel it/)
+      const json = yield* parse(yield* succeeds("deletions", "show", completed, "--json"))
+      assert.deepInclude(json, { state: "completed", items: { invoice_undone: 1, line_undone: 1 } })
+      assert.match(yield* succeeds("audit", "list"), /deletions.undo +1 undone +line line_completed +org_a$/m)
     }).pipe(inTurn)
   )
 

@@ -1,6 +1,6 @@
 /** The way back: deletions that operators undo, and tasks that they cancel. */
 import { assert } from "@effect/vitest"
-import { DateTime, Effect } from "effect"
+import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
@@ -154,19 +154,21 @@ suite("an undone deletion", single, {
     const other = yield* elsewhere
     const task = yield* deletes("1", invoice("i1"))
     yield* settles
-    const early = yield* openTransaction(other, other`select 1`)
-    yield* undoTask(task)
-    const holding = yield* openTransaction(
+    const holding = openTransaction(
       other,
       other`select from invoices where organization_id = ${organization} and id = 'i1' for update`
     )
+    const first = yield* holding
+    yield* undoTask(task)
     const { steps } = yield* settler
     yield* steps
-    yield* early.commit
+    const later = yield* Effect.forkScoped(holding)
+    yield* first.commit
+    const second = yield* Fiber.join(later)
     yield* steps
     assert.deepStrictEqual(yield* deleted, ["i1"])
     assert.strictEqual(yield* unsettled, 1)
-    yield* holding.rollback
+    yield* second.rollback
     yield* steps
     yield* isServed
     assert.strictEqual(yield* unsettled, 0)

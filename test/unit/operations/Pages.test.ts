@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
-import { ask, basic, busy, checksOf, entryOf, figures, keysOf, listener, processOf, report } from "./fakes.ts"
+import { ask, basic, busy, checksOf, entryOf, factOf, figures, keysOf, listener, processOf, report } from "./fakes.ts"
 import { revokedId, store, taskOf, token } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
@@ -22,7 +22,10 @@ const ofTask = (path: string, { id, organization_id }: typeof dead) => link(path
 const secretId = "secret_0a1b2c3d4e5f"
 const secret = { organization_id: "org_harbor", id: secretId, created_at: dead.received_at, revoked_at: null }
 
-const memory = { secrets: [secret], tasks: [dead, completed], keys: keysOf(now), audit: [entryOf(dead, now)] }
+const verdicts = ["deleted", "not_found", "clinic_mismatch"] as const
+const facts = verdicts.map((verdict) => factOf(completed, verdict, now))
+
+const memory = { secrets: [secret], tasks: [dead, completed], facts, keys: keysOf(now), audit: [entryOf(dead, now)] }
 
 const age = { seconds: 7200, isAtLeast: false }
 
@@ -144,7 +147,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "Replay…", "4 invoices and 3 lines"])
       yield* shows(link("/ops/audit", { organization: "org_oakridge", target: dead.id }), ["alice"])
       assert.notInclude(yield* shows(link("/ops/audit", { target: completed.id }), ["None."]), "alice")
-      const text = yield* shows(ofTask("/ops/task", completed), ["the organization has no such invoice"])
+      const text = yield* shows(ofTask("/ops/task", completed), ["the organization had no such invoice"])
       assert.notInclude(text, "Replay…")
     })
   )
@@ -170,6 +173,40 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.deepStrictEqual([status, text], [200, `Replaying ${another.id}\n`])
       const refused = yield* ask(ofTask("/ops/task/replay", completed), byCurl)
       const reason = "This deletion is completed. Only a dead one can be replayed.\n"
+      assert.deepStrictEqual([refused.status, refused.text], [409, reason])
+    }).pipe(Effect.provide(replayable, { local: true }))
+  )
+
+  it.effect("a task is shown with its items and what is still open, and is undone in parts and whole", () =>
+    Effect.gen(function* () {
+      const items = [
+        "1 invoice deleted, 1 invoice remembered, 1 invoice clinic mismatch",
+        "1 item not found",
+        "clinic_1"
+      ]
+      const undo = ofTask("/ops/task/undo", completed)
+      const text = yield* shows(ofTask("/ops/task", completed), [...items, "may still bring records", "Undo it…"])
+      // Neither the item that did not fit, nor a task that has run.
+      assert.lengthOf(text.match(/>Undo…</g) ?? [], 2)
+      assert.notInclude(text, "Cancel it…")
+      const one = `${undo}&kind=invoice&record=invoice_not_found`
+      yield* shows(one, ["Undoes 1 deletion of this invoice with its lines", "Undo this deletion"])
+      const done = yield* ask(one, { form })
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, ofTask("/ops/task", completed)])
+      yield* shows(ofTask("/ops/task", completed), ["1 invoice undone", "Undo it…"])
+      assert.strictEqual((yield* ask(undo, byCurl)).text, "Undone: 2 items\n")
+      assert.strictEqual((yield* ask(undo, byCurl)).status, 409)
+    }).pipe(Effect.provide(replayable, { local: true }))
+  )
+
+  it.effect("a dead task is cancelled, and one that has run is not", () =>
+    Effect.gen(function* () {
+      yield* shows(ofTask("/ops/task", dead), ["Cancel it…", "None so far"])
+      assert.strictEqual((yield* ask(ofTask("/ops/task/cancel", dead), { form })).status, 303)
+      const text = yield* shows(ofTask("/ops/task", dead), [">cancelled<"])
+      assert.notInclude(text, "Replay…")
+      const refused = yield* ask(ofTask("/ops/task/cancel", completed), byCurl)
+      const reason = "This deletion is completed. Only a scheduled or dead one can be cancelled.\n"
       assert.deepStrictEqual([refused.status, refused.text], [409, reason])
     }).pipe(Effect.provide(replayable, { local: true }))
   )
@@ -334,6 +371,7 @@ describe("HTML", () => {
     const task = { ...taskOf(text, text, "dead", now), last_error: text }
     const given = {
       tasks: [task],
+      facts: [{ ...factOf(task, "deleted", now), id: text, clinic_id: text }],
       keys: keysOf(now).map((key) => ({ ...key, organization_id: text, name: text })),
       audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }],
       lastChanges: {}
@@ -341,7 +379,7 @@ describe("HTML", () => {
     const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [
       ...paths,
-      ...["/ops/task", "/ops/task/replay"].map((path) => ofTask(path, task)),
+      ...["/ops/task", "/ops/task/replay", "/ops/task/undo"].map((path) => ofTask(path, task)),
       link("/ops/deletions", { q: text, organization: text }),
       link("/ops", { organization: text }),
       link("/ops/keys", { organization: text })
