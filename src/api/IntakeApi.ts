@@ -14,6 +14,7 @@ Takes notifications that invoices or invoice lines were deleted, and deletes the
 
 - Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
+- A deletion holds, however the record is written later. It may come before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted when it comes.
 - More than 10,000 items get 422; the count in the response stops where the service stopped counting.
 - A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.

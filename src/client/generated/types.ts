@@ -1178,8 +1178,8 @@ export interface DeletionTask {
    * @example "demo-delivery-1"
    */
   idempotency_key: string
-  /** `scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. */
-  state: "scheduled" | "running" | "completed" | "dead"
+  /** `scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. `cancelled`: an operator cancelled it, and it never runs. */
+  state: "scheduled" | "running" | "completed" | "dead" | "cancelled"
   /**
    * Time at which the delivery was received.
    * @format date-time
@@ -1221,9 +1221,14 @@ export interface DeletionTask {
   invoice_lines_count: number
   /** The items that were and were not deleted. Null until the task is completed. */
   outcome: DeletionOutcome | null
+  /**
+   * The items that were not found and are deleted when their records come, if their other ids fit. 0 once they have come, were forgotten (after 90 days, unless the operator sets another time) or were undone by an operator.
+   * @example 0
+   */
+  remembered: number
 }
 
-/** The number of items that were deleted and, by reason, not deleted. Repeated items count once. Provisional: its shape may still change. */
+/** The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once. Provisional: its shape may still change. */
 export interface DeletionOutcome {
   invoices: {
     /**
@@ -1232,7 +1237,7 @@ export interface DeletionOutcome {
      */
     deleted: number
     /**
-     * The organization has no such invoice.
+     * The organization had no such invoice; it is deleted when it comes, while it is `remembered`.
      * @example 0
      */
     not_found: number
@@ -1254,7 +1259,7 @@ export interface DeletionOutcome {
      */
     deleted: number
     /**
-     * The organization has no such line.
+     * The organization had no such line; it is deleted when it comes, while it is `remembered`.
      * @example 0
      */
     not_found: number
