@@ -222,6 +222,8 @@ export const TaskCounts = Schema.Struct({
   dead: Schema.Int,
   /** The earliest time at which a task is due or its lease ends. */
   oldest_due_at: Schema.NullOr(Schema.String),
+  /** The earliest deletion or undoing for which open transactions may bring rows. */
+  unsettled_since: Schema.NullOr(Schema.String),
   /** The time of the database. */
   now: Schema.String
 })
@@ -245,10 +247,13 @@ export const counts = (sql: Database) =>
     rowsOf(TaskCounts)(
       sql.unsafe(`
         select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
-          ${isoTime("earliest.oldest_due_at")}, ${isoTime("clock.now")}
+          ${isoTime("earliest.oldest_due_at")}, ${isoTime("unsettled.unsettled_since")}, ${isoTime("clock.now")}
         from ${counted("scheduled", "due_at")} cross join ${counted("running", "due_at")}
         cross join ${counted("dead", "finished_at, organization_id, id")}
         cross join (select due_at as oldest_due_at from (${earliestDue}) due) earliest
+        cross join (
+          select min(unsettled_since) as unsettled_since from deletion_tasks where unsettled_since is not null
+        ) unsettled
         cross join (select clock_timestamp() as now) clock`)
     ),
     ([found]) => (found === undefined ? Effect.die("A count has a row") : Effect.succeed(found))

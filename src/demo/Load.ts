@@ -61,6 +61,19 @@ const loadOrganization = Effect.fnUntraced(
       payload: yield* encodeJson(deletions),
       outcome: yield* encodeJson(outcome)
     })}`
+    for (const [index, { invoice_id }] of deletions.invoices.entries()) {
+      yield* sql`insert into deletions ${sql.insert({
+        organization_id,
+        task_id,
+        kind: "invoice",
+        item: index + 1,
+        id: invoice_id,
+        deleted_at: task.finished_at,
+        verdict: "deleted",
+        holds: true,
+        is_known: true
+      })}`
+    }
   },
   Effect.catchTag("SchemaError", Effect.die)
 )

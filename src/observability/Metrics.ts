@@ -137,6 +137,10 @@ export const metrics = {
     "Time since the oldest due deletion task was due; 0 if none is due. Absent in an outage of the task store.",
     {}
   ),
+  practice_data_deletions_unsettled_seconds: gauge(
+    "Time since the oldest deletion, or its undoing, that waits for open transactions; 0 if none does. Absent in an outage.",
+    {}
+  ),
   practice_data_tasks_read_timestamp_seconds: gauge(
     "Time at which the deletion tasks were last counted, in seconds since 1970; 0 if they never were.",
     {}

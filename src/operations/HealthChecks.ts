@@ -156,6 +156,7 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
     gauge("practice_data_tasks", { state })
   )
   const oldest = gauge("practice_data_task_oldest_due_age_seconds")
+  const unsettled = gauge("practice_data_deletions_unsettled_seconds")
   const offset = gauge("practice_data_clock_offset_seconds")
   const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
   const now = () => clock.currentTimeMillisUnsafe()
@@ -163,15 +164,17 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   readAt.set(0)
 
   const forget = Effect.sync(() => {
-    for (const each of [...Object.values(states), oldest, offset]) each.set(undefined)
+    for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
   })
   return Effect.gen(function* () {
     const before = now()
     const counts = yield* sql.run(probe, Tasks.counts(sql))
-    const dueAt = counts.oldest_due_at === null ? Infinity : Date.parse(counts.oldest_due_at)
+    const timeOf = (at: string | null) => (at === null ? Infinity : Date.parse(at))
+    const [dueAt, since] = [timeOf(counts.oldest_due_at), timeOf(counts.unsettled_since)]
     lastRead = now()
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
     oldest.set(() => Math.max(0, now() - dueAt) / 1000)
+    unsettled.set(() => Math.max(0, now() - since) / 1000)
     offset.set(((before + lastRead) / 2 - Date.parse(counts.now)) / 1000)
     readAt.set(lastRead / 1000)
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))

@@ -128,7 +128,7 @@ const itemColumns = (now: number): Columns<Facts.Fact> => ({
     Object.entries({ clinic_id, client_id, invoice_id })
       .filter(([, value]) => value !== null)
       .map(([name, value]) => h("div")(small(name), " ", id(value ?? ""))),
-  "": ({ id: record, kind, organization_id: organization, task_id, undone_at, verdict }) =>
+  Undo: ({ id: record, kind, organization_id: organization, task_id, undone_at, verdict }) =>
     undone_at === null &&
     (verdict === "deleted" || verdict === "not_found") &&
     h("a", { href: link("/ops/task/undo", { organization, id: task_id, kind, record }) })("Undo…")
@@ -161,21 +161,23 @@ export const page = pageOf(
     const countOf = (verdict: string) =>
       Number.sumAll(counts.filter((each) => each.verdict === verdict).map(({ items }) => items))
     const remembered = countOf("not_found")
+    const hasUndo = countOf("deleted") + remembered > 0
     const isOpen = task.state === "scheduled" || task.state === "dead"
     const offer = (text: string, action: string) => button(text, link(`/ops/task/${action}`, nameOf(task)))
     return {
       title: `Deletion ${task.idempotency_key}`,
       view: (now) => [
-        h("p", { class: "actions" })(
-          task.state === "dead" && offer("Replay…", "replay"),
-          isOpen && offer("Cancel it…", "cancel"),
-          countOf("deleted") + remembered > 0 && offer("Undo it…", "undo")
-        ),
+        (isOpen || hasUndo) &&
+          h("p", { class: "actions" })(
+            task.state === "dead" && offer("Replay…", "replay"),
+            isOpen && offer("Cancel it…", "cancel"),
+            hasUndo && offer("Undo it…", "undo")
+          ),
         remembered > 0 &&
           note(`${Format.counted(remembered, "item")} not found: deleted when the records come, while remembered.`),
         task.unsettled_since !== null &&
           note(
-            "Transactions that were open ",
+            "Transactions that were open at ",
             Format.moment(task.unsettled_since, now),
             " may still bring records. A worker applies this deletion to them, or its undoing, as they end."
           ),

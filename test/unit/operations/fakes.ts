@@ -179,7 +179,7 @@ export const store = (rows: {
         )
       )
     const dead = (reason = "") => tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
-    const counts = { scheduled: 1, running: 0, dead: 1, oldest_due_at: null, now: iso(0) }
+    const counts = { scheduled: 1, running: 0, dead: 1, oldest_due_at: null, unsettled_since: null, now: iso(0) }
     return {
       taskCounts: Effect.as(given(tasks), counts),
       tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
