@@ -14,7 +14,7 @@ import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order,
 import type { SqlError } from "effect/sql/SqlError"
 import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
-import { rowsOf, unionAll } from "../database/Columns.ts"
+import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -249,14 +249,13 @@ export const make = Effect.fnUntraced(function* (
     }, asWorker),
 
     empty: Effect.fnUntraced(function* (until, limit) {
-      const ended = (["completed", "cancelled"] as const).map(
-        (state) => sql`(
+      const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
+        identities(sql`
           select organization_id as organization, id as "taskId" from deletion_tasks
           where state = ${sql.literal(`'${state}'`)} and payload is not null and finished_at <= ${at(until)}
-          order by finished_at ${sql.literal(`limit ${limit}`)}
-        )`
+          order by finished_at ${sql.literal(`limit ${limit}`)}`)
       )
-      const old = yield* identities(sql`${unionAll(ended)} ${sql.literal(`limit ${limit}`)}`)
+      const old = ended.flat()
       for (const some of Task.byOrganization(old)) {
         yield* sql`
           delete from deletions where organization_id = ${some[0].organization}

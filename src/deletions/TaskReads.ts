@@ -26,11 +26,7 @@ const ownTasks = rowsOf(DeletionTask)
 const columns = [
   "t.id as task_id, t.idempotency_key, t.state",
   ...["t.received_at", "t.scheduled_for", "t.started_at", "t.finished_at"].map(isoTime),
-  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome",
-  `(
-    select count(*)::integer from deletions d
-    where d.organization_id = t.organization_id and d.task_id = t.id and d.verdict = 'not_found' and d.undone_at is null
-  ) as remembered`
+  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
 ].join(", ")
 
 /** Has the planner of a transaction read tasks in the order of their index, instead of gathering and sorting them. */
@@ -58,6 +54,13 @@ const make = Effect.gen(function* () {
       )
     )
 
+  const task = (organization: string) => sql`
+    ${sql.literal(columns)}, (
+      select count(*)::integer from deletions d
+      where d.organization_id = ${organization} and d.task_id = t.id and d.verdict = 'not_found' and d.undone_at is null
+    ) as remembered
+    from deletion_tasks t where t.organization_id = ${organization}`
+
   /**
    * The tasks of each state in order, merged, since in the index the state comes before the time. Rows before the page
    * are skipped in the index alone.
@@ -80,10 +83,7 @@ const make = Effect.gen(function* () {
         select * from (${unionAll(parts)}) found
         order by scheduled_for, id ${sql.literal(`limit ${limit} offset ${offset}`)}
       ) p
-      cross join lateral (
-        select ${sql.literal(columns)} from deletion_tasks t
-        where t.organization_id = ${organization} and t.id = p.id limit 1
-      ) t
+      cross join lateral (select ${task(organization)} and t.id = p.id limit 1) t
       order by p.scheduled_for, p.id`.unprepared
   }
 
@@ -96,12 +96,8 @@ const make = Effect.gen(function* () {
     }),
     get: Effect.fn("TaskReads.get")(function* (taskId) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
-      const [task] = yield* read(
-        (organization) => sql`
-          select ${sql.literal(columns)} from deletion_tasks t
-          where t.organization_id = ${organization} and t.id = ${taskId}`
-      )
-      return task ?? (yield* new TaskNotFound())
+      const [found] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
+      return found ?? (yield* new TaskNotFound())
     })
   })
 })

@@ -11,6 +11,7 @@ import { State } from "../../../src/api/DeletionTasks.ts"
 import { type Database, layerShared } from "../../../src/database/Database.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
+import * as Facts from "../../../src/deletions/Facts.ts"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import type { Claim } from "../../../src/deletions/Task.ts"
@@ -113,6 +114,7 @@ const delivery = deliveryOf(
 const everyTask = { states: State.literals, scheduledSince: undefined }
 const nobody = { organization: undefined }
 const one = { organization: owner }
+const everyFact = { id: undefined, verdict: undefined, ...nobody }
 const anyState = { state: undefined }
 
 const { find, operators: any } = reasons
@@ -146,6 +148,16 @@ const others = (sql: Database) =>
     "operators: its history": [1, operators((of) => of.audit({ ...one, target: taskId }))],
     "operators: the audit log": [1, operators((of) => of.audit({})), any],
     "operators: replay a task": [2, operators((of) => of.replay(actor, { organization: owner, id: taskId }))],
+    "operators: the items of a task": [2, operators((of) => of.items(owner, taskId))],
+    "operators: undo a task": [3, operators((of) => of.undo(actor, { organization: owner, task: taskId }))],
+    "operators: undo an invoice": [
+      3,
+      operators((of) => of.undo(actor, { organization: owner, kind: "invoice", id: "x" }))
+    ],
+    "commands: deletions list": [1, Facts.list(everyFact, 10), any],
+    "commands: deletions list of an id": [2, Facts.list({ ...everyFact, id: "x" }, 10), any],
+    "commands: deletions list of one": [1, Facts.list({ ...everyFact, ...one, id: "x" }, 10)],
+    "commands: tasks cancel": [2, Facts.cancel({ id: taskId, ...one })],
     "commands: tasks list": [1, Tasks.list({ state: "dead", ...nobody }, 10), any],
     "commands: tasks list of one": [1, Tasks.list({ state: "dead", ...one }, 10)],
     "commands: tasks show": [1, Tasks.show({ id: taskId, ...nobody }), any],
