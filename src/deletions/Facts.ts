@@ -47,15 +47,18 @@ export type FactFilter = Readonly<Record<"organization" | "id", string | undefin
 /** The newest facts of a filter. An id is searched in an organization, or in registered ones. */
 export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: FactFilter, limit: number) {
   const sql = yield* TaskDatabase
-  const ofOne = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
   const isOwned =
-    id === undefined
-      ? ofOne
-      : sql`d.organization_id = any (${yield* Tasks.searched(organization)}::text[]) and ${hasId(sql, id)}`
+    organization !== undefined
+      ? sql`d.organization_id = ${organization}`
+      : id === undefined
+        ? sql`true`
+        : // The organization comes first in the index of ids.
+          sql`d.organization_id = any (${yield* Tasks.searched}::text[])`
   return yield* rowsOf(Fact)(
     sql`
     select ${sql.literal(columns)} from deletions d
-    where ${isOwned} and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
+    where ${isOwned} and ${id === undefined ? sql`true` : hasId(sql, id)}
+      and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
     order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`
       .unprepared
   )

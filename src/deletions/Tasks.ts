@@ -82,9 +82,8 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
 /** Without an organization, tasks of at most so many are searched. */
 export const mostOrganizations = 1000
 
-/** The organizations in which tasks and facts are searched by an id: one, or those that are registered. */
-export const searched = Effect.fnUntraced(function* (organization: string | undefined) {
-  if (organization !== undefined) return [organization]
+/** The registered organizations that have tasks, in which tasks and facts are searched by an id. */
+export const searched = Effect.gen(function* () {
   const sql = yield* TaskDatabase
   return yield* textsOf(sql`
     select organization_id as text from organizations o
@@ -95,7 +94,8 @@ export const searched = Effect.fnUntraced(function* (organization: string | unde
 /** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
 export const find = Effect.fnUntraced(function* (text: string, organization: string | undefined, limit: number) {
   const sql = yield* TaskDatabase
-  const pairs = (yield* searched(organization)).flatMap((owner) => [
+  const owners = organization === undefined ? yield* searched : [organization]
+  const pairs = owners.flatMap((owner) => [
     { owner, id: taskIdOf(owner, text) },
     ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
   ])
