@@ -133,16 +133,16 @@ export const make = Effect.fnUntraced(function* (
 
   /** Applies the facts of claimed tasks, and ends those that have no rows left. */
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
-    const tasks = yield* identities(sql.unsafe(statements.hold, claims))
-    if (tasks.length === 0) return { tasks, completed: [] }
-    for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(tasks))
-    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(tasks)))).map(idOf))
-    const free = tasks.filter((task) => !locked.has(idOf(task)))
-    if (free.length === 0) return { tasks, completed: [] }
+    const held = yield* identities(sql.unsafe(statements.hold, claims))
+    if (held.length === 0) return { held, completed: [] }
+    for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(held))
+    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(idOf))
+    const free = held.filter((task) => !locked.has(idOf(task)))
+    if (free.length === 0) return { held, completed: [] }
     const now = DateTime.formatIso(yield* DateTime.now)
     const completed = yield* completions(sql.unsafe(statements.complete, [...tasksOf(free), now]))
     yield* sql.unsafe(statements.forget, tasksOf(free))
-    return { tasks, completed }
+    return { held, completed }
   })
 
   const hasRoom = Claims.makeRoom(bounds, Claims.counting(sql, bounds, isDistributed))
@@ -205,9 +205,9 @@ export const make = Effect.fnUntraced(function* (
           const outcomes = new Map(
             ended.flatMap(({ completed }) => completed.map((done) => [idOf(done), done.outcome] as const))
           )
-          const held = new Set(ended.flatMap(({ tasks }) => tasks.map(idOf)))
+          const held = new Set(ended.flatMap((group) => group.held.map(idOf)))
           return claims.map(
-            (claim): Task.RunOutcome => outcomes.get(idOf(claim)) ?? (held.has(idOf(claim)) ? "locked" : undefined)
+            (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? "locked" : undefined)
           )
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {

@@ -202,6 +202,6 @@ export const layer = Layer.effectDiscard(
 
 /** Joins rounds that wait for the same transactions. */
 const merged = (rounds: ReadonlyArray<Round>): ReadonlyArray<Round> =>
-  Object.values(Array.groupBy(rounds, ({ awaited, isLast }) => `${isLast} ${[...awaited].sort().join()}`)).map(
+  Object.values(Array.groupBy(rounds, ({ awaited, isLast }) => `${isLast} ${[...awaited].toSorted().join()}`)).map(
     (same) => ({ ...same[0], tasks: same.flatMap(({ tasks }) => tasks) })
   )

@@ -88,12 +88,8 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
 /** Stores the facts of a claimed task, as the first step of its run does. */
 const remember = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
   const { sql } = yield* TestDatabase
-  yield* sql.unsafe(Deletion.several.remember, [
-    [organization],
-    [taskId],
-    [token],
-    DateTime.formatIso(yield* DateTime.now)
-  ])
+  const parameters = [[organization], [taskId], [token], DateTime.formatIso(yield* DateTime.now)]
+  for (const statement of Deletion.several.remember) yield* sql.unsafe(statement, parameters)
 })
 
 const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof Schedule.Type) {
