@@ -21,7 +21,7 @@ const Unsettled = Schema.Struct({
   ...Task.fields,
   /** The value of `unsettled_since`, as text: exact to the microsecond. */
   since: Schema.String,
-  /** True if facts changed after the task was completed, so that no worker has applied them. */
+  /** True if facts changed after the task was completed or cancelled, so that no worker has applied them. */
   isReopened: Schema.Boolean
 })
 type Unsettled = typeof Unsettled.Type
@@ -138,7 +138,7 @@ export const make = Effect.gen(function* () {
     const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(keyOf)))
     const fresh = (yield* unsettled(sql`
       select organization_id as organization, id as "taskId", unsettled_since::text as since,
-        coalesce(unsettled_since > finished_at, false) as "isReopened"
+        coalesce(unsettled_since > finished_at, false) or state = 'cancelled' as "isReopened"
       from deletion_tasks where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
       (task) => !known.has(keyOf(task))
     )
