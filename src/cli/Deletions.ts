@@ -55,7 +55,7 @@ const show = command("show", Operators.tasks, {
     idempotency_key,
     state,
     unsettled_since,
-    items: Record.fromIterableWith(counts, ({ items, kind, verdict }) => [`${kind}_${verdict}`, items])
+    items: Record.fromIterableWith(counts, (count) => [`${count.kind}_${count.verdict}`, count.items])
   }
   if (json) return yield* Output.record({ ...summary, facts: items })
   yield* Output.shown(false, summary)

@@ -178,15 +178,15 @@ const markAgain = (kind: Kind) => (owner: Owner) =>
     "is_deleted = true, deleted_at = free.deleted_at, updated_at = now()"
   )
 
+/** The SQL of a fact `f` about an id. */
+const names = (id: string, kind: Kind) =>
+  `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${kind}')`
+
 /** The SQL of the existence of a fact `f` about the row `t`. */
-const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => {
-  const names = (id: string, of: Kind) =>
-    `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${of}')`
-  return `exists (
-    select from deletions f where f.organization_id = ${idIn("t")} and ${condition}
-      and (${names("t.id", kind)}${kind === "line" ? ` or ${names("t.invoice", "invoice")}` : ""})
-  )`
-}
+const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => `exists (
+  select from deletions f where f.organization_id = ${idIn("t")} and ${condition}
+    and (${names("t.id", kind)}${kind === "line" ? ` or ${names("t.invoice", "invoice")}` : ""})
+)`
 
 /**
  * The SQL of a row `t` with the mark of a fact that was undone, while no other fact holds. A mark of another time is the

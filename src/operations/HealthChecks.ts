@@ -150,6 +150,8 @@ const longestKept = 15_000
 
 const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
 
+const timeOf = (at: string | null) => (at === null ? Infinity : Date.parse(at))
+
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
   const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
@@ -169,7 +171,6 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   return Effect.gen(function* () {
     const before = now()
     const counts = yield* sql.run(probe, Tasks.counts(sql))
-    const timeOf = (at: string | null) => (at === null ? Infinity : Date.parse(at))
     const [dueAt, since] = [timeOf(counts.oldest_due_at), timeOf(counts.unsettled_since)]
     lastRead = now()
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
