@@ -185,6 +185,8 @@ it.live("What is replicated into the tables is told: the first copy, the stream,
     yield* Cluster.useIds(publisher, 20_000)
     yield* Effect.timeoutOption(write(publisher), 500)
     yield* publisher.sql`create publication records for table pets, clinics`
+    // A subscription that keeps the times of its publisher.
+    yield* subscriber.sql`alter database postgres set practice_data.keep_times = on`
     yield* subscriber.sql.unsafe(
       `create subscription records connection '${Cluster.connectionTo(publisher)} dbname=postgres' publication records`
     )

@@ -62,7 +62,7 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
       yield* reader.drain(service)
     }
     yield* sql`alter table clinics disable trigger all`
-    yield* sql`insert into clinics (organization_id, id, change_position) values (${Follower.organization}, 'restored', 1000000000)`
+    yield* sql`insert into clinics (organization_id, id, record, change_position) values (${Follower.organization}, 'restored', '{}', 1000000000)`
     yield* sql`alter table clinics enable trigger all`
     yield* service.clock.keep
     const [base] = yield* sql<{ base: number }>`select change_base()::float8 as base`
