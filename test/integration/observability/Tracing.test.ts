@@ -8,7 +8,7 @@ import { OtlpCollector, type Span } from "./OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { callerOf, delivery, round, secrets, spansWith, traced, traceOf, treeOf } from "./traced.ts"
+import { callerOf, delivery, round, secrets, spansWith, traced, traceOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
