@@ -64,13 +64,8 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       makeFolder(folder)
       return fs.readdirSync(folder)
     })
-    const isOurs = files.includes(storeName)
     const found = files.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
-    if (found !== undefined && !isOurs && files.includes(stateName)) {
-      const message = `The copy in ${name} has no ${storeName}: an earlier version of practice-data made it. Empty the folder, or choose another target; all records are then copied again.`
-      return yield* new Refused({ message })
-    }
-    if (found !== undefined && !isOurs) return yield* Target.notOurs(`file ${found} in ${folder}`)
+    if (found !== undefined && !files.includes(storeName)) return yield* Target.notOurs(`file ${found} in ${folder}`)
     const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
     if (other === undefined) return
     const message = `${folder} has a copy of another kind: ${other}. Choose another target.`

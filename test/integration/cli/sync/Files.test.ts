@@ -53,17 +53,6 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
   })
 )
 
-it.effect("a folder of an earlier version is refused with what to do, and stays as it is", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const files = ["_practice_data_sync.json", "charges.ndjson"]
-    for (const file of files) fs.writeFileSync(join(folder, file), "")
-    const { message } = yield* Effect.flip(open(`ndjson:${folder}`))
-    assert.match(message, /an earlier version of practice-data made it. Empty the folder, or choose another target/)
-    assert.deepStrictEqual(fs.readdirSync(folder), files)
-  })
-)
-
 it.effect("a folder keeps one kind of files: another kind would follow the changes of the first", () =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
