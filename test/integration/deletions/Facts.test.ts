@@ -236,5 +236,27 @@ suite("facts", single, {
         assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
       }
     }
-  )
+  ),
+  "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
+    const sql = yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined })
+    yield* sql`
+      insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
+      select 'org_a', gen_random_uuid(), case n % 2 when 0 then 'invoice' else 'line' end, 1, 'i' || n, now(), 'deleted',
+        true, true
+      from generate_series(1, 20000) n`
+    const insert = (from: number, to: number) => sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'a' || n, 'b' || n from generate_series(${from}::int, ${to}::int) n`
+    const read = sql<{ facts: number }>`
+      select (idx_tup_fetch + seq_tup_read)::int as facts from pg_stat_xact_user_tables where relname = 'deletions'`
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* insert(1, 2000)
+        yield* insert(2001, 2001)
+        // Each statement reads one, to see that there are any.
+        const [found] = yield* read
+        assert.isAtMost(found?.facts ?? 0, 2)
+      })
+    )
+  })
 })
