@@ -28,6 +28,7 @@ type Unsettled = typeof Unsettled.Type
 
 const unsettled = rowsOf(Unsettled)
 
+const idOf = ({ organization, taskId }: typeof Task.Type) => `${organization}/${taskId}`
 const keyOf = ({ organization, since, taskId }: Unsettled) => `${organization}/${taskId}/${since}`
 
 /** Tasks whose facts were committed, and the transactions that may have missed them. */
@@ -36,6 +37,8 @@ interface Round {
   readonly awaited: ReadonlySet<string>
   /** True if these are prepared transactions, of which a round waits only for those that there are at the end. */
   readonly isLast: boolean
+  /** The tasks some of whose rows were still to be changed: others held them, who may have ended since. */
+  readonly left: ReadonlyArray<Unsettled>
 }
 
 /** The most tasks that are noted at once. The others are noted when these are settled. */
@@ -100,13 +103,17 @@ export const make = Effect.gen(function* () {
    * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger
    * of others refuses.
    */
-  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> => {
+  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> => {
     const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
     return applyAll(Deletion.several.settle, parameters).pipe(
       Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.unsettled, parameters))),
+      Effect.map((found) => {
+        const left = new Set(found.map(idOf))
+        return tasks.filter((task) => left.has(idOf(task)))
+      }),
       Effect.catchIf(
         (error) => failureKind(error) !== "outage",
-        (): Effect.Effect<ReadonlyArray<typeof Task.Type>, SqlError> =>
+        (): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
           tasks.length > 1 ? applyEach(tasks.map(Array.of)) : Effect.succeed(tasks)
       )
     )
@@ -146,21 +153,21 @@ export const make = Effect.gen(function* () {
     const now = yield* running
     const parked = yield* prepared
     const next: Array<Round> = []
-    for (const { awaited, isLast, tasks } of rounds) {
+    for (const { awaited, isLast, left: before, tasks } of rounds) {
       const current = isLast ? parked : now
       const still = new Set([...awaited].filter((each) => current.has(each)))
-      const left = still.size === 0 || still.size < awaited.size ? yield* applyInTurn(tasks) : []
-      if (still.size > 0) next.push({ tasks, awaited: still, isLast })
+      const left = yield* applyInTurn(still.size === 0 || still.size < awaited.size ? tasks : before)
+      if (still.size > 0) next.push({ tasks, awaited: still, isLast, left })
       // A transaction that has been prepared runs no more, and has not ended.
-      else if (!isLast && parked.size > 0) next.push({ tasks, awaited: parked, isLast: true })
+      else if (!isLast && parked.size > 0) next.push({ tasks, awaited: parked, isLast: true, left })
       else {
-        const locked = new Set(left.map(({ organization, taskId }) => `${organization}/${taskId}`))
-        yield* settle(tasks.filter(({ organization, taskId }) => !locked.has(`${organization}/${taskId}`)))
+        yield* settle(tasks.filter((task) => !left.includes(task)))
+        if (left.length > 0) next.push({ tasks: left, awaited: still, isLast: true, left })
       }
     }
     if (fresh.length > 0) {
-      yield* applyInTurn(fresh.filter(({ isReopened }) => isReopened))
-      next.push({ tasks: fresh, awaited: now, isLast: false })
+      const left = yield* applyInTurn(fresh.filter(({ isReopened }) => isReopened))
+      next.push({ tasks: fresh, awaited: now, isLast: false, left })
     }
     rounds = merged(next)
     return rounds.length > 0 ? pauses.awaiting : pauses.idle
@@ -203,5 +210,5 @@ export const layer = Layer.effectDiscard(
 /** Joins rounds that wait for the same transactions. */
 const merged = (rounds: ReadonlyArray<Round>): ReadonlyArray<Round> =>
   Object.values(Array.groupBy(rounds, ({ awaited, isLast }) => `${isLast} ${[...awaited].toSorted().join()}`)).map(
-    (same) => ({ ...same[0], tasks: same.flatMap(({ tasks }) => tasks) })
+    (same) => ({ ...same[0], tasks: same.flatMap(({ tasks }) => tasks), left: same.flatMap(({ left }) => left) })
   )

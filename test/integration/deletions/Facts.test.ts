@@ -161,6 +161,27 @@ suite("deletions beside each other:", single, {
       assert.isEmpty(yield* sql`select from deletion_tasks where unsettled_since is not null`)
     }
   ),
+  "a row that was held when it was to be marked is marked soon after, whatever else is open": Effect.gen(function* () {
+    const sql = yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined })
+    const loader = yield* elsewhere
+    const long = yield* openTransaction(loader, loader`select 1`)
+    const open = yield* openTransaction(
+      loader,
+      Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+    )
+    yield* deleted(invoice)
+    const { step } = yield* Settling.make
+    yield* step
+    yield* open.commit
+    const holding = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
+    yield* step
+    yield* holding.commit
+    yield* Effect.replicateEffect(step, 2)
+    assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+    yield* long.commit
+    yield* Effect.replicateEffect(step, 2)
+    assert.isEmpty(yield* sql`select from deletion_tasks where unsettled_since is not null`)
+  }),
   "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
     function* () {
       const sql = yield* Loaders.begin(both)
@@ -253,9 +274,8 @@ suite("facts", single, {
       Effect.gen(function* () {
         yield* insert(1, 2000)
         yield* insert(2001, 2001)
-        // Each statement reads one, to see that there are any.
         const [found] = yield* read
-        assert.isAtMost(found?.facts ?? 0, 2)
+        assert.strictEqual(found?.facts, 0)
       })
     )
   })
