@@ -143,10 +143,13 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
     select organization_id, id, min(deleted_at) as deleted_at from (${rows}) n group by 1, 2 order by 1, 2
   ),
   free as materialized (
-    select t.organization_id, t.id, case when t.is_deleted then coalesce(t.deleted_at, named.deleted_at) else named.deleted_at end as deleted_at
+    select t.organization_id, t.id,
+      case when t.is_deleted then coalesce(t.deleted_at, named.deleted_at) else named.deleted_at end as deleted_at,
+      case when now() >= t.updated_at then now()
+        else least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00') end as updated_at
     from named
     cross join lateral (
-      select t.organization_id, t.id, t.is_deleted, t.deleted_at from ${tables[kind]} t
+      select t.organization_id, t.id, t.is_deleted, t.deleted_at, t.updated_at from ${tables[kind]} t
       where t.organization_id = ${owner.idIn("named")} and t.id = named.id and ${now}
       for no key update skip locked
     ) t
@@ -164,7 +167,10 @@ const mark = (kind: Kind) => (owner: Owner) =>
     "is_deleted = true, deleted_at = free.deleted_at"
   )
 
-/** Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more. */
+/**
+ * Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more: in a session
+ * that keeps its times, since an UPDATE of a time alone is otherwise no change.
+ */
 const markAgain = (kind: Kind) => (owner: Owner) =>
   changing(
     kind,
@@ -175,7 +181,7 @@ const markAgain = (kind: Kind) => (owner: Owner) =>
       "d.holds and d.undone_at is null and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)"
     ),
     "(not t.is_deleted or t.deleted_at is distinct from named.deleted_at)",
-    "is_deleted = true, deleted_at = free.deleted_at, updated_at = now()"
+    "is_deleted = true, deleted_at = free.deleted_at, updated_at = free.updated_at"
   )
 
 /** The SQL of a fact `f` about an id. */

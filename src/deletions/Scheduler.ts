@@ -135,6 +135,7 @@ export const make = Effect.fnUntraced(function* (
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
     const held = yield* identities(sql.unsafe(statements.hold, claims))
     if (held.length === 0) return { held, completed: [] }
+    yield* sql.unsafe("set local practice_data.keep_times = on")
     for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(held))
     const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(idOf))
     const free = held.filter((task) => !locked.has(idOf(task)))
