@@ -170,7 +170,7 @@ export const make = Effect.gen(function* () {
       next.push({ tasks: fresh, awaited: now, isLast: false, left })
     }
     rounds = merged(next)
-    return rounds.length > 0 ? pauses.awaiting : pauses.idle
+    return rounds.some(({ awaited }) => awaited.size > 0) ? pauses.awaiting : pauses.idle
   })
 
   /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */

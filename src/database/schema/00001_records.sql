@@ -105,8 +105,6 @@ create table organizations (
   name            text collate "C",
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id),
   constraint id_of_the_organization check (id = organization_id)
 );
@@ -128,8 +126,6 @@ create table clinics (
   organization      text collate "C",
   created_at        timestamptz not null default now(),
   processor_account text collate "C",
-  record            text not null,
-  change_position   bigint not null,
   primary key (organization_id, id),
   constraint time_zone_known check (is_time_zone(time_zone))
 );
@@ -159,8 +155,6 @@ create table products (
   member_cancellation_price numeric,
   created_at                timestamptz not null default now(),
   modified_at               timestamptz not null default now(),
-  record                    text not null,
-  change_position           bigint not null,
   primary key (organization_id, id)
 );
 
@@ -193,8 +187,6 @@ create table pets (
   client_id       text collate "C",
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id)
 );
 
@@ -229,8 +221,6 @@ create table subscriptions (
   auto_renew        boolean not null default false,
   created_at        timestamptz not null default now(),
   updated_at        timestamptz not null default now(),
-  record            text not null,
-  change_position   bigint not null,
   primary key (organization_id, id)
 );
 
@@ -277,8 +267,6 @@ create table pet_benefits (
   activation_date               timestamptz,
   product_ids                   text[] not null default '{}',
   removed                       boolean not null default false,
-  record                        text not null,
-  change_position               bigint not null,
   primary key (organization_id, id)
 );
 
@@ -323,8 +311,6 @@ create table payment_plans (
   next_payment_date  timestamptz,
   created_at         timestamptz not null default now(),
   updated_at         timestamptz not null default now(),
-  record             text not null,
-  change_position    bigint not null,
   primary key (organization_id, id)
 );
 
@@ -374,8 +360,6 @@ create table payment_intents (
   payment_split_to_platform   numeric,
   payment_split_to_processor  numeric,
   payment_split_to_clinic     numeric,
-  record                      text not null,
-  change_position             bigint not null,
   primary key (organization_id, id)
 );
 
@@ -438,8 +422,6 @@ create table cancellation_payment_intents (
   plan_name                                   text collate "C",
   species                                     text collate "C",
   plan_header                                 text collate "C",
-  record                                      text not null,
-  change_position                             bigint not null,
   primary key (organization_id, id)
 );
 
@@ -493,8 +475,6 @@ create table invoices (
   deleted_at       timestamptz,
   created_at       timestamptz not null default now(),
   updated_at       timestamptz not null default now(),
-  record           text not null,
-  change_position  bigint not null,
   primary key (organization_id, id)
 );
 
@@ -540,8 +520,6 @@ create table invoice_lines (
   deleted_at           timestamptz,
   created_at           timestamptz not null default now(),
   updated_at           timestamptz not null default now(),
-  record               text not null,
-  change_position      bigint not null,
   primary key (organization_id, id)
 );
 
@@ -596,8 +574,6 @@ create table consumption_logs (
   created_at                        timestamptz not null default now(),
   updated_at                        timestamptz not null default now(),
   is_deleted                        boolean not null default false,
-  record                            text not null,
-  change_position                   bigint not null,
   primary key (organization_id, id)
 );
 
@@ -655,8 +631,6 @@ create table charges (
   created_at          timestamptz not null default now(),
   updated_at          timestamptz not null default now(),
   pet                 text collate "C",
-  record              text not null,
-  change_position     bigint not null,
   primary key (organization_id, id)
 );
 
@@ -695,8 +669,6 @@ create table charge_payments (
   charge          text collate "C",
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id)
 );
 
@@ -720,8 +692,6 @@ create table charge_adjustments (
   reason          text collate "C",
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id)
 );
 
@@ -743,8 +713,6 @@ create table charge_refunds (
   charge          text collate "C",
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id)
 );
 
@@ -757,14 +725,3 @@ comment on table charge_refunds is 'Money returned on a charge';
 comment on column charge_refunds.refund_date is 'Time of the refund';
 comment on column charge_refunds.amount is 'Amount of the refund';
 comment on column charge_refunds.charge is 'The charge: charges.id';
-
-do $records$ declare name text; begin
-  foreach name in array array[
-    'organizations', 'clinics', 'products', 'pets', 'subscriptions', 'pet_benefits', 'payment_plans', 'payment_intents',
-    'cancellation_payment_intents', 'invoices', 'invoice_lines', 'consumption_logs', 'charges', 'charge_payments',
-    'charge_adjustments', 'charge_refunds'
-  ] loop
-    call describe_records(name);
-    call validate_records(name);
-  end loop;
-end $records$;

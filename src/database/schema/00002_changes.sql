@@ -235,12 +235,15 @@ begin
 end $written$ $create$, name || '_written', on_update, on_change, on_insert, json);
 end $procedure$;
 
--- Makes a table the feed of a resource: its trigger function, its triggers, which fire also for rows of logical
--- replication, the index of its changes, and its grants.
+-- Makes an empty table the feed of a resource: adds the columns that the database writes, the checks of values, the trigger
+-- function, the triggers, which fire also for rows of logical replication, the index of its changes, and the grants.
 create procedure publish(name text, changed_at text, fields text) language plpgsql as $procedure$
 declare
   trigger_name text;
 begin
+  execute format('alter table %I add column record text not null, add column change_position bigint not null', name);
+  call describe_records(name);
+  call validate_records(name);
   insert into change_feeds (table_name, place, changed_at, fields)
     values (name, change_place(name), changed_at, regexp_split_to_array(fields, '[[:space:]]+'));
   call render(name);

@@ -50,7 +50,7 @@ export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
           }
         }),
       report !== undefined && [
-        stopped,
+        report.stopped.length === 0 ? h("p")("No organization stopped while others go on.") : stopped,
         small(
           "All organizations were read ",
           Format.moment(report.at, now),

@@ -9,8 +9,6 @@ create table vaccinations (
   is_booster      boolean not null default false,
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  record          text not null,
-  change_position bigint not null,
   primary key (organization_id, id)
 );
 
@@ -25,7 +23,5 @@ comment on column vaccinations.vaccine is 'Name of the vaccine';
 comment on column vaccinations.dose is 'Dose in millilitres';
 comment on column vaccinations.is_booster is 'True if it repeats an earlier one';
 
--- The checks of values, the comments on the other columns, and the feed: the time of the change, and the fields in their order.
-call describe_records('vaccinations');
-call validate_records('vaccinations');
+-- The feed: the time of the change, and the fields in their order.
 call publish('vaccinations', 'updated_at', 'id pet vaccine dose isBooster created_at updated_at');
