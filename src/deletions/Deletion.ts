@@ -263,17 +263,17 @@ const complete = (owner: Owner) => `
   returning t.organization_id as organization, t.id as "taskId", t.outcome`
 
 /** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
-const mostRemembered = 100_000
+export const mostRemembered = 100_000
 
 /**
- * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
+ * Forgets what tasks did not find, if more is remembered than the third parameter allows. Where tables are distributed, organizations without
  * a row have each a bound of their own.
  */
 const forget = (owner: Owner, isApart: boolean) => {
   const isFull = (condition: string) => `
     (select count(*) from (
-      select from deletions r where ${condition} and r.verdict = 'not_found' limit ${mostRemembered + 1}
-    ) r) > ${mostRemembered}`
+      select from deletions r where ${condition} and r.verdict = 'not_found' limit $3::integer + 1
+    ) r) > $3::integer`
   return `
     delete from deletions d using (${owner.tasks}) task
     where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (

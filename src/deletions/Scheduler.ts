@@ -99,7 +99,8 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const make = Effect.fnUntraced(function* (
   delay: Duration.Duration,
-  bounds: Claims.Bounds = Claims.bounds
+  bounds: Claims.Bounds = Claims.bounds,
+  mostRemembered = Deletion.mostRemembered
 ): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
   const isDistributed = () => sql.distribution.isDistributed() !== false
@@ -142,7 +143,7 @@ export const make = Effect.fnUntraced(function* (
     if (free.length === 0) return { held, completed: [] }
     const now = DateTime.formatIso(yield* DateTime.now)
     const completed = yield* completions(sql.unsafe(statements.complete, [...tasksOf(free), now]))
-    yield* sql.unsafe(statements.forget, tasksOf(free))
+    yield* sql.unsafe(statements.forget, [...tasksOf(free), mostRemembered])
     return { held, completed }
   })
 
