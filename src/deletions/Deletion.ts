@@ -144,7 +144,7 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
   ),
   free as materialized (
     select t.organization_id, t.id,
-      case when t.is_deleted then coalesce(t.deleted_at, named.deleted_at) else named.deleted_at end as deleted_at,
+      case when t.is_deleted then t.deleted_at else named.deleted_at end as deleted_at,
       case when now() >= t.updated_at then now()
         else least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00') end as updated_at
     from named

@@ -123,8 +123,9 @@ export const make = Effect.fnUntraced(function* (
   }
   type Group = ReturnType<typeof groupsOf>[number]
 
-  /** Waits for what other transactions hold, but not long. */
-  const lockTimeout = sql.unsafe("set local lock_timeout = '500ms'")
+  /** Waits shortly for what other transactions hold. The locks of a worker that is paused are released soon. */
+  const lockTimeout = sql.unsafe(`
+    select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '5s', true)`)
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
   const remember = ({ claims, statements }: Group) =>

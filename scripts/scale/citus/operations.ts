@@ -189,6 +189,7 @@ const answers: Answers = (sql, params) => {
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
     return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
   }
+  if (/^\s*select clock_timestamp\(\)::text/.test(sql)) return [{ text: time }]
   if (/claim_token = claimed.token[^]*for update\s+\) task$/.test(sql)) return [{ organization: owner, taskId }]
   if (/^\s*select organization_id as organization, true/.test(sql)) {
     return [{ organization: owner, isDue: true, isLast: false }]
