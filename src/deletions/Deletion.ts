@@ -265,22 +265,22 @@ const complete = (owner: Owner) => `
 /** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
 export const mostRemembered = 100_000
 
+/** The SQL of a condition: more items of a condition are remembered than the third parameter allows. */
+const isFull = (condition: string) => `
+  (select count(*) from (
+    select from deletions r where ${condition} and r.verdict = 'not_found' limit $3::integer + 1
+  ) r) > $3::integer`
+
 /**
- * Forgets what tasks did not find, if more is remembered than the third parameter allows. Where tables are distributed, organizations without
+ * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
  * a row have each a bound of their own.
  */
-const forget = (owner: Owner, isApart: boolean) => {
-  const isFull = (condition: string) => `
-    (select count(*) from (
-      select from deletions r where ${condition} and r.verdict = 'not_found' limit $3::integer + 1
-    ) r) > $3::integer`
-  return `
-    delete from deletions d using (${owner.tasks}) task
-    where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
-      ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
-      ${isApart ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
-    )`
-}
+const forget = (owner: Owner, isApart: boolean) => `
+  delete from deletions d using (${owner.tasks}) task
+  where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
+    ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
+    ${isApart ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
+  )`
 
 /**
  * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other

@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -257,8 +257,8 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         }
         symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
         // The list of an adopter's migrations is there, and empty.
-        const flagOf = (file: string) => (file === "src/database/own/index.ts" ? "w" : "wx")
-        for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: flagOf(file) })
+        rmSync(join(clone, "src/database/own/index.ts"))
+        for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
         const include = files.map(({ file }) => file)
         const project = { extends: "./tsconfig.json", include, exclude: [] }
         writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
