@@ -117,11 +117,19 @@ const judge = (owner: Owner) => `
   from (select distinct organization_id, task_id from changed where holds and not held) task
   where t.organization_id = ${owner.idIn("task")} and t.id = task.task_id`
 
+/**
+ * The SQL of the facts of the row `task`. Only the primary key has this order: a plan that was made while there were few
+ * facts could otherwise keep reading all of an organization.
+ */
+const factsOf = (idIn: Owner["idIn"], condition: string) => `
+  select * from deletions d where d.organization_id = ${idIn("task")} and d.task_id = task.id and ${condition}
+  order by d.organization_id, d.task_id, d.kind, d.item offset 0`
+
 /** The rows of a kind that facts of tasks name, with each fact as `d`: `condition` is about both. */
 const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
   const ofItems = `
     select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    join deletions d on d.organization_id = ${idIn("task")} and d.task_id = task.id and d.kind = '${kind}'
+    cross join lateral (${factsOf(idIn, `d.kind = '${kind}'`)}) d
     cross join lateral (
       select * from ${tables[kind]} t where t.organization_id = ${idIn("d")} and t.id = d.id offset 0
     ) t
@@ -130,7 +138,7 @@ const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
   return `${ofItems}
     union all
     select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    join deletions d on d.organization_id = ${idIn("task")} and d.task_id = task.id and d.kind = 'invoice'
+    cross join lateral (${factsOf(idIn, "d.kind = 'invoice'")}) d
     cross join lateral (
       select * from invoice_lines t where t.organization_id = ${idIn("d")} and t.invoice = d.id offset 0
     ) t
@@ -242,8 +250,8 @@ const complete = (owner: Owner) => `
   with outcomes as materialized (
     select task.organization_id, task.id, counted.items || jsonb_build_object('lines_of_invoices', (
       select count(*) from (
-        select distinct d.organization_id, d.id from deletions d
-        where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.kind = 'invoice' and d.verdict = 'deleted'
+        select distinct d.organization_id, d.id from (${factsOf(owner.idIn, "d.kind = 'invoice'")}) d
+        where d.verdict = 'deleted'
       ) d
       join invoice_lines t on t.organization_id = ${owner.idIn("d")} and t.invoice = d.id
     )) as outcome
@@ -253,7 +261,7 @@ const complete = (owner: Owner) => `
         'invoices', ${counts("invoice", Outcome.fields.invoices.fields)},
         'invoice_lines', ${counts("line", Outcome.fields.invoice_lines.fields)}
       ) as items
-      from deletions d where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id
+      from (${factsOf(owner.idIn, "true")}) d
     ) counted
   )
   update deletion_tasks t
