@@ -6,7 +6,7 @@ import { Effect, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
-import { layerLogger, note } from "../process/Printed.ts"
+import { layerLogger, note, written } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
 import { deletions } from "./Deletions.ts"
 import { erase, organizations } from "./Organizations.ts"
@@ -39,7 +39,9 @@ const command = Command.make("practice-data").pipe(
 export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly _tag: string }, Command.Environment> =>
   Command.runWith(command, { version })(args).pipe(
     // The presenter has printed the errors of the command line.
-    Effect.tapError((error) => (CliError.isCliError(error) ? Effect.void : Failure.report(error))),
+    Effect.tapError((error) =>
+      CliError.isCliError(error) ? Effect.void : Effect.andThen(written, Failure.report(error))
+    ),
     Effect.tapDefect((defect) => note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
     Effect.provide([Usage.layer, layerLogger])
   )
@@ -63,7 +65,10 @@ export const main = () => {
       disableErrorReporting: true,
       teardown: (exit, onExit) => {
         const code = Usage.exitCode(exit)
-        onExit(code === 130 ? interrupted : code)
+        // The end of the process would lose what a pipe has not taken.
+        Effect.runFork(written).addObserver(() =>
+          process.stderr.write("", () => onExit(code === 130 ? interrupted : code))
+        )
       }
     })
   )

@@ -4,9 +4,14 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import { CliOutput, Flag } from "effect/cli"
-import { note, print, printable } from "../process/Printed.ts"
+import * as Printed from "../process/Printed.ts"
 
-export { note, print } from "../process/Printed.ts"
+const { print, printable } = Printed
+
+export { print }
+
+/** Prints to standard error, below the output so far where both go to one place. */
+export const note = (text: string | ReadonlyArray<string>) => Effect.andThen(Printed.written, Printed.note(text))
 
 export const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))

@@ -1,5 +1,5 @@
 /** Printed lines. Text from elsewhere is escaped, so that it is never a command to the terminal. */
-import { Console, Logger } from "effect"
+import { Console, Effect, Logger } from "effect"
 
 // Controls, lone surrogates, line ends, changes of direction, and what has no width. Emoji need their joiners.
 const hidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}\u200b\u2060\ufeff]/gu
@@ -12,6 +12,13 @@ export const printable = (text: string): string =>
 
 /** Prints a line, or several, to standard output. */
 export const print = (text: string | ReadonlyArray<string>) => Console.log([text].flat().map(printable).join("\n"))
+
+/** Waits until standard output has all that was printed: a pipe takes 64 KiB at a time. An error of it ends the process. */
+export const written = Effect.callback<void>((resume) => {
+  process.stdout.write("", (error) => {
+    if (!error) resume(Effect.void)
+  })
+})
 
 /** Prints a line, or several, to standard error. */
 export const note = (text: string | ReadonlyArray<string>) => Console.error([text].flat().map(printable).join("\n"))

@@ -12,6 +12,9 @@ import { TestDatabase } from "./TestDatabase.ts"
 
 const program = join(Process.root, "src/cli.ts")
 
+/** The words that run a command as a process. */
+export const programArgs = [Process.node, program]
+
 const sink = () => {
   const chunks: Array<string> = []
   const stream = new Writable({
