@@ -88,7 +88,8 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
     area,
     ...found.flatMap(({ advice, message, status }) => [
       `  ${marks[status]}  ${message}`,
-      ...(advice === undefined ? [] : [`        ${advice}`])
+      // The body of a function is compared as it is, so its lines stand as they are.
+      ...(advice === undefined ? [] : `        ${advice}`.split("\n"))
     ])
   ])
 

@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf } from "./Columns.ts"
+import { renderPlainly } from "./script.ts"
 
 /** Names in its definition have their schema. */
 export const Part = Schema.Struct({
@@ -91,26 +92,24 @@ from grantees cross join pg_proc where pronamespace = ${home} and prokind in ('f
 order by grantee, privilege desc, object`
 
 /** Reads the catalog of the schema that has the tables, whether or not the login may use the schema. */
-export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [found] = yield* rowsOf(Home)(sql`
-    select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
-      not has_schema_privilege(n.oid, 'USAGE') as "isClosed"
-    from pg_namespace n
-    where n.oid = coalesce(
-      (
-        select relnamespace from pg_class where relname = 'intake_secrets' and relkind in ('r', 'p')
-        order by pg_table_is_visible(oid) desc limit 1
-      ),
-      quote_ident(current_schema())::regnamespace)`)
-  if (found === undefined) return yield* Effect.die("There is no schema")
-  return yield* sql.withTransaction(
-    Effect.gen(function* () {
-      yield* sql`select set_config('search_path', '', true)`
-      const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
-      const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
-      return { ...found, parts, privileges }
-    })
-  )
-})
+export const read = (sql: PgClient.PgClient) =>
+  Effect.gen(function* () {
+    yield* sql.unsafe(renderPlainly)
+    const [found] = yield* rowsOf(Home)(sql`
+      select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
+        not has_schema_privilege(n.oid, 'USAGE') as "isClosed"
+      from pg_namespace n
+      where n.oid = coalesce(
+        (
+          select relnamespace from pg_class where relname = 'intake_secrets' and relkind in ('r', 'p')
+          order by pg_table_is_visible(oid) desc limit 1
+        ),
+        quote_ident(current_schema())::regnamespace)`)
+    if (found === undefined) return yield* Effect.die("There is no schema")
+    yield* sql`select set_config('search_path', '', true)`
+    const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
+    const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
+    return { ...found, parts, privileges }
+  }).pipe(sql.withTransaction)
 
 export type Catalog = Omit<Effect.Success<ReturnType<typeof read>>, "home">

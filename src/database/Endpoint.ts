@@ -66,6 +66,14 @@ export interface Endpoint extends ConnectionUrl.Host {
   readonly asksSettings: boolean
 }
 
+/** Settings that statements count on, whatever a login or a database has. */
+const inherited = {
+  DateStyle: "ISO",
+  default_transaction_isolation: "read committed",
+  quote_all_identifiers: "off",
+  standard_conforming_strings: "on"
+}
+
 /** Settings of all connections of a pool. Those of the URL take precedence. */
 export interface Common {
   readonly applicationName: string
@@ -160,7 +168,7 @@ export const configsOf = Effect.fnUntraced(function* (
       ssl: endpoint.tls === undefined ? false : { ...endpoint.tls.options, ...serverOf(endpoint) },
       // The file is read for each connection: such passwords are often changed.
       password: url.password ?? lookUpPassword(file, [endpoint.host, String(endpoint.port), database, username]),
-      startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
+      startupParameters: endpoint.asksSettings ? { ...inherited, ...startupParameters } : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
       // A statement that is prepared by name is in one session, and a pooler may continue in another one.
       prepare: endpoint.asksSettings && !url.sharesSessions

@@ -44,11 +44,27 @@ export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
   readonly cause?: unknown
 }> {}
 
-/** Fails if the role cannot make tables. An error of a statement would hide that. */
+/** The problem of a database that is not UTF8, and its remedy. Every server can make such a database. */
+export const otherEncoding = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [encoding] = yield* textsOf(sql`
+    select getdatabaseencoding()::text as text where getdatabaseencoding() <> 'UTF8'`)
+  if (encoding === undefined) return undefined
+  return {
+    message: `The encoding of the database is ${encoding}, and only UTF8 has every character.`,
+    remedy: "Use another database: create database NAME template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'"
+  }
+})
+
+/** Fails if the database cannot have tables of the service. An error of a statement would hide that. */
 const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const foreign = yield* otherEncoding(sql)
+  if (foreign !== undefined) return yield* new CannotMigrate({ message: `${foreign.message} ${foreign.remedy}` })
   const [refusal] = yield* textsOf(sql`
-    select format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
-      current_user, coalesce(current_schema(), 'public'), current_database()) as text
+    select case when current_schema() is null
+      then format('No schema of the search path exists: %s. Run: alter database %I reset search_path; or create the schema',
+        current_setting('search_path'), current_database())
+      else format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
+        current_user, current_schema(), current_database()) end as text
     where has_schema_privilege(current_schema(), 'CREATE') is not true`)
   if (refusal !== undefined) return yield* new CannotMigrate({ message: refusal })
 })

@@ -17,7 +17,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { columnOf } from "../api/records/Field.ts"
 import { rowsOf } from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
-import { script } from "./script.ts"
+import { literalOf, script } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 export interface Field {
@@ -102,7 +102,7 @@ const renderNewRows = Effect.fnUntraced(function* ({ description, field, table, 
   yield* script(`
     lock table ${table} in access exclusive mode;
     alter table ${table} add column if not exists ${column} ${type};
-    comment on column ${table}.${column} is '${description.replaceAll("'", "''")}';
+    comment on column ${table}.${column} is ${literalOf(description)};
     call describe_records('${table}');
     update change_feeds set fields = fields || '${field}'::text where table_name = '${table}';
     call render('${table}');`)

@@ -3,11 +3,35 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { textsOf } from "./Columns.ts"
 
+const set = (...values: ReadonlyArray<string>) => `
+  set_config(name, value, true) from (values ${values.join(", ")}) own (name, value)
+  where current_setting(name, true) is distinct from value`
+
+const rendering = [
+  "('DateStyle', 'ISO')",
+  "('TimeZone', 'UTC')",
+  "('quote_all_identifiers', 'off')",
+  "('standard_conforming_strings', 'on')"
+]
+
+/**
+ * Sets, for a transaction, on what the text of statements and of the catalog depends: a login or a database may have it
+ * otherwise, and a pooler may drop what connections ask for.
+ */
+export const renderPlainly = `select ${set(...rendering)}`
+
+const compiling = ["('plpgsql.extra_errors', 'none')", "('session_replication_role', 'origin')"]
+
 /** Runs a text of SQL statements, one after the other. A prepared statement holds only one, and `do` runs them all. */
 export const script = (text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.asVoid(sql.unsafe(`do $do$ begin execute $script$${text}$script$; end $do$`))
+    Effect.asVoid(
+      sql.unsafe(`do $do$ begin perform ${set(...rendering, ...compiling)}; execute $script$${text}$script$; end $do$`)
+    )
   )
+
+/** A text as a literal that means the same in every session. */
+export const literalOf = (text: string) => `E'${text.replaceAll(/['\\]/g, "$&$&")}'`
 
 /** Runs a file of SQL. In its function bodies, `home` stands for the schema of the tables. */
 export const scriptOf = Effect.fnUntraced(function* (file: URL) {

@@ -56,7 +56,7 @@ export const list = credentialsOf(
   CredentialDatabase,
   "api_keys",
   ApiKey,
-  "left(name, 400) as name, prefix, last_used_on::text, "
+  "left(name, 400) as name, prefix, to_char(last_used_on, 'YYYY-MM-DD') as last_used_on, "
 )
 
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */

@@ -46,7 +46,7 @@ export const drop = Effect.fnUntraced(function* ({ run }: Session, name: string)
     const own = expected.filter(
       (index) =>
         index.name !== `${name}_changes` &&
-        there.get(index.name) === index.definition &&
+        there.get(index.name)?.replaceAll('"', "") === index.definition.replaceAll('"', "") &&
         !index.definition.includes("UNIQUE")
     )
     if (own.length === 0) return false

@@ -188,6 +188,7 @@ const Server = Schema.Struct({
   database: Schema.String,
   login: Schema.String,
   is_replica: Schema.Boolean,
+  trigger_role: Schema.String,
   limit: Schema.Int
 })
 
@@ -197,9 +198,10 @@ const Server = Schema.Struct({
  */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
-  const { database, is_replica, limit, login, number, version } = yield* row(Server)(sql`
+  const { database, is_replica, limit, login, number, trigger_role, version } = yield* row(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica, least(
+      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
+      current_setting('session_replication_role') as trigger_role, least(
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
           - coalesce(current_setting('reserved_connections', true), '0')::int,
         (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
@@ -220,6 +222,11 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
     is_replica &&
       variable !== "READ_DATABASE_URL" &&
       fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
+    trigger_role !== "origin" &&
+      fail(
+        `Its sessions have session_replication_role = ${trigger_role}, so the order of changes is not kept.`,
+        `Run: alter role ${login} reset session_replication_role; or the same of the database ${database}.`
+      ),
     clock(measured),
     limit < needed ? fail(room, advice) : ok(room)
   )

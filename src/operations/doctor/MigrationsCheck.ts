@@ -7,8 +7,9 @@ import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { all, missing, openSchema } from "../../database/Migrations.ts"
+import { all, missing, openSchema, otherEncoding } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
+import { printable } from "../../process/Printed.ts"
 import type { Role } from "../Config.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 import migrated from "./migrated.json" with { type: "json" }
@@ -69,9 +70,21 @@ const nameOf = ({ kind, name, of }: Part) => {
   return `${kind} ${name}${kind === "constraint" || kind === "trigger" ? ` of ${of}` : ""}`
 }
 
+const quoted = /"(?:[^"]|"")*"|'(?:[^']|'')*'/g
+
+/** A definition whose literals mean the same in every session, and when they are printed. */
+const portable = (definition: string) =>
+  definition.includes("AS $")
+    ? definition
+    : definition.replace(quoted, (text) => {
+        const escaped = printable(text.replaceAll("\\", "\\\\"))
+        return escaped === text || text.startsWith('"') ? text : `E${escaped}`
+      })
+
 /** The statement that makes a part as the migrations do, in the place of one that differs. */
 const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.Catalog): string => {
-  const { definition, kind, name, of, state } = part
+  const { kind, name, of, state } = part
+  const definition = portable(part.definition)
   const alter = `alter table ${schema}.${of}`
   switch (kind) {
     case "index":
@@ -205,6 +218,8 @@ export const check = Effect.fnUntraced(function* (
   needed: ReadonlyArray<Role>,
   isOfKeys = false
 ) {
+  const foreign = yield* otherEncoding(sql)
+  if (foreign !== undefined) return [fail(foreign.message, foreign.remedy)]
   const catalog = yield* Catalog.read(sql)
   const expected = yield* migratedIn(catalog.schema)
   const ofKeys = /api_key|\.migrations$|^schema /

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { script } from "../../../src/database/script.ts"
+import { check } from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -39,7 +40,26 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("name the role that may not make tables, and what to run", () =>
+  it.effect.each(["LATIN1", "SQL_ASCII"])("refuse a database of %s, as the doctor does, and make nothing", (encoding) =>
+    Effect.gen(function* () {
+      const url = new URL(yield* emptyDatabase)
+      const { sql } = yield* TestDatabase
+      url.pathname += `_${encoding.toLowerCase()}`
+      yield* sql.unsafe(`create database ${url.pathname.slice(1)} encoding '${encoding}'
+        template template0 lc_collate 'C' lc_ctype 'C' strategy file_copy`)
+      const other = yield* clientOf(url.href)
+      const { message } = yield* Effect.flip(migrate(other))
+      assert.match(
+        message,
+        new RegExp(`^The encoding of the database is ${encoding}, .+: create database NAME .+'UTF8'`)
+      )
+      const [found, ...others] = yield* check(other, ["data-api"])
+      assert.deepStrictEqual([`${found?.message} ${found?.advice}`, others], [message, []])
+      assert.lengthOf(yield* other`select from pg_class where relnamespace = 'public'::regnamespace`, 0)
+    })
+  )
+
+  it.effect("name the role that may not make tables, or the search path without a schema, and what to run", () =>
     Effect.gen(function* () {
       const { name, url } = yield* newLogin("worker")
       const sql = yield* clientOf(
@@ -47,6 +67,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       )
       const { message } = yield* Effect.flip(migrate(sql))
       assert.match(message, new RegExp(`^The role ${name} may not create tables in public. .*owner to ${name}$`))
+      const lost = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "nowhere" } })
+      assert.match((yield* Effect.flip(migrate(lost))).message, /exists: nowhere\. Run: .* reset search_path/)
     })
   )
 

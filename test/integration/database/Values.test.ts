@@ -5,14 +5,16 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
+import { Client } from "pg"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
+import { reasonOf } from "../../../src/process/Failure.ts"
 import { integer } from "../../support/arbitraries.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 
 /** Writes a row in which these columns have these SQL expressions, times included, and reads what is shown of it. */
@@ -107,13 +109,74 @@ const refused: ReadonlyArray<readonly [table: string, column: string, value: str
   ["clinics", "time_zone", "'Mars/Base'", /"time_zone_known"/]
 ]
 
-/** Settings with which a session that writes might run, each of which changes how Postgres writes some value. */
-const sessions = [
-  "set local timezone = 'Pacific/Apia'",
-  "set local datestyle = 'German, DMY'",
-  "set local extra_float_digits = -15",
-  "set local quote_all_identifiers = on"
-] as const
+/** Settings that a session, a login or a database may have, each of which changes how Postgres reads or writes something. */
+const settings: ReadonlyArray<readonly [name: string, value: string]> = [
+  ["standard_conforming_strings", "off"],
+  ["backslash_quote", "off"],
+  ["DateStyle", "'German, DMY'"],
+  ["DateStyle", "'SQL, MDY'"],
+  ["IntervalStyle", "sql_standard"],
+  ["TimeZone", "'Pacific/Apia'"],
+  ["extra_float_digits", "-15"],
+  ["bytea_output", "escape"],
+  ["array_nulls", "off"],
+  ["transform_null_equals", "on"],
+  ["xmlbinary", "hex"],
+  ["quote_all_identifiers", "on"],
+  ["search_path", "pg_temp"],
+  ["default_transaction_isolation", "serializable"],
+  ["default_transaction_deferrable", "on"],
+  ["default_text_search_config", "german"],
+  ["row_security", "off"],
+  ["client_encoding", "LATIN1"],
+  ["client_encoding", "SQL_ASCII"],
+  ["plpgsql.variable_conflict", "use_column"],
+  ["plpgsql.variable_conflict", "use_variable"],
+  ["plpgsql.extra_errors", "'all'"],
+  ["session_replication_role", "replica"],
+  ["plan_cache_mode", "force_generic_plan"],
+  ["synchronous_commit", "off"]
+]
+
+/** A literal of ASCII that every session reads alike. */
+const literal = (text: string) =>
+  `E'${text.replaceAll(/[^ -&(-[\]-~]/g, (unit) => String.raw`\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)}'`
+
+const odd = `${String.fromCharCode(...Array.from({ length: 31 }, (_, code) => code + 1))}\\ \\n " ' $ \u007f é € \u2028 😀`
+
+/** Values that a loader writes, and those that are refused. */
+const loaded: ReadonlyArray<readonly [table: string, column: string, texts: ReadonlyArray<string>, no?: string]> = [
+  ["charges", "net_paid", [...numbers, "1.5e-7", "1.e-7", "0.000000123456789"], "1e21"],
+  ["pets", "name", [odd]],
+  ["pets", "date_of_birth", ["0001-01-01", "2024-02-29", "9999-12-31"], "0044-03-15 BC"],
+  ["payment_plans", "next_payment_date", ["0001-01-01Z", "2018-11-04 03:00:00.5-07"], "10000-01-01Z"],
+  ["payment_intents", "plan_name", [odd, "\u00a0\u2003"]],
+  ["payment_intents", "payment_modifications", [String.raw`{"a,b",NULL_,"\"","\\"}`]],
+  ["pet_benefits", "product_ids", ["{}"], "{{a},{b}}"],
+  ["charges", "id", ["1"], " "]
+]
+
+const tables = [...new Set(loaded.map(([table]) => table))]
+
+/** Writes the values with a client that has no settings of its own. Returns the refusals. */
+const load = Effect.fnUntraced(function* (url: string, set = "select") {
+  const client = new Client(url)
+  yield* Effect.acquireRelease(
+    Effect.promise(() => client.connect()),
+    () => Effect.promise(() => client.end())
+  )
+  const run = (text: string) => Effect.tryPromise({ try: () => client.query(text), catch: reasonOf })
+  yield* run(`${set}; set practice_data.keep_times = on`)
+  const insert = (table: string, column: string, text: string) => `
+    insert into public.${table} (organization_id, created_at, updated_at, ${[...new Set(["id", column])].join()})
+    values ('org_a', '2026-01-31Z', '2026-01-31Z', ${column === "id" ? "" : `md5(${literal(column + text)}), `}${literal(text)});`
+  const inserts = loaded.flatMap(([table, column, texts]) => texts.map((text) => insert(table, column, text)))
+  const updates = tables.map((table) => `update public.${table} set updated_at = updated_at + interval '1 ms';`)
+  yield* run([...inserts, ...updates].join(""))
+  return yield* Effect.forEach(loaded, ([table, column, , text]) =>
+    text === undefined ? Effect.void : Effect.flip(run(insert(table, column, text)))
+  )
+}, Effect.scoped)
 
 // The years 1 to 9999, and a day around them, which offsets reach.
 const [first, last] = [-62_135_683_200_000, 253_402_387_199_999]
@@ -157,13 +220,27 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  it.effect.each(sessions)("a row shows the same, whatever the session that wrote it: %s", (setting) =>
+  it.effect("rows show the same, whatever their writer's session, login or database has set", () =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const columns = { date_of_birth: "'2011-12-30'", created_at: "'2018-11-04 03:00:00.5+00'" }
-      const record = yield* sql.withTransaction(Effect.andThen(sql.unsafe(setting), shown(sql, "pets", columns)))
-      assertShows(record, "date_of_birth", '"2011-12-30"')
-      assertShows(record, "created_at", '"2018-11-04T03:00:00.500Z"')
+      const { sql, url } = yield* TestDatabase
+      const login = yield* newLogin("writer")
+      const database = new URL(url).pathname.slice(1)
+      const rows = Effect.forEach(
+        tables,
+        (table) =>
+          sql`with gone as (delete from ${sql(table)} returning id, record) select record from gone order by id`
+      )
+      const written = (by: string, set?: string) => Effect.all([load(by, set), rows])
+      const expected = yield* written(login.url)
+      for (const [name, value] of settings) {
+        const set = `set ${name} = ${value}`
+        assert.deepStrictEqual(yield* written(url, set), expected, set)
+        for (const owner of [`role ${login.name}`, `database ${database}`]) {
+          yield* sql.unsafe(`alter ${owner} ${set}`)
+          assert.deepStrictEqual(yield* written(login.url), expected, `${owner} ${set}`)
+          yield* sql.unsafe(`alter ${owner} reset all`)
+        }
+      }
     })
   )
 

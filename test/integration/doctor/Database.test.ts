@@ -14,7 +14,7 @@ import { script } from "../../../src/database/script.ts"
 import { changes, sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { begun, examined, has, isFine, messagesOf } from "./examined.ts"
+import { begun, examined, has, inherited, inheriting, isFine, mend, messagesOf } from "./examined.ts"
 import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as Cluster from "../../support/Cluster.ts"
@@ -83,10 +83,10 @@ const broken: ReadonlyArray<Broken> = [
 const roles = ["data-api", "intake", "worker"] as const
 
 const problems = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
+  const sql = yield* inheriting
   const said = [...(yield* MigrationsCheck.check(sql, roles)), ...(yield* changes(sql))]
   return said.filter(({ message, status }) => status !== "ok" && !message.includes("is a superuser"))
-})
+}).pipe(Effect.scoped)
 
 const isWhole = Effect.map(problems, (found) => assert.deepStrictEqual(found, []))
 
@@ -139,6 +139,9 @@ const lacking: Readonly<Record<string, readonly [statements: string, undo?: stri
   "The function public.change_mark() is missing.": ["drop function change_mark()"],
   "The function public.change_mark() is not as the migrations make it.": [
     "create or replace function change_mark() returns void language sql as ''"
+  ],
+  "The function public.trimmed(text) is not as the migrations make it.": [
+    "create or replace function trimmed(value text) returns text language sql immutable parallel safe return value"
   ],
   "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
   "The role practice_data_intake lacks INSERT on deletion_tasks.": [
@@ -277,7 +280,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
         yield* run(statements)
         const found = yield* problems
         assert.deepStrictEqual(messagesOf(found), [message])
-        yield* run(undo ?? found[0]?.advice ?? "")
+        yield* undo === undefined ? mend(found[0]?.advice ?? "") : run(undo)
         yield* isWhole
       })
   )
@@ -376,7 +379,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
     "is true in another schema as well",
     () =>
       Effect.gen(function* () {
-        const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
+        const sql = yield* clientOf(yield* emptyDatabase, { settings: { ...inherited, search_path: "practice" } })
         yield* sql`create schema practice`
         yield* Migrations.migrate(sql)
         const problemsThere = Effect.map(MigrationsCheck.check(sql, roles), (said) =>

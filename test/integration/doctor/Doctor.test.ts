@@ -113,6 +113,14 @@ describe("over a database,", long, () => {
       })
     )
 
+    it.effect("reports sessions that fire no triggers", () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const findings = yield* examined({ DATABASE_URL: `${url}?options=-c%20session_replication_role%3Dreplica` })
+        has(findings, "fail", "session_replication_role = replica", "DATABASE_URL")
+      })
+    )
+
     it.effect("reports a running service, and the warnings of its health", () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase

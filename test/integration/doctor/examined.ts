@@ -6,7 +6,8 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import type { Finding } from "../../../src/operations/doctor/Check.ts"
 import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { printable } from "../../../src/process/Printed.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A database whose order of changes has begun: that of a copy of another has not. */
 export const begun = Layer.tap(
@@ -47,6 +48,29 @@ export const has = (
 export const isFine = (findings: ReadonlyArray<Finding>) =>
   assert.deepStrictEqual(findings.filter(({ status }) => status !== "ok").map(textOf), [])
 
-/** The messages of findings. */
+/** The messages of findings, names without quotes. */
 export const messagesOf = (findings: ReadonlyArray<{ readonly message: string }>) =>
-  findings.map(({ message }) => message)
+  findings.map(({ message }) => message.replaceAll('"', ""))
+
+/** What a login or a database may have set: it changes nothing of what is found, and of what the remedies do. */
+export const inherited = {
+  DateStyle: "German, DMY",
+  IntervalStyle: "sql_standard",
+  TimeZone: "Pacific/Apia",
+  default_transaction_isolation: "serializable",
+  "plpgsql.extra_errors": "all",
+  quote_all_identifiers: "on",
+  standard_conforming_strings: "off"
+}
+
+export const inheriting = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { settings: inherited }))
+
+/** Runs a remedy as a terminal shows it. A statement that builds an index concurrently is alone. */
+export const mend = Effect.fnUntraced(function* (remedy: string) {
+  const sql = yield* inheriting
+  const shown = remedy.split("\n").map(printable).join("\n")
+  const texts = /concurrently/i.test(shown)
+    ? shown.split("; ")
+    : [`do $do$ begin execute $mend$${shown}$mend$; end $do$`]
+  yield* Effect.forEach(texts, (text) => sql.unsafe(text), { discard: true })
+}, Effect.scoped)
