@@ -26,7 +26,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Times** in requests are ISO 8601, UTC without an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are UTC with milliseconds.
 - **Fields** of a record are always present, null if there is no value.
 - **Requests** have all their fields in the body. A query string gets 422, a \`Content-Encoding\` 415.
-- **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. Every error of an endpoint but a 500 carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
+- **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. \`x-error\` names the error, such as \`record_not_found\`: decide on it and on the status, as texts may change. Every error of an endpoint but a 500 carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: a request that is not HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; then the connection is closed. \`Upgrade\` is ignored, and the request is the last of its connection; with \`Transfer-Encoding\` as well, it gets 411.
 - **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
 - **Browsers**: a page of another origin may call the API only if the operator allows it. An API key in a page is public, and opens all your records: call the API from your server instead.
@@ -109,7 +109,7 @@ const statuses: Readonly<Record<string, Status>> = {
     new Errors.ChangesNotServed()
   ),
   503: errorStatus(
-    "A store is unreachable, busy, or refuses the service, or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
+    "A store is unreachable, busy, or refuses the service, or the service is busy: `x-error` names it. Never reported as 401. Try again after `Retry-After` seconds.",
     new Errors.CredentialStoreDown()
   )
 }

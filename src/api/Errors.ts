@@ -1,8 +1,9 @@
 /**
- * The public errors of the service: a class for each reason, with its HTTP status and its texts. `responses` gives the
+ * The public errors of the service: a class for each reason, with its HTTP status and its text. `responses` gives the
  * form that a client gets: `{ detail }`, and the headers that the client needs.
  */
-import { Array, Duration, Effect, Record, Schema, SchemaAST } from "effect"
+import { Array, Duration, Effect, Record, Schema, String as Text } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 
 export const ErrorDetail = Schema.Struct({
@@ -27,9 +28,8 @@ export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(Validati
     "The faults of the request, in the order of the endpoint's fields, unknown fields last. The list ends after 100 faults, whether or not there are more."
 })
 
-/** The text of an error, by default the first of those that it has. A client knows the error by them. */
-export const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
-  Schema.String.annotate({ examples: texts }).pipe(Schema.withConstructorDefault(Effect.succeed(texts[0])))
+/** The text of an error, for a person to read. */
+export const text = (preset: string) => Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(preset)))
 
 /**
  * Makes the class of an error, whose type has its status for the handler, the response and the OpenAPI document. An error
@@ -109,8 +109,8 @@ export class RequestInvalid extends error<RequestInvalid>()("RequestInvalid", 42
 }) {}
 
 /** The fields of a 429 or 503. `retryAfter` is in seconds, 1 by default. */
-const retried = (...texts: Array.NonEmptyReadonlyArray<string>) => ({
-  detail: text(...texts),
+const retried = (preset: string) => ({
+  detail: text(preset),
   retryAfter: Schema.optionalKey(Schema.Int)
 })
 
@@ -135,7 +135,7 @@ const textsOf = (store: string) => ({
   Refused: `The ${store} refuses the service`
 })
 
-const down = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable, texts.Busy, texts.Refused)
+const down = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable)
 
 const [credentials, records, tasks] = [textsOf("credential store"), textsOf("record store"), textsOf("task store")]
 
@@ -172,65 +172,107 @@ export class ProcessorBusy extends error<ProcessorBusy>()("ProcessorBusy", 503, 
   ...retried("Too many reads of the payment processor are in flight")
 }) {}
 
-interface StatusField {
-  readonly httpApiStatus: { readonly schema: { readonly literal: number } }
+interface ErrorClass {
+  readonly fields: {
+    readonly _tag: { readonly schema: { readonly literal: string } }
+    readonly httpApiStatus: { readonly schema: { readonly literal: number } }
+  }
 }
 
-interface DetailError {
-  readonly detail: string
+interface Sent {
+  readonly _tag: string
   readonly httpApiStatus: number
   readonly retryAfter?: number
 }
 
+interface DetailError extends Sent {
+  readonly detail: string
+}
+
 /** The class of an error whose body is `{ detail }`. */
-interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
-  new (error: Omit<DetailError, "httpApiStatus">): E
-  readonly fields: StatusField & { readonly detail: Schema.Constraint }
+interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown>, ErrorClass {
+  new (error: Pick<DetailError, "detail" | "retryAfter">): E
 }
 
 /** The status of an error's class. */
-export const statusOf = ({ fields }: { readonly fields: StatusField }) => fields.httpApiStatus.schema.literal
+export const statusOf = ({ fields }: ErrorClass) => fields.httpApiStatus.schema.literal
 
-const examplesOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
+/** The header that names an error. Clients decide on it and on the status, never on the text. */
+export const errorHeader = "x-error"
 
-/** The header of every error: distinguishes it from one of a proxy, of another server, or of no endpoint. */
-export const marked = { "x-service": "practice-data" } as const
+/** The name of an error in `x-error`: its class, or the text of its status, in snake case. */
+export const errorName = (given: string) => Text.pascalToSnake(given.replaceAll(" ", ""))
+
+const nameOf = ({ fields }: ErrorClass) => errorName(fields._tag.schema.literal)
+
+// Distinguishes the error of an endpoint from that of a proxy, of another server, or of an unknown path.
+const marked = { "x-service": "practice-data" } as const
+
+const isRetried = (status: number) => status === 429 || status === 503
+
+/** The headers of an endpoint's error. 429 and 503 have `Retry-After` in seconds, 1 by default. */
+export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Readonly<Record<string, string>> => ({
+  ...marked,
+  [errorHeader]: errorName(_tag),
+  ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
+})
+
+/** The seconds in a `Retry-After`, which a proxy may have made a date. */
+export const secondsIn = (retryAfter = "") => Math.ceil(Number(retryAfter)) || 1
+
+/** The schema of the headers of errors of one status. */
+export const headersWith = (
+  classes: Array.NonEmptyReadonlyArray<ErrorClass>,
+  fixed: Readonly<Record<string, string>> = {}
+): Readonly<Record<string, Schema.Codec<string>>> => ({
+  ...Record.map(marked, (value) => Schema.Literal(value)),
+  [errorHeader]: Schema.Literals(Array.map(classes, nameOf)),
+  // A client takes other values, which a later release may send.
+  ...Record.map(fixed, () => Schema.String),
+  ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })
+})
+
+/** The description of a response of errors: their names. The OpenAPI document joins those of one status. */
+export const described = (classes: Array.NonEmptyReadonlyArray<ErrorClass>) => ({
+  description: Array.map(classes, nameOf).join(" | ")
+})
+
+/** The response of an endpoint's error, for where no schema encodes it. */
+export const errorResponse = (failure: DetailError, fixed: Readonly<Record<string, string>> = {}) =>
+  HttpServerResponse.jsonUnsafe(
+    { detail: failure.detail },
+    { status: failure.httpApiStatus, headers: { ...errorHeaders(failure), ...fixed } }
+  )
+
+interface Given<Detail> {
+  readonly detail: Detail
+  readonly retryAfter?: number
+}
+
+/** The response of errors of one status, with headers that are always the same. */
+const response = <E extends Sent & Given<Detail>, Detail>(
+  errors: Schema.ConstraintCodec<E, unknown>,
+  classes: Array.NonEmptyReadonlyArray<ErrorClass>,
+  body: Schema.Codec<{ readonly detail: Detail }, unknown>,
+  decode: (given: Given<Detail>, name: unknown) => E,
+  fixed?: Readonly<Record<string, string>>
+): Schema.Codec<E, unknown> =>
+  Schema.toType(errors)
+    .pipe(
+      HttpApiSchema.encodeToWithHeaders(
+        { body, headers: headersWith(classes, fixed) },
+        {
+          decode: ({ body: { detail }, headers: { [errorHeader]: name, "retry-after": after } }) =>
+            decode({ detail, ...(after !== undefined && { retryAfter: secondsIn(after) }) }, name),
+          encode: (failure) => ({ body: { detail: failure.detail }, headers: { ...errorHeaders(failure), ...fixed } })
+        }
+      )
+    )
+    .annotate(described(classes))
 
 // Responses of a status share a schema, so that the OpenAPI document has it once.
 const bodies = new Map<number, typeof ErrorDetail>()
 
-/** The response of errors of one status, with headers that are always the same. 429 and 503 have `Retry-After` as well. */
-const response = <E extends { readonly detail: Detail; readonly retryAfter?: number }, Detail>(
-  errors: Schema.ConstraintCodec<E, unknown>,
-  status: number,
-  body: Schema.Codec<{ readonly detail: Detail }, unknown>,
-  decode: (given: { readonly detail: Detail; readonly retryAfter?: number }) => E,
-  fixed: Readonly<Record<string, string>> = {}
-): Schema.Codec<E, unknown> => {
-  const isRetried = status === 429 || status === 503
-  const always = { ...marked, ...fixed }
-  // A client takes other values of headers, which a later release may send.
-  const headers: Readonly<Record<string, Schema.Codec<string> | Schema.Codec<number>>> = {
-    ...Record.map(marked, (value) => Schema.Literal(value)),
-    ...Record.map(fixed, () => Schema.String),
-    ...(isRetried && { "retry-after": Schema.Int })
-  }
-  return Schema.toType(errors).pipe(
-    HttpApiSchema.encodeToWithHeaders(
-      { body, headers },
-      {
-        decode: (given) =>
-          decode({ ...given.body, ...(isRetried && { retryAfter: Number(given.headers["retry-after"]) }) }),
-        encode: ({ detail, retryAfter = 1 }) => ({
-          body: { detail },
-          headers: { ...always, ...(isRetried && { "retry-after": retryAfter }) }
-        })
-      }
-    )
-  )
-}
-
-/** The response of errors with a `detail`. A client gets the one that has its text, else one that may have any. */
 const detailResponse = <E extends DetailError>(
   classes: Array.NonEmptyReadonlyArray<DetailClass<E>>,
   fixed?: Readonly<Record<string, string>>
@@ -238,10 +280,8 @@ const detailResponse = <E extends DetailError>(
   const status = statusOf(classes[0])
   const body = bodies.get(status) ?? ErrorDetail.pipe(HttpApiSchema.status(status))
   bodies.set(status, body)
-  const known = classes.map((one) => [one, examplesOf(one.fields.detail.ast)] as const)
-  const classOf = (detail: string) =>
-    known.find(([, texts]) => texts?.includes(detail)) ?? known.find(([, texts]) => texts === undefined) ?? classes
-  return response(Schema.Union(classes), status, body, (given) => new (classOf(given.detail)[0])(given), fixed)
+  const classOf = (name: unknown) => classes.find((one) => nameOf(one) === name) ?? classes[0]
+  return response(Schema.Union(classes), classes, body, (given, name) => new (classOf(name))(given), fixed)
 }
 
 /** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
@@ -257,7 +297,7 @@ export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, n
 /** The response of a 422. */
 export const responseInvalid = response(
   RequestInvalid,
-  422,
+  [RequestInvalid],
   HTTPValidationError.pipe(HttpApiSchema.status(422)),
   ({ detail }) => new RequestInvalid({ detail })
 )

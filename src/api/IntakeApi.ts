@@ -4,7 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchem
 import { JsonBody } from "./Authorization.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
-import { error, responseInvalid, responses, statusOf, Unauthorized } from "./Errors.ts"
+import * as Errors from "./Errors.ts"
 import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 
@@ -16,7 +16,7 @@ Takes notifications that invoices or invoice lines were deleted, and deletes the
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
 - A deletion holds, however the record is written later. It may come before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted when it comes.
 - More than 10,000 items get 422; the count in the response stops where the service stopped counting.
-- A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB.
+- A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB. \`x-error\` names the error for programs.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
 - Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone.
 - The pending deliveries of an organization are bounded. Beyond, a delivery gets 503 and nothing is stored.
@@ -166,20 +166,21 @@ export type DeliveryReceipt = typeof DeliveryReceipt.Type
 const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
 
 /** 503: the store is down or busy, or the backlog of the organization is full. The sender retries with the same key. */
-export class IntakeUnavailable extends error<IntakeUnavailable>()("IntakeUnavailable", 503, {
+export class IntakeUnavailable extends Errors.error<IntakeUnavailable>()("IntakeUnavailable", 503, {
   receipt: DeliveryReceipt,
   retryAfter: Schema.Int
 }) {}
 
 const unavailable = IntakeUnavailable.pipe(
   HttpApiSchema.encodeToWithHeaders(
-    { body: receipt(statusOf(IntakeUnavailable)), headers: { "retry-after": Schema.Int } },
+    { body: receipt(Errors.statusOf(IntakeUnavailable)), headers: Errors.headersWith([IntakeUnavailable]) },
     {
-      decode: ({ body, headers }) => new IntakeUnavailable({ receipt: body, retryAfter: headers["retry-after"] }),
-      encode: ({ receipt: body, retryAfter }) => ({ body, headers: { "retry-after": retryAfter } })
+      decode: ({ body, headers }) =>
+        new IntakeUnavailable({ receipt: body, retryAfter: Errors.secondsIn(headers["retry-after"]) }),
+      encode: (failure) => ({ body: failure.receipt, headers: Errors.errorHeaders(failure) })
     }
   )
-)
+).annotate(Errors.described([IntakeUnavailable]))
 
 /** The sender of a delivery. `unavailable`: the secrets could not be read, so nothing may be accepted. */
 export class Sender extends Context.Service<Sender, { readonly verification: "passed" | "unavailable" }>()(
@@ -192,7 +193,7 @@ export class Sender extends Context.Service<Sender, { readonly verification: "pa
  */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/api/IntakeApi/SignedDelivery",
-  { error: [...responses(Unauthorized), responseInvalid] }
+  { error: [...Errors.responses(Errors.Unauthorized), Errors.responseInvalid] }
 ) {}
 
 const statuses: Readonly<Record<string, Status>> = {

@@ -10,6 +10,8 @@ export interface ErrorDetails {
   readonly status?: number | undefined
   /** The `x-request-id` of the response, which is in the logs of the service. */
   readonly requestId?: string | undefined
+  /** The service's name of the error, such as `record_store_down`, for a program to decide on. */
+  readonly code?: string | undefined
   /** The service's explanation, for a person to read. */
   readonly detail?: string | undefined
   /** The seconds after which to try again, if the response said so. */
@@ -24,6 +26,7 @@ export class PracticeDataError extends Error implements ErrorDetails {
   // Declared, so that a detail that is not known does not show as undefined.
   declare readonly status?: number
   declare readonly requestId?: string
+  declare readonly code?: string
   declare readonly detail?: string
   declare readonly retryAfter?: number
   declare readonly idempotencyKey?: string

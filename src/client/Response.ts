@@ -91,7 +91,8 @@ export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>
   const result = status >= 200 && status < 300 ? read(json, headers) : undefined
   if (result !== undefined) return result
   const body = isObject(json) ? json : {}
-  const details = { status, requestId, retryAfter: retryAfterOf(headers), idempotencyKey }
+  const code = headers.get("x-error") ?? undefined
+  const details = { status, requestId, code, retryAfter: retryAfterOf(headers), idempotencyKey }
   const messageOf = (from: string, text: string) =>
     `${status} from ${from}: ${text}${requestId === undefined ? "" : ` (request ${requestId})`}`
   // A header of every error of the service's endpoints.
@@ -101,7 +102,7 @@ export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>
     throw new Errors.InvalidRequestError(messageOf(path, detail), { ...details, detail }, body["detail"])
   }
   // The intake's 503 has the body of a receipt.
-  const said = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
+  const said = code === "intake_unavailable" ? "The delivery was not stored" : body["detail"]
   const detail = isText(said) ? said : undefined
   // The body of another response may hold records, which no log may show.
   const other = `not a response of Practice Data, but ${headers.get("content-type") ?? "one without a type"}`

@@ -17,19 +17,34 @@ export interface FakeService {
   readonly fetch: Fetch
   /** All requests so far, those that failed included. */
   readonly requests: ReadonlyArray<ReceivedRequest>
-  /** Gives the next request an error of this status, such as 503. */
+  /** Gives the next request an error of this status, such as 503. A header `x-error` sets its code. */
   readonly failNext: (status: number, headers?: Readonly<Record<string, string>>) => void
 }
 
 const respond = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
-  Response.json(body, {
-    status,
-    headers: { "x-service": "practice-data", "x-request-id": "fake-request", "x-changes-lag": "0", ...headers }
-  })
+  Response.json(body, { status, headers: { "x-request-id": "fake-request", "x-changes-lag": "0", ...headers } })
+
+/** The code of an error by its status. */
+const codes: Readonly<Record<number, string>> = {
+  400: "out_of_range",
+  401: "unauthorized",
+  404: "record_not_found",
+  410: "cursor_expired",
+  413: "payload_too_large",
+  415: "encoding_unsupported",
+  422: "request_invalid",
+  429: "too_many_requests",
+  501: "changes_not_served",
+  503: "record_store_down"
+}
 
 /** A detail is a text, and of a 422 a list of faults. */
 const refuse = (status: number, msg: string, headers?: Readonly<Record<string, string>>, type = "value_error") =>
-  respond(status, { detail: status === 422 ? [{ loc: ["body"], msg, type }] : msg }, headers)
+  respond(
+    status,
+    { detail: status === 422 ? [{ loc: ["body"], msg, type }] : msg },
+    { "x-service": "practice-data", "x-error": codes[status] ?? "internal_server_error", ...headers }
+  )
 
 const notFilters = ["organization", "limit", "offset", "starting_after", "include_deleted"]
 
@@ -124,7 +139,7 @@ export const fakeService = (records: Records = {}): FakeService => {
     const [, name = "", verb] = /^\/api\/v3(?:\/([^/]+))?\/(\w+)$/.exec(path) ?? []
     if (verb === "changes") return changes(records, name, body)
     const info = resources.find((resource) => resource.name === name)
-    if (info === undefined) return refuse(404, "Not Found")
+    if (info === undefined) return respond(404, { detail: "Not Found" }, { "x-error": "not_found" })
     const all = records[name] ?? []
     if (verb === "search") return search(info.live === true, all, body)
     const found = all.find((record) => Object.entries(body).every(([field, value]) => record[field] === value))

@@ -7,7 +7,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization, smallBody } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
-import { RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
+import { errorHeaders, RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
 import * as Instant from "../api/records/Instant.ts"
@@ -173,8 +173,8 @@ export const busy = (delay: Duration.Duration) =>
     const taskId = Delivery.taskIdOf(headers["x-organization-id"], idempotencyKey)
     yield* note({ idempotencyKey, taskId, outcome: "unavailable", refusal: "load" })
     const sent = { idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }
-    const { receipt, retryAfter: seconds } = yield* notStored(sent, delay, "unavailable")
-    return yield* respond(receipt, { status: 503, headers: { "retry-after": String(seconds) } })
+    const failure = yield* notStored(sent, delay, "unavailable")
+    return yield* respond(failure.receipt, { status: 503, headers: errorHeaders(failure) })
   })
 
 const unavailable = { status: "unavailable" } as const

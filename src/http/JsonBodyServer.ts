@@ -2,9 +2,9 @@
 import { isUtf8 } from "node:buffer"
 import { IncomingMessage } from "node:http"
 import { Bytes, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
+import { EncodingUnsupported, errorResponse, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { JsonBody, mayBeLarge, smallBody } from "../api/Authorization.ts"
@@ -130,12 +130,7 @@ const refuse =
     )
   }
 
-const serviceBusy = Effect.succeed(
-  HttpServerResponse.jsonUnsafe(
-    { detail: new ServiceBusy().detail },
-    { status: 503, headers: { ...marked, "retry-after": "1" } }
-  )
-)
+const serviceBusy = Effect.succeed(errorResponse(new ServiceBusy()))
 
 const sharedBudget: Budget = { left: 64 * 1024 * 1024 }
 

@@ -8,7 +8,7 @@ import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { documentPaths } from "./PublicPages.ts"
-import { requestIdOf, wasRefused } from "./OrderedServer.ts"
+import { requestIdOf, statusError, wasRefused } from "./OrderedServer.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -36,10 +36,12 @@ export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths => {
   return paths
 }
 
-const errorResponse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
-  HttpServerResponse.jsonUnsafe({ detail }, { status, headers })
+const statusResponse = (status: number, more?: Readonly<Record<string, string>>) => {
+  const { body, headers } = statusError(status)
+  return HttpServerResponse.jsonUnsafe(body, { status, headers: { ...headers, ...more } })
+}
 
-const notFound = errorResponse(404, "Not Found")
+const notFound = statusResponse(404)
 
 const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
@@ -51,13 +53,13 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
     const error = Cause.squash(cause)
     if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound")
       return Effect.succeed(notFound)
-    return Effect.as(Effect.logError("A request failed", cause), errorResponse(500, "Internal Server Error"))
+    return Effect.as(Effect.logError("A request failed", cause), statusResponse(500))
   })
 )
 
 /** The response to an unknown path, or to a method that a path does not have. */
 const refused = (methods: ReadonlyArray<string> | undefined) =>
-  methods === undefined ? notFound : errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") })
+  methods === undefined ? notFound : statusResponse(405, { allow: methods.join(", ") })
 
 /** Bytes. A smaller body fits into one packet. */
 const minimumSize = 1400

@@ -11,6 +11,7 @@ import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from "node:http
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { DateTime, Duration, Iterable } from "effect"
+import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 
 export interface Limits {
@@ -101,6 +102,12 @@ const visibleAscii = /^[\x21-\x7e]{1,128}$/
 export const requestIdOf = (sent?: string | ReadonlyArray<string>): string =>
   typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
 
+/** An error of no endpoint: the text of its status, and the header that names it. */
+export const statusError = (status: number) => {
+  const detail = STATUS_CODES[status] ?? ""
+  return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
+}
+
 // Their handlers end as if the client had left.
 const refusedRequests = new WeakSet<object>()
 
@@ -130,14 +137,15 @@ const refuse = (socket: Socket, status: number, request: IncomingMessage | undef
     socket.destroy()
     return facts
   }
-  const reason = STATUS_CODES[status]
-  const body = JSON.stringify({ detail: reason })
+  const error = statusError(status)
+  const body = JSON.stringify(error.body)
   const head = [
-    `HTTP/1.1 ${status} ${reason}`,
+    `HTTP/1.1 ${status} ${error.body.detail}`,
     `date: ${DateTime.toDateUtc(DateTime.nowUnsafe()).toUTCString()}`,
     "content-type: application/json",
     `content-length: ${body.length}`,
     "connection: close",
+    `${errorHeader}: ${error.headers[errorHeader]}`,
     `x-request-id: ${id}`
   ]
   const sent = facts.method === "HEAD" ? "" : body

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { Array, Context, Effect, Record, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
+import { errorHeader } from "../api/Errors.ts"
 import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, cacheable, type Content, document, h, Html, inline, markdown, secured } from "./Html.ts"
 
@@ -168,8 +169,23 @@ const operationArticle = (api: Document, method: string, path: string, operation
     fieldList("Request headers", headers),
     fieldList("Request", fieldsOf(request ?? {}, true)),
     h("h4")("Responses"),
-    Object.entries(responses).map(([status, { content, description: about }]) =>
-      h("p")(h("code")(status), " ", typeOf(content?.["application/json"].schema ?? {}), ": ", inline(about))
+    Object.entries(responses).map(
+      ([
+        status,
+        {
+          content,
+          description: about,
+          headers: { [errorHeader]: error = {} }
+        }
+      ]) =>
+        h("p")(
+          h("code")(status),
+          " ",
+          typeOf(content?.["application/json"].schema ?? {}),
+          ": ",
+          inline(about),
+          "schema" in error && h("small")(" ", typeOf(error.schema))
+        )
     )
   )
 }

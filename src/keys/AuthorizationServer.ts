@@ -1,18 +1,15 @@
 /** The authorization of the data API, over `OrgResolver`. */
 import { Context, Effect, Exit, Layer, Option, Predicate, Redacted, Schema } from "effect"
-import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpMiddleware, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import { type CredentialStoreDown, marked, TooManyRequests, Unauthorized } from "../api/Errors.ts"
+import { type CredentialStoreDown, errorResponse, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, CurrentOrganization, mayBeLarge, ReadsByKey } from "../api/Authorization.ts"
 import { Note, note } from "../observability/RequestFacts.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { hashOf, isOurs, OrgResolver, prefixOf, unauthorized } from "./OrgResolver.ts"
 
-const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
-  { detail: unauthorized.detail },
-  { status: 401, headers: { ...marked, "www-authenticate": "Bearer" } }
-)
+const unauthorizedResponse = errorResponse(unauthorized, { "www-authenticate": "Bearer" })
 
 const refused = Effect.as(note({ refusal: "key" }), unauthorizedResponse)
 

@@ -132,12 +132,13 @@ const requestOf = Effect.fnUntraced(function* (sent: Sent) {
   })
 })
 
-/** Asks the server. */
+/** Asks the server. Every error has a name. */
 export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
   const handle = yield* InProcess
   const request = yield* requestOf(sent)
   const response = yield* Effect.promise(() => handle(request))
   const headers = Object.fromEntries(response.headers)
+  assert.match(headers["x-error"] ?? "none", response.status < 400 ? /^none$/ : /^(?!none)[a-z_]+$/)
   const text = yield* Effect.promise(() => response.text())
   const isJson = headers["content-type"]?.startsWith("application/json") === true && text !== ""
   const json = isJson ? yield* Effect.orDie(parse(text)) : undefined

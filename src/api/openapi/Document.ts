@@ -1,7 +1,7 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
-import { type JsonSchema, Record, String as Text } from "effect"
+import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
-import { EncodingUnsupported } from "../Errors.ts"
+import { EncodingUnsupported, errorHeader, errorName } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 import { lastOf } from "./Parsed.ts"
@@ -45,9 +45,12 @@ export const annotations = ({ isContract = false, operation, request, statuses =
           content: Record.map<string, object, object>(requestBody.content, (media) => ({ ...media, ...sent(request) }))
         }
       }),
-      // The document of the API moves each example beside its schema.
+      // The document of the API moves each example beside its schema. The description of errors is their names.
       responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => ({
         ...response,
+        ...(response.headers?.[errorHeader] && {
+          headers: { ...response.headers, ...errorOf(...response.description.split(" | ")) }
+        }),
         ...statuses[status]
       }))
     })
@@ -59,9 +62,9 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
   example: { detail }
 })
 
-const internalError = errorStatus("A bug. The response reveals nothing of its cause.", {
-  detail: "Internal Server Error"
-})
+const bug = "Internal Server Error"
+
+const internalError = errorStatus("A bug. The response reveals nothing of its cause.", { detail: bug })
 
 /** The documentation of the statuses that refuse a body before it is decoded. */
 export const bodyStatuses = (mebibytes: number): Readonly<Record<string, Status>> => ({
@@ -72,6 +75,11 @@ export const bodyStatuses = (mebibytes: number): Readonly<Record<string, Status>
 })
 
 const text = (...values: ReadonlyArray<string>) => ({ schema: { type: "string", enum: values } })
+
+/** The header that names the error. */
+const errorOf = (...names: ReadonlyArray<string>) => ({
+  [errorHeader]: { ...text(...Array.dedupe(names)), required: true }
+})
 
 const seconds = (minimum: number) => ({ schema: { type: "integer", minimum, examples: [minimum] } })
 
@@ -105,7 +113,7 @@ const headers = {
 }
 
 /** The names of the headers that responses may have. */
-export const headerNames: ReadonlyArray<string> = Object.keys(headers)
+export const headerNames: ReadonlyArray<string> = [...Object.keys(headers), errorHeader]
 
 /** A parameter with its description and its example beside its schema. */
 const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
@@ -143,7 +151,10 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
   const operationOf = (given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
     const { requestBody } = given
     const error = { "application/json": { schema: reference("schemas", "ErrorDetail") } }
-    const responses = { ...given.responses, 500: { description: "", content: error } }
+    const responses = {
+      ...given.responses,
+      500: { description: "", headers: errorOf(errorName(bug)), content: error }
+    }
     return {
       ...given,
       parameters: given.parameters.map(parameterOf),
@@ -152,7 +163,9 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
         const { description, example } = { 500: internalError, ...statuses }[code] ?? {}
         return {
           description: description ?? response.description,
-          headers: Record.map({ "x-request-id": {}, ...response.headers }, (_, name) => reference("headers", name)),
+          headers: Record.map<string, object, object>({ "x-request-id": {}, ...response.headers }, (header, name) =>
+            name === errorHeader ? header : reference("headers", name)
+          ),
           ...(response.content && {
             content: Record.map(response.content, (media) => {
               const schema = simplify(media.schema, true)

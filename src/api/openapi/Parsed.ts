@@ -63,7 +63,7 @@ const Operation = Schema.Struct({
     Schema.String,
     Schema.Struct({
       description: Schema.String,
-      headers: Schema.Record(Schema.String, Reference),
+      headers: Schema.Record(Schema.String, Schema.Union([Reference, Schema.Struct({ schema: jsonSchema })])),
       content: Schema.optionalKey(Content)
     })
   ),

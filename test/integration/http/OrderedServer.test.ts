@@ -213,7 +213,8 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
       ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n", "HEAD / HTTP/1.1\r\n\r\n"],
       (text) => exchange(`http://127.0.0.1:${port}`, text)
     )
-    for (const text of [named, unread]) assert.match(text ?? "", /^HTTP\/1.1 400 .*\r\ndate: \w{3}, .* GMT\r\n[^]*"}$/)
+    for (const text of [named, unread])
+      assert.match(text ?? "", /^HTTP\/1.1 400 .*\r\ndate: \w{3}, .* GMT\r\n[^]*\r\nx-error: bad_request\r\n[^]*"}$/)
     assert.match(head ?? "", /^HTTP\/1.1 400 [^]*\r\ncontent-length: 24\r\n[^{]*\r\n\r\n$/)
     const address = "127.0.0.1"
     assert.lengthOf(refused, 3)

@@ -35,6 +35,20 @@ const rangeOf = (endpoint: Endpoint, field: string) => {
   return ["format", "minimum", "maximum", "default"].map((name) => dig(value, name))
 }
 
+/** The names of errors of a status, or some of them that every endpoint has. */
+const errorsOf: Readonly<Record<string, ReadonlyArray<string>>> = {
+  400: ["org_mismatch"],
+  401: ["unauthorized"],
+  410: ["cursor_expired"],
+  413: ["payload_too_large"],
+  415: ["encoding_unsupported"],
+  422: ["request_invalid"],
+  429: ["too_many_requests"],
+  500: ["internal_server_error"],
+  501: ["changes_not_served"],
+  503: ["service_busy", "credential_store_down"]
+}
+
 /** The headers that errors of some statuses have. */
 const headerOf: Readonly<Record<string, string>> = {
   401: "www-authenticate",
@@ -124,6 +138,24 @@ describe("the document of the data API", () => {
           status in headerOf && headerOf[status]
         ])
     ]
+  )
+
+  every(
+    "lists the names of the errors of each status",
+    Contract.endpoints,
+    (endpoint) =>
+      entries(dig(operationOf(endpoint), "responses")).map(([status, response]) => {
+        const names = items(dig(response, "headers x-error schema enum"))
+        const isOpen = ["400", "503"].includes(status)
+        return [status, isOpen ? errorsOf[status]?.filter((name) => names.includes(name)) : names]
+      }),
+    ({ decided, kind, listed }) =>
+      [...listed, ...decided]
+        .toSorted()
+        .map((status) => [
+          status,
+          status === "404" ? [kind === "get task" ? "task_not_found" : "record_not_found"] : (errorsOf[status] ?? [])
+        ])
   )
 
   every(
@@ -228,6 +260,7 @@ it("the document of the intake has it and health below /api/v1, limits of header
   const others = ["422 HTTPValidationError", "500 ErrorDetail", "503 DeliveryReceipt"]
   assert.deepStrictEqual(bodies, ["200 DeliveryReceipt", "202 DeliveryReceipt", ...errors, ...others])
   assert.isDefined(dig(operation, "responses 503 headers retry-after"))
+  assert.deepStrictEqual(dig(operation, "responses 503 headers x-error schema enum"), ["intake_unavailable"])
 })
 
 const receipt = "status task_id scheduled_for idempotency_key invoices_count invoice_lines_count received_at"

@@ -44,7 +44,12 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
       assert.instanceOf(missing, Client.NotFoundError)
       assert.instanceOf(missing, Client.PracticeDataError)
       assert.strictEqual(String(missing), "NotFoundError: 404 from /api/v3/charges/get: No such record (request mine)")
-      assert.deepInclude(missing, { detail: "No such record", status: 404, requestId: "mine" })
+      assert.deepInclude(missing, {
+        code: "record_not_found",
+        detail: "No such record",
+        status: 404,
+        requestId: "mine"
+      })
     })
   )
 
@@ -219,11 +224,19 @@ const failuresOf = (step: Step) => {
   return Promise.all(all.map(failureOf))
 }
 
-test.effect("the client for Effect knows an error whose headers a later release has changed", () =>
+test.effect("the client for Effect knows an error by its name, whatever its text and other headers", () =>
   Effect.gen(function* () {
-    const { fetch } = steps(refused(401, "Another text", { "www-authenticate": 'Bearer realm="a"' }))
-    const error = yield* Effect.flip(typed(fetch, ({ charges }) => charges.get({ payload: { id: "a" } })))
-    assert.strictEqual(error._tag, "Unauthorized")
+    for (const [status, code, tag] of [
+      [401, "unauthorized", "Unauthorized"],
+      [503, "credential_store_down", "CredentialStoreDown"],
+      [503, "service_busy", "ServiceBusy"],
+      [503, "a_later_one", "HttpClientError"]
+    ] as const) {
+      const headers = { "x-error": code, "www-authenticate": 'Bearer realm="a"', "retry-after": "soon" }
+      const { fetch } = steps(refused(status, "The record store is busy", headers))
+      const get = typed(fetch, (client) => client["deletion-tasks"].get({ payload: { task_id: "a" } }))
+      assert.strictEqual((yield* Effect.flip(get))._tag, tag)
+    }
   })
 )
 

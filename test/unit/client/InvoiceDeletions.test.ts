@@ -14,8 +14,10 @@ const invoices = [{ invoice_id: "é\u2028😀", client_id: null }]
 const senderOf = (options: Partial<Client.InvoiceDeletionsOptions>) =>
   new Client.InvoiceDeletions({ baseUrl, organization: "org_open", maxRetries: 0, ...options })
 
-const receipt = (status: string): Step =>
-  json({ status, task_id: "1" }, { status: status === "error" ? 503 : 202, headers: { "retry-after": "0" } })
+const receipt = (status: string): Step => {
+  const headers = { "retry-after": "0", "x-error": "intake_unavailable" }
+  return json({ status, task_id: "1" }, status === "error" ? { status: 503, headers } : { status: 202 })
+}
 
 const intake = Layer.provide(layerIntake(layerMemory), Logger.layer([]))
 

@@ -1,6 +1,5 @@
 /** Clients over a `fetch` of the test's own: the service in this process, or made-up responses. */
 import { Effect } from "effect"
-import { marked } from "../../../src/api/Errors.ts"
 import { type ClientOptions, type Fetch, PracticeData } from "../../../src/client/index.ts"
 import { InProcess, key } from "../../support/inProcess.ts"
 
@@ -67,7 +66,7 @@ export const json =
 
 /** An error of the service. */
 export const refused = (status: number, detail: unknown = `It is ${status}`, headers: Record<string, string> = {}) =>
-  json({ detail }, { status, headers: { ...marked, ...headers } })
+  json({ detail }, { status, headers: { "x-service": "practice-data", "x-error": "of_the_test", ...headers } })
 
 /** A connection that fails. */
 export const broken: Step = () => Promise.reject(new TypeError("fetch failed"))

@@ -38,14 +38,16 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 
 const visible = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => i + 33))
 
-const answers: ReadonlyArray<readonly [status: number, sent: Sent]> = [
+const answers: ReadonlyArray<readonly [status: number, sent: Sent, error?: string]> = [
   [200, {}],
-  [400, { json: { limit: 0 } }],
-  [401, { headers: stranger }],
-  [404, { path: "/unknown" }],
-  [405, { method: "GET" }],
-  [413, { headers: { "content-length": "2000000" } }],
-  [422, { raw: "{" }],
+  [400, { json: { limit: 0 } }, "out_of_range"],
+  [401, { headers: stranger }, "unauthorized"],
+  [404, { path: "/unknown" }, "not_found"],
+  [404, { path: "/api/v3/charges/get", json: { id: "none" } }, "record_not_found"],
+  [405, { method: "GET" }, "method_not_allowed"],
+  [413, { headers: { "content-length": "2000000" } }, "payload_too_large"],
+  [415, { headers: { "content-encoding": "gzip" } }, "encoding_unsupported"],
+  [422, { raw: "{" }, "request_invalid"],
   [200, { path: "/api/v3/openapi.json", method: "GET" }]
 ]
 
@@ -129,10 +131,11 @@ layer(InProcess.layer())("x-request-id", (it) => {
     })
   )
 
-  it.effect.each(answers)("is on a %d", ([status, sent]) =>
+  it.effect.each(answers)("is on a %d, beside the name of the error", ([status, sent, error]) =>
     Effect.gen(function* () {
       const answer = yield* send({ ...sent, headers: { "x-request-id": "mine", ...sent.headers } })
-      assert.deepStrictEqual([answer.status, answer.headers["x-request-id"]], [status, "mine"])
+      const headers = ["x-request-id", "x-error"].map((name) => answer.headers[name])
+      assert.deepStrictEqual([answer.status, ...headers], [status, "mine", error])
     })
   )
 })
@@ -147,7 +150,7 @@ layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) =>
     Effect.gen(function* () {
       const answer = yield* send({ headers: { "x-request-id": "mine" } })
       assert.deepStrictEqual([answer.status, answer.text], [500, `{"detail":"Internal Server Error"}`])
-      assert.strictEqual(answer.headers["x-request-id"], "mine")
+      assert.include(answer.headers, { "x-request-id": "mine", "x-error": "internal_server_error" })
       assert.notInclude(yield* compact(answer), "hunter2")
       const logged = lines.filter((line) => line.includes("hunter2"))
       assert.strictEqual(logged.length, 1)
@@ -221,7 +224,7 @@ const preflight = (path: string, from: string) =>
 const layerFor = (origins: ReadonlyArray<string>) =>
   InProcess.layer().pipe(Layer.provide(Layer.succeed(CrossOrigins, origins)))
 
-const exposed = ["x-request-id", "retry-after", "x-changes-lag", "x-changes-complete", "x-changes-next"]
+const exposed = ["x-request-id", "x-error", "retry-after", "x-changes-lag", "x-changes-complete", "x-changes-next"]
 
 layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => {
   it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
