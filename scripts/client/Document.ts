@@ -2,7 +2,7 @@
 import { Array, Schema } from "effect"
 import { searchable } from "../../src/api/records/index.ts"
 import type { Resource as Described } from "../../src/api/records/Resource.ts"
-import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
+import { Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
 import { nameOf } from "./JsonSchema.ts"
 
 /** Reads a document. Throws if it is none. */
@@ -23,13 +23,10 @@ export const fail = (what: string): never => {
 export const resolve = ({ components }: Document, schema: JsonSchema): JsonSchema =>
   schema.$ref === undefined ? schema : (components.schemas[lastOf(schema.$ref)] ?? fail(`no schema ${schema.$ref}`))
 
-/** The request of an operation. A schema that only its body has goes by the name of the body. */
-const requestOf = (document: Document, operation: Operation) => {
-  const schema = bodyOf(document, operation)?.content["application/json"].schema ?? fail("a request without a body")
-  const { requestBody } = operation
-  const isShared = requestBody !== undefined && "$ref" in requestBody
-  const named = schema.$ref ?? (isShared ? requestBody.$ref : fail("a request without a name"))
-  return { name: lastOf(named), schema: resolve(document, schema) }
+/** The request of an operation, by its title or the name of its schema. */
+const requestOf = (document: Document, { requestBody }: Operation) => {
+  const { title, ...schema } = requestBody?.content["application/json"].schema ?? fail("a request without a body")
+  return { name: title ?? lastOf(schema.$ref ?? fail("a request without a name")), schema: resolve(document, schema) }
 }
 
 /** The endpoints of a document that take a body, by their paths. */

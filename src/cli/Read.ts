@@ -5,7 +5,6 @@ import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
 import { type AnyResource, resources, type Verb } from "../client/index.ts"
-import { typeName } from "../api/openapi/Document.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
 import { command, misused } from "./Usage.ts"
@@ -50,7 +49,7 @@ const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
  * no such value.
  */
 const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
-  const body = dig(OpenApi.fromApi(DataApi), "components", "requestBodies", `${typeName(name)}SearchRequest`)
+  const body = dig(OpenApi.fromApi(DataApi), "paths", `/${name}/search`, "post", "requestBody")
   return Record.map(given, (text, field) => {
     const types = Array.ensure(dig(body, "content", "application/json", "schema", "properties", field, "type"))
     if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true"

@@ -4,7 +4,7 @@ import { Array, Context, Effect, Record, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { errorHeader } from "../api/Errors.ts"
-import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
+import { Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, cacheable, type Content, document, h, Html, inline, markdown, secured } from "./Html.ts"
 
 interface DemoKey {
@@ -152,10 +152,19 @@ const curlExample = (method: string, path: string, operation: Operation, body: u
   return lines.join(" \\\n  ")
 }
 
+/** The names of the errors of a response, and the type of another body. */
+const resultOf = ({ content, headers }: Operation["responses"][string]): Content => {
+  const schema = content?.["application/json"].schema ?? {}
+  const error = headers[errorHeader]
+  if (error === undefined || !("schema" in error)) return typeOf(schema)
+  const isPlain = schema.$ref?.endsWith("/ErrorDetail") === true
+  return [error.schema.enum?.join(" or "), !isPlain && [", ", typeOf(schema)]]
+}
+
 const operationArticle = (api: Document, method: string, path: string, operation: Operation): Html => {
-  const { description = "", operationId, parameters, responses, summary = operationId } = operation
+  const { description = "", operationId, parameters, requestBody, responses, summary = operationId } = operation
   const [{ url }] = api.servers
-  const body = bodyOf(api, operation)?.content["application/json"]
+  const body = requestBody?.content["application/json"]
   const example = body?.examples?.demo.value
   const request = body?.schema.$ref === undefined ? body?.schema : api.components.schemas[lastOf(body.schema.$ref)]
   const headers = parameters.map(({ description: about = "", name, required = false, schema }) =>
@@ -169,23 +178,8 @@ const operationArticle = (api: Document, method: string, path: string, operation
     fieldList("Request headers", headers),
     fieldList("Request", fieldsOf(request ?? {}, true)),
     h("h4")("Responses"),
-    Object.entries(responses).map(
-      ([
-        status,
-        {
-          content,
-          description: about,
-          headers: { [errorHeader]: error = {} }
-        }
-      ]) =>
-        h("p")(
-          h("code")(status),
-          " ",
-          typeOf(content?.["application/json"].schema ?? {}),
-          ": ",
-          inline(about),
-          "schema" in error && h("small")(" ", typeOf(error.schema))
-        )
+    Object.entries(responses).map(([status, response]) =>
+      h("p")(h("code")(status), " ", resultOf(response), ": ", inline(response.description))
     )
   )
 }

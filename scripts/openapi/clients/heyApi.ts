@@ -23,7 +23,7 @@ const charge: api.Charge = expectData(await api.chargesGet({ client, body: { id:
 const paid: number | null = charge.paid_amount
 expectEqual(typeof paid, "number")
 
-const filter: api.ChargesSearchRequest = { status: "open" }
+const filter: api.ChargesSearchData["body"] = { status: "open" }
 const open = expectData(await api.chargesSearch({ client, body: filter }))
 expectEqual(
   open.body.every(({ status }) => status === "open"),

@@ -1,9 +1,9 @@
-/** What both programs do with their clients: they copy a resource by its changes, and compare the copy with a search. */
+/** The work of each program: they copy a resource by its changes, and compare the copy with a search. */
 
 /** The address of the service and a key of its demo data. */
 export const [address = "", key = ""] = process.argv.slice(2)
 
-/** A response as both clients give it. */
+/** A response as the clients give it. */
 interface Answer<Data> {
   readonly data?: Data | undefined
   readonly error?: unknown

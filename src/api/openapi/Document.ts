@@ -129,6 +129,12 @@ const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
 const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) =>
   lastOf(String(content["application/json"]?.schema["$ref"]))
 
+/** A body with its schema in place. Generators name its type by the title. */
+const withBody = ({ content, ...body }: OpenApi.OpenAPISpecRequestBody, schemas: JsonSchema.Definitions) => {
+  const title = bodyName({ content, ...body })
+  return { ...body, content: Record.map(content, (media) => ({ ...media, schema: { title, ...schemas[title] } })) }
+}
+
 interface Options {
   readonly title: string
   readonly version: string
@@ -140,8 +146,8 @@ interface Options {
   readonly contract?: ReadonlyArray<string>
   /**
    * Set where requests refuse unknown fields: the field of a request, by its name, that is required though its schema has
-   * a default. Requests are closed then, and components of their own: generators of clients take a property with a default
-   * for one that is always present, except within the body of a request.
+   * a default. Requests are closed then, and stand in their operations: generators of clients take a property with a
+   * default for one that is always present, except within the body of a request, and some follow no reference to a body.
    */
   readonly required?: (request: string) => string
 }
@@ -158,7 +164,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
     return {
       ...given,
       parameters: given.parameters.map(parameterOf),
-      ...(requestBody && required && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
+      ...(requestBody && required && { requestBody: withBody(requestBody, schemas) }),
       responses: Record.map<string, OpenApi.OpenApiSpecResponse & Status, object>(responses, (response, code) => {
         const { description, example } = { 500: internalError, ...statuses }[code] ?? {}
         return {
@@ -185,11 +191,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
     transform: ({ components, info, paths: given, ...spec }) => {
       const items: Readonly<Record<string, Readonly<Record<string, OpenApi.OpenAPISpecOperation>>>> = given
       const operations = Object.values(items).flatMap((item) => Object.values(item))
-      const bodies = Object.fromEntries(
-        operations.flatMap(({ requestBody }) =>
-          requestBody && required ? [[bodyName(requestBody), requestBody] as const] : []
-        )
-      )
+      const bodies = operations.flatMap(({ requestBody }) => (requestBody && required ? [bodyName(requestBody)] : []))
       const definitions: JsonSchema.Definitions = components.schemas
       const stable = operations.filter((operation) => !("x-provisional" in operation))
       const shown = reachableFrom(
@@ -198,7 +200,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
       )
       const schemas = Record.map(definitions, (schema, name): JsonSchema.JsonSchema => {
         if (!required) return simplify(schema, true)
-        if (name in bodies) return requiring(simplify(schema, false), required(name))
+        if (bodies.includes(name)) return requiring(simplify(schema, false), required(name))
         // Records that only provisional endpoints return are provisional.
         return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
       })
@@ -213,13 +215,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
         info: { ...info, contact: { name: "The operator of this service" } },
         paths,
         components: {
-          schemas: Record.filter(schemas, (_, name) => !(name in bodies)),
-          ...(required && {
-            requestBodies: Record.map(bodies, ({ content, ...body }, name) => ({
-              ...body,
-              content: Record.map(content, (media) => ({ ...media, schema: schemas[name] }))
-            }))
-          }),
+          schemas: Record.filter(schemas, (_, name) => !bodies.includes(name)),
           headers: Record.filter(headers, (_, name) => written.includes(`"${reference("headers", name).$ref}"`)),
           securitySchemes: components.securitySchemes
         }

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 
 const keywords = {
   $ref: Schema.optionalKey(Schema.String),
+  title: Schema.optionalKey(Schema.String),
   type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
   format: Schema.optionalKey(Schema.String),
   description: Schema.optionalKey(Schema.String),
@@ -39,8 +40,6 @@ const Content = Schema.Struct({
   "application/json": Schema.Struct({ schema: jsonSchema, examples: Schema.optionalKey(Demo) })
 })
 
-const RequestBody = Schema.Struct({ content: Content })
-
 const Reference = Schema.Struct({ $ref: Schema.String })
 
 const Parameter = Schema.Struct({
@@ -58,7 +57,7 @@ const Operation = Schema.Struct({
   description: Schema.optionalKey(Schema.String),
   parameters: Schema.Array(Parameter),
   security: Schema.Array(Schema.Unknown),
-  requestBody: Schema.optionalKey(Schema.Union([Reference, RequestBody])),
+  requestBody: Schema.optionalKey(Schema.Struct({ content: Content })),
   responses: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -84,7 +83,6 @@ export const Document = Schema.Struct({
   ),
   components: Schema.Struct({
     schemas: Schema.Record(Schema.String, jsonSchema),
-    requestBodies: Schema.optionalKey(Schema.Record(Schema.String, RequestBody)),
     headers: Schema.Record(Schema.String, Schema.Struct({ description: Schema.String }))
   })
 })
@@ -92,9 +90,3 @@ export type Document = typeof Document.Type
 
 /** The last part of a path or a reference. */
 export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
-
-/** The body of an operation's request, which may stand among the components. */
-export const bodyOf = ({ components }: Document, { requestBody }: Operation) =>
-  requestBody !== undefined && "$ref" in requestBody
-    ? components.requestBodies?.[lastOf(requestBody.$ref)]
-    : requestBody

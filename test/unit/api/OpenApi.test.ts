@@ -17,7 +17,7 @@ const operationOf = ({ path }: Endpoint) => dig(document, `paths ${path} post`)
 
 const schemaIn = (content: unknown) => resolve(dig(content, "content application/json schema"))
 
-const requestOf = (endpoint: Endpoint) => schemaIn(resolve(dig(operationOf(endpoint), "requestBody"), "requestBodies"))
+const requestOf = (endpoint: Endpoint) => dig(operationOf(endpoint), "requestBody content application/json schema")
 
 const responseOf = (endpoint: Endpoint) => schemaIn(dig(operationOf(endpoint), "responses 200"))
 
@@ -122,8 +122,7 @@ describe("the document of the data API", () => {
         return [status, isProvisional(response), error, header]
       })
       const keys = items(dig(operation, "security")).flatMap((scheme) => Object.keys(Object(scheme)))
-      const body = resolve(dig(operation, "requestBody"), "requestBodies")
-      return [isProvisional(operation), keys, dig(body, "required"), responses]
+      return [isProvisional(operation), keys, dig(operation, "requestBody required"), responses]
     },
     ({ decided, listed, stability }) => [
       stability === "provisional",

@@ -26,10 +26,10 @@ export const namesOf = (schema: unknown): ReadonlyArray<string> =>
 
 /** The schemas of a document. */
 export const schemasOf = (document: unknown) => {
-  /** What a reference stands for, to a schema or to the body of a request; anything else as it is. */
-  const resolve = (found: unknown, kind = "schemas"): unknown => {
-    const named = dig(document, `components ${kind} ${nameOf(dig(found, "$ref"))}`)
-    return named === undefined ? found : resolve(named, kind)
+  /** The schema that a reference stands for; anything else as it is. */
+  const resolve = (found: unknown): unknown => {
+    const named = dig(document, `components schemas ${nameOf(dig(found, "$ref"))}`)
+    return named === undefined ? found : resolve(named)
   }
 
   /** A schema without null, and whether it was among its types. */
