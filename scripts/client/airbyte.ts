@@ -22,12 +22,12 @@ definitions:
       type: SimpleRetriever
       requester:
         type: HttpRequester
-        url_base: "{{ config['url'].rstrip('/') }}/api/v3"
+        url_base: "{{ config['url'].strip().rstrip('/').removesuffix('/api/v3') }}/api/v3"
         path: "/{{ parameters['path'] }}/changes"
         http_method: POST
         authenticator:
           type: BearerAuthenticator
-          api_token: "{{ config['api_key'] }}"
+          api_token: "{{ config['api_key'].strip() }}"
         request_body_json:
           limit: 1000
         error_handler:
@@ -37,6 +37,9 @@ definitions:
             - type: HttpResponseFilter
               action: RETRY
               http_codes: [408, 429, 502, 503, 504]
+            - type: HttpResponseFilter
+              action: FAIL
+              http_codes: [410, 413, 415, 422, 501]
           backoff_strategies:
             - type: WaitTimeFromHeader
               header: Retry-After
@@ -66,7 +69,7 @@ spec:
       url:
         type: string
         title: Address
-        description: Such as https://practice-data.example, without a path.
+        description: Such as https://practice-data.example, before /api.
       api_key:
         type: string
         title: API key

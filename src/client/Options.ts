@@ -104,6 +104,14 @@ export const printable = (name: string, text: string, longest: number) => {
   throw new TypeError(`${name} must have 1 to ${longest} printable ASCII characters, and no space at its ends`)
 }
 
+/** Throws if HTTP allows no such headers, which may hold a key: the error of `Headers` shows their values. */
+const checkHeaders = (headers: Readonly<Record<string, string>>) => {
+  const isAllowed = Object.entries(headers).every(
+    ([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\xff]*$/.test(value)
+  )
+  if (!isAllowed) throw new TypeError("headers has a name or a value that HTTP does not allow")
+}
+
 /** The settings of a request. */
 export const settingsWith = (
   settings: Settings,
@@ -113,6 +121,7 @@ export const settingsWith = (
     throw new RangeError(`timeout must be a number of milliseconds, more than 0 and at most ${longestTimeout}`)
   }
   if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new RangeError("maxRetries must be an integer, 0 or more")
+  if (headers) checkHeaders(headers)
   return { ...settings, timeout, maxRetries, headers: { ...settings.headers, ...headers } }
 }
 

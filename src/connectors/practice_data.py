@@ -9,11 +9,13 @@ PRACTICE_DATA_URL is the address of the service. `read` and `copy` take PRACTICE
 PRACTICE_DATA_ORGANIZATION and, to sign, PRACTICE_DATA_SECRET.
 """
 import base64
+import email.utils
 import hmac
 import http.client
 import json
 import os
 import random
+import re
 import sqlite3
 import sys
 import time
@@ -25,11 +27,12 @@ RETRIED = {408, 429, 502, 503, 504}
 
 
 class PracticeDataError(Exception):
-    """A response other than a success. `status` is 0 if there was none."""
+    """A response other than a success. `status` is 0 if there was none. `code` names the error: decide on it."""
 
-    def __init__(self, status, message):
+    def __init__(self, status, message, code=None):
         super().__init__(message)
         self.status = status
+        self.code = code
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -42,6 +45,33 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirects)
 
 
+def _origin(url):
+    """The address before /api."""
+    if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", url.strip()):
+        raise ValueError("The address must be such as https://practice-data.example, without a user or a query")
+    return re.sub(r"/api/v[13]$", "", url.strip().rstrip("/"))
+
+
+def _printable(name, text):
+    """A text without white space at its ends, as files have. No message shows it: it may be a key."""
+    text = text.strip()
+    if not re.fullmatch(r"[\x20-\x7e]+", text):
+        raise ValueError(f"The {name} must have printable ASCII characters only")
+    return text
+
+
+def _seconds(headers):
+    """The Retry-After of a response: seconds, or a date by the clock of the response."""
+    after = headers.get("Retry-After", "").strip()
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", after):
+        return float(after)
+    try:
+        until, now = (email.utils.parsedate_to_datetime(text) for text in (after, headers.get("Date", "")))
+        return max(0, (until - now).total_seconds())
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
 def _post(url, body, headers_of, timeout=60, retries=4):
     data = json.dumps(body).encode()
     for attempt in range(retries + 1):
@@ -51,10 +81,12 @@ def _post(url, body, headers_of, timeout=60, retries=4):
             with _opener.open(urllib.request.Request(url, data, headers, method="POST"), timeout=timeout) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            text = error.read(500).decode("utf-8", "replace")
-            after = error.headers.get("Retry-After", "")
-            wait = int(after) if after.isdigit() else 0
-            failure = PracticeDataError(error.code, f"{error.code} from {url}: {text}")
+            try:
+                text = error.read(500).decode("utf-8", "replace")
+            except (OSError, http.client.HTTPException):
+                text = "its body was cut"
+            wait = _seconds(error.headers)
+            failure = PracticeDataError(error.code, f"{error.code} from {url}: {text}", error.headers.get("x-error"))
             if error.code not in RETRIED or wait > 60:
                 raise failure from None
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -68,8 +100,8 @@ class PracticeData:
     """Reads the records of the organization of an API key."""
 
     def __init__(self, url, api_key, retries=4):
-        self._url = url.rstrip("/") + "/api/v3"
-        self._headers = {"Authorization": f"Bearer {api_key}"}
+        self._url = _origin(url) + "/api/v3"
+        self._headers = {"Authorization": "Bearer " + _printable("API key", api_key)}
         self._retries = retries
 
     def post(self, path, body=None):
@@ -77,8 +109,9 @@ class PracticeData:
         return _post(self._url + path, body or {}, lambda _: self._headers, retries=self._retries)
 
     def search(self, resource, **filters):
-        """One page of records."""
-        return self.post(f"/{resource}/search", filters)["body"]
+        """One page of records, or of objects of the payment processor."""
+        page = self.post(f"/{resource}/search", filters)
+        return page["data"] if "data" in page else page["body"]
 
     def get(self, resource, id):
         """One record. Raises PracticeDataError with status 404 if there is none."""
@@ -95,7 +128,7 @@ class PracticeData:
                 return
 
 
-def copy(client, path):
+def copy(client, path, restarts=4):
     """Brings a SQLite file up to date: each record as JSON, by resource and id. Returns the number of changes."""
     database = sqlite3.connect(path)
     with database:
@@ -128,7 +161,7 @@ def copy(client, path):
             applied += len(page["body"])
         return applied
     except PracticeDataError as error:
-        if error.status != 410:
+        if error.status != 410 or restarts == 0:
             raise
         # The order of changes restarted: read everything again, and delete what does not come.
         with database:
@@ -136,7 +169,8 @@ def copy(client, path):
             database.execute("delete from progress")
     finally:
         database.close()
-    return copy(client, path)
+    time.sleep(1 + random.random())
+    return copy(client, path, restarts - 1)
 
 
 def sign(secret, id, body, timestamp=None):
@@ -150,13 +184,13 @@ def sign(secret, id, body, timestamp=None):
 
 def send(url, organization, deletions, secret=None, idempotency_key=None, retries=4):
     """Sends deletions, signed if there is a secret. To survive a crash of yours, keep the key with the deletions."""
-    key = idempotency_key or str(uuid.uuid4())
-
+    key = _printable("Idempotency-Key", idempotency_key or str(uuid.uuid4()))
+    organization = _printable("organization", organization)
     def headers(body):
         signed = sign(secret, key, body) if secret else {}
         return {"X-Organization-Id": organization, "Idempotency-Key": key, **signed}
 
-    return _post(url.rstrip("/") + "/api/v1/invoice-deletions", deletions, headers, retries=retries)
+    return _post(_origin(url) + "/api/v1/invoice-deletions", deletions, headers, retries=retries)
 
 
 def variable(name):
@@ -180,5 +214,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
-    except (PracticeDataError, json.JSONDecodeError, sqlite3.Error) as error:
+    except (PracticeDataError, ValueError, sqlite3.Error) as error:
         sys.exit(f"{error}")

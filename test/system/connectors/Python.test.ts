@@ -6,7 +6,7 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { temporaryFolder } from "../../support/Process.ts"
 import { succeed } from "../../support/run.ts"
@@ -17,6 +17,41 @@ const isInstalled = existsSync(python)
 if (!isInstalled) process.stderr.write(`There is no ${python}: the tests of the files for Python are left out.\n`)
 
 const connectors = join(import.meta.dirname, "../../../src/connectors")
+
+/** What a broken service and its proxies respond first, and what the client says of a key and of an order that never holds. */
+const broken = `
+import email.utils, socketserver, sys, threading, time
+import practice_data as p
+firsts = {
+    "cut": b"HTTP/1.1 200 OK\\r\\nContent-Length: 99\\r\\n\\r\\n{",
+    "error-cut": b"HTTP/1.1 503 X\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n20\\r\\n{",
+    "none": b"",
+    "fraction": b"HTTP/1.1 503 X\\r\\nRetry-After: 1.5\\r\\n\\r\\n",
+    "date": f"HTTP/1.1 503 X\\r\\nDate: {email.utils.formatdate(0)}\\r\\nRetry-After: {email.utils.formatdate(2)}\\r\\n\\r\\n".encode(),
+}
+requests = []
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        lines = [line for line in iter(self.rfile.readline, b"\\r\\n")]
+        self.rfile.read(sum(int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")))
+        path = lines[0].split()[1].decode()
+        requests.append(path)
+        gone = b"HTTP/1.1 410 X\\r\\nx-error: cursor_expired\\r\\n\\r\\n"
+        ok = b'HTTP/1.1 200 OK\\r\\n\\r\\n{"body": [1]}'
+        self.wfile.write(gone if path.endswith("/changes") else firsts.pop(path.split("/")[3], ok))
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+client = p.PracticeData(f"http://127.0.0.1:{server.server_address[1]}/api/v3/", "secret\\n", retries=1)
+for name in list(firsts):
+    began = time.monotonic()
+    print(name, client.search(name), int(time.monotonic() - began))
+p.time.sleep = lambda seconds: requests.append(seconds > 0)
+for attempt in lambda: p.copy(client, "copy.db"), lambda: p.PracticeData("http://a", "sec\\nret"), lambda: p.PracticeData("http://a:secret@b", "a"):
+    try:
+        attempt()
+    except Exception as error:
+        print(getattr(error, "code", 0), "secret" in f"{error!r}".replace("\\\\n", ""), requests.count("/api/v3/changes"), requests.count(True))
+`
 
 /** Runs the resource of a source twice, and prints the number of rows and the tables of each run. */
 const standIn = `
@@ -39,8 +74,8 @@ def pipeline(*_, **__):
 const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   const { address } = yield* Service
   const env = {
-    PRACTICE_DATA_URL: address,
-    PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
+    PRACTICE_DATA_URL: `${address}/api/v3`,
+    PRACTICE_DATA_API_KEY: "pda_demo_oakridge\n",
     PRACTICE_DATA_ORGANIZATION: "org_oakridge",
     PYTHONPATH: `${connectors}:${folder}`,
     PYTHONDONTWRITEBYTECODE: "1"
@@ -50,6 +85,18 @@ const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<
 })
 
 describe.skipIf(!isInstalled)("With python3", () => {
+  test.live("the client retries what was cut, after Retry-After, reads again four times, and shows no key", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
+      const { stdout } = yield* succeed(python, ["-c", broken], { cwd: folder, env })
+      const [cut, error, none, fraction, date, ...failures] = stdout.trim().split("\n")
+      assert.deepStrictEqual([cut, error, none], ["cut [1] 0", "error-cut [1] 0", "none [1] 0"])
+      assert.match(`${fraction} ${date}`, /^fraction \[1\] [1-9] date \[1\] [2-9]$/)
+      assert.deepStrictEqual(failures, ["cursor_expired False 5 4", "0 False 5 4", "0 False 5 4"])
+    })
+  )
+
   layer(Service.layerEmbedded, options)("and a running service", (it) => {
     it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
       Effect.gen(function* () {
@@ -57,6 +104,8 @@ describe.skipIf(!isInstalled)("With python3", () => {
         const client = join(connectors, "practice_data.py")
         const read = yield* run(folder, client, "read", "charges", '{"status": "open", "limit": 2}')
         assert.lengthOf(read.split("\n"), 2)
+        const live = yield* run(folder, client, "read", "psp-charges", '{"clinic": "clinic_oakridge_01", "limit": 2}')
+        assert.match(live, /^\{"id": "ch_.*\n\{"id": "ch_.*$/)
         const first = yield* run(folder, client, "copy", "copy.db")
         assert.match(first, /^\d{3,} changes$/)
         assert.strictEqual(yield* run(folder, client, "copy", "copy.db"), "0 changes")
@@ -69,7 +118,7 @@ for _ in range(2):
 try:
     p.PracticeData(url, "pda_demo_oakridge").get("charges", "none")
 except p.PracticeDataError as error:
-    print(error.status)
+    print(error.status, error.code)
 print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', 1614265330)
     ["webhook-signature"])`
         const printed = yield* run(folder, "-c", program)
@@ -77,7 +126,7 @@ print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKW
         assert.strictEqual(`${count} changes`, first)
         // The signature is the example of Standard Webhooks.
         const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-        assert.deepStrictEqual(others, ["scheduled", "duplicate", "404", signature])
+        assert.deepStrictEqual(others, ["scheduled", "duplicate", "404 record_not_found", signature])
       })
     )
 

@@ -123,6 +123,7 @@ test.each([
   [{ ...options, baseUrl: "https://host/?a=secret" }, /baseUrl must be an address/],
   [{ ...options, apiKey: "" }, /apiKey must have 1 to 1000 printable/],
   [{ ...options, apiKey: "secret\n" }, /apiKey must have 1 to/],
+  [{ ...options, headers: { "x-a": "secret\n" } }, /headers has a name or a value/],
   [{ ...options, timeout: Number.NaN }, /timeout must be/],
   [{ ...options, timeout: 2_000_000_001 }, /timeout must be/],
   [{ ...options, maxRetries: -1 }, /maxRetries must be/],
