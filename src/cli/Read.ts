@@ -57,6 +57,12 @@ const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
   })
 }
 
+/** A filter. Its value may be empty, which finds records whose field is. */
+const pairOf = (text: string) => {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  return name === undefined || value === undefined ? Option.none() : Option.some([name, value] as const)
+}
+
 /** Reads as many records as wanted, page after page. */
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
   const pageSize = Math.max(2, Math.min(limit, live ? 100 : 1000))
@@ -77,11 +83,13 @@ export const search = command("search", Layer.empty, {
   ],
   flags: {
     resource: resource("search"),
-    filter: Flag.KeyValuePair("filter").pipe(
+    filter: Flag.String("filter").pipe(
       Flag.withAlias("f"),
       Flag.withMetavar("name=value"),
       Flag.withDescription("Only records that satisfy this filter of the API; several filters must all hold"),
-      Flag.withDefault({})
+      Flag.filterMap(pairOf, (text) => `Expected name=value, got: ${text}`),
+      Flag.atLeast(0),
+      Flag.map(Record.fromEntries)
     ),
     limit: Flag.optional(Output.integer("limit", 1, 1_000_000, "How many records at most, 100 by default")),
     all: Output.flag("all", "All records, page after page"),

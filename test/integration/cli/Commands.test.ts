@@ -59,7 +59,7 @@ const wrong = [
   ["tasks replay --since soon", 'Invalid value for flag --since: "soon"'],
   ["deletions undo --invoice i", "--organization"],
   [`deletions undo --organization o --line l --task ${unknownTask}`, "Give either --task"],
-  ["search charges --filter status", "key=value"],
+  ["search charges --filter status", "name=value"],
   ["search charges --limit 3 --all", "either --limit or --all"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],
@@ -332,6 +332,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   it.effect.each([
     ["sync ndjson:/nowhere", 75, "http://127.0.0.1:1"],
     ["get organization", 1, "http://127.0.0.1:1"],
+    ["search charges --filter status=", 1, "http://127.0.0.1:1"],
     ["keys list", 1, "DATA_DIR=memory"],
     ["send --organization org_a --file /nowhere", 1, "/nowhere cannot be read"]
   ] as const)("`%s` exits with %i, and the reason: %s", ([command, code, says]) =>
