@@ -1,5 +1,5 @@
 /** `send`. */
-import { DateTime, Effect, FileSystem, Layer, Option, Redacted, Schema, Stdio, Stream } from "effect"
+import { Duration, Effect, FileSystem, Layer, Option, Redacted, Schema, Stdio, Stream } from "effect"
 import { Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
@@ -27,11 +27,14 @@ const readFile = (file: string) =>
 
 /** Polls a task until it has ended, for ten minutes after it is due. All its attempts may take longer. */
 const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey: string, scheduledFor: string) {
-  const until = DateTime.add(DateTime.makeUnsafe(scheduledFor), { minutes: 10 })
+  const until = Date.parse(scheduledFor) + Duration.toMillis("10 minutes")
   while (true) {
-    const task = yield* ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
+    const { data: task, headers } = yield* ask((signal) =>
+      client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }).withResponse()
+    )
     if (task.state !== "scheduled" && task.state !== "running") return task
-    if (yield* DateTime.isPast(until)) {
+    // Both times are of the service's clock.
+    if (Date.parse(headers.get("date") ?? "") > until) {
       return yield* new Refused({ message: `The task ${task.task_id} is still ${task.state}.` })
     }
     yield* Effect.sleep("500 millis")

@@ -34,6 +34,7 @@ const bytesOf = (secret: string): Uint8Array<ArrayBuffer> => {
 
 /** The headers that sign a body now, by Standard Webhooks, with the Web Crypto of any runtime. */
 const signed = async (secret: Uint8Array<ArrayBuffer>, id: string, body: string) => {
+  // oxlint-disable-next-line eslint/no-restricted-properties -- a date
   const timestamp = String(Math.floor(Date.now() / 1000))
   const algorithm = { name: "HMAC", hash: "SHA-256" }
   const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"])

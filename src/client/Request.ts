@@ -115,13 +115,13 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
   const body = stringify(sent.body)
   for (let retries = 0; ; retries += 1) {
     signal?.throwIfAborted()
-    const began = Date.now()
+    const began = performance.now()
     let reply: WithResponse<string> | undefined
     const report = (error?: unknown) =>
       settings.onAttempt?.({
         path: sent.path,
         attempt: retries + 1,
-        milliseconds: Date.now() - began,
+        milliseconds: Math.round(performance.now() - began),
         status: reply?.status,
         requestId: reply?.requestId,
         error

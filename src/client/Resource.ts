@@ -223,7 +223,7 @@ export async function* changes<Page extends FeedPage>(
   }
   try {
     for (let asked = ask(from); ;) {
-      const began = Date.now()
+      const began = performance.now()
       const { cursor } = asked
       // The service reads it while this one arrives, is parsed and used.
       const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
@@ -235,7 +235,7 @@ export async function* changes<Page extends FeedPage>(
       yield page
       if (!page.has_more) {
         if (!follow) return
-        if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+        if (isEmpty) await pause(Math.max(0, began + shortestRound - performance.now()), signal)
       }
       const following = await ahead
       asked = following?.cursor === page.cursor ? following : ask(page.cursor)

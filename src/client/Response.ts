@@ -67,12 +67,13 @@ const summaryOf = (faults: ReadonlyArray<ValidationError>) => {
   return texts.join("; ")
 }
 
-/** In seconds; of a date, from now on. */
+/** In seconds; of a date, from that of the response on: the clock of this machine may be wrong. */
 const retryAfterOf = (headers: Headers) => {
   const value = headers.get("retry-after") ?? ""
-  if (/^\d+$/.test(value)) return Number(value)
-  const date = Date.parse(value)
-  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000))
+  if (/^\d+(\.\d+)?$/.test(value)) return Number(value)
+  // oxlint-disable-next-line eslint/no-restricted-properties -- a date, where the response has none
+  const seconds = (Date.parse(value) - (Date.parse(headers.get("date") ?? "") || Date.now())) / 1000
+  return Number.isNaN(seconds) ? undefined : Math.max(0, Math.ceil(seconds))
 }
 
 const classes = new Map([

@@ -5,6 +5,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Equal, Layer, type Redacted, Schema } from "effect"
 import type { Pool } from "../observability/Metrics.ts"
+import * as Time from "../process/Time.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -111,7 +112,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   // connections need none, since the route opens their sockets and names the server for TLS. The route changes this object.
   const config = configOf(connections, false)
   const host = route.url.hosts.map((each) => each.host).join(",")
-  const client = yield* PgClient.make(Object.assign(config, { host }))
+  const client = yield* Time.steadily(PgClient.make(Object.assign(config, { host })))
   const one = configOf(1, true)
   const attributes = () => ({
     ...one.spanAttributes,

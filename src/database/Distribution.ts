@@ -3,9 +3,10 @@
  * server, so that each statement about it runs there, joins and transactions included.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Clock, Duration, Effect, Option, References, Schema } from "effect"
+import { Array, Duration, Effect, Option, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
+import * as Time from "../process/Time.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
 import { type Store, unaccounted } from "./Store.ts"
 
@@ -62,8 +63,8 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
   let askedAt = Number.NEGATIVE_INFINITY
   const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
   const refresh = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    if (Math.abs(now - askedAt) < fresh) return
+    const now = yield* Time.monotonic
+    if (now - askedAt < fresh) return
     askedAt = now
     const answer = yield* Effect.option(run(request, ask(sql)))
     if (Option.isSome(answer)) isDistributed = answer.value

@@ -320,7 +320,8 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     Effect.retry({
       while: Schema.is(Taken),
       // Another command may have it for a moment, or many of them one after the other.
-      schedule: Schedule.upTo(Schedule.spaced("100 millis"), { duration: asGuest ? longestWait : Duration.seconds(3) })
+      schedule: Schedule.spaced("100 millis"),
+      times: asGuest ? 300 : 30
     }),
     Effect.catchTags({
       UnknownError: ({ cause }) =>

@@ -9,6 +9,7 @@ import { PgPool, type PgConnection } from "@effect/sql-pg"
 import { Context, Effect, References } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { spanName } from "effect/sql/Statement"
+import * as Time from "../process/Time.ts"
 
 /**
  * The most unanswered statements of a connection. The database answers pages faster than this process sends them on, so
@@ -96,7 +97,7 @@ function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
  * @param attributes of the span of each statement
  */
 export const connect = (config: PgPool.Config, attributes: () => Readonly<Record<string, unknown>>) =>
-  Effect.map(PgPool.make(config), (pool): SharedConnection => ({
+  Effect.map(Time.steadily(PgPool.make(config)), (pool): SharedConnection => ({
     run: <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
       Effect.contextWith((context) => {
         const rows = Effect.map(

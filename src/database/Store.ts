@@ -5,7 +5,7 @@
 import { Cause, Clock, Context, Data, Duration, Effect, type Fiber } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
-import { now } from "../observability/RequestFacts.ts"
+import { monotonicOf as now } from "../process/Time.ts"
 import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"

@@ -3,11 +3,12 @@
  * organizations; on a distributed database, where no statement may lock rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, DateTime, Duration, Effect, Schema } from "effect"
+import { DateTime, Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
+import * as Time from "../process/Time.ts"
 import * as Task from "./Task.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
@@ -286,7 +287,7 @@ const isOpen = ({ bytes, tasks }: Bound) => tasks > 0 && bytes > 0
 export const makeRoom = <E>({ known, unknown }: Bounds, count: (organization: string) => Effect.Effect<Pending, E>) => {
   const allowances = new Map<string, Bound & { readonly until: number }>()
   return Effect.fnUntraced(function* (organization: string, size: number) {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* Time.monotonic
     let allowance = allowances.get(organization)
     if (allowance === undefined || (!isOpen(allowance) && now >= allowance.until)) {
       const pending = yield* count(organization)

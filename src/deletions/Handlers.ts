@@ -1,7 +1,7 @@
 /** The intake, which checks the headers and signatures (Standard Webhooks) of deliveries, and the deletion tasks. */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { IncomingMessage } from "node:http"
-import { Clock, Context, type Duration, Effect, Layer, Predicate, Record, Redacted, Result, Schema } from "effect"
+import { Context, type Duration, Effect, Layer, Predicate, Record, Redacted, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization, smallBody } from "../api/Authorization.ts"
@@ -17,6 +17,7 @@ import * as LargeBodies from "../http/LargeBodies.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { moduleBeside } from "../process/Package.ts"
+import * as Time from "../process/Time.ts"
 import * as Delivery from "./Delivery.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 import { Scheduler } from "./Scheduler.ts"
@@ -63,7 +64,7 @@ const signatureFault = Effect.fnUntraced(function* (
   if (id === "") return "webhook-id is missing"
   if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
   if (timestamp === "") return "webhook-timestamp is missing"
-  const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+  const now = Math.floor((yield* Time.wall) / 1000)
   const signedAt = parseInt(timestamp, 10)
   if (Number.isNaN(signedAt)) return "webhook-timestamp is not a number"
   if (signedAt < now - tolerance) return `webhook-timestamp is too old: more than ${tolerance} seconds ago`

@@ -10,7 +10,7 @@
  * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
  * back in either case.
  */
-import { Array, Clock, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
+import { Array, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { noItems, Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
@@ -18,6 +18,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Time from "../process/Time.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
@@ -305,7 +306,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
       return task?.token === token && task.dueAt < Infinity ? task : undefined
     }
     const changeHeld = (claim: Task.Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Effect.map(Time.wall, (now) => {
         const task = held(claim)
         if (task !== undefined) Object.assign(task, fields(task, now))
       })
@@ -342,7 +343,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           return { status: "scheduled", receipt }
         }),
       claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        Effect.flatMap(Time.wall, (now) => {
           const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
           const running = open.filter(({ token }) => token !== "")
           const scheduled = open.filter(
@@ -378,7 +379,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
         })),
       release: (claim, after = Duration.zero) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(Time.wall, (now) => {
           const task = known.get(claim.taskId)
           if (task?.token === claim.token) {
             Object.assign(task, {
@@ -391,7 +392,7 @@ const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succee
           }
         }),
       empty: () => Effect.succeed(0),
-      untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
+      untilDue: Effect.map(Time.wall, (now) => {
         const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
         return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
       })

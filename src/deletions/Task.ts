@@ -1,11 +1,12 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them, and the reports of their runs. */
-import { Array, Clock, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
+import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
 import { Outcome, reasons } from "../api/DeletionTasks.ts"
 import type { SqlError } from "effect/sql/SqlError"
 import { codeOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Time from "../process/Time.ts"
 import type { Delivery } from "./Delivery.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
@@ -190,7 +191,7 @@ export const report = Effect.fnUntraced(function* (
   result: Result,
   { duration = Duration.zero, outcome, reason }: Details = {}
 ) {
-  const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
+  const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics
   metrics.runs[result].add()
   metrics.attempts.add()

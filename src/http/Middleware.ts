@@ -7,6 +7,7 @@ import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Time from "../process/Time.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, statusError, wasRefused } from "./OrderedServer.ts"
 
@@ -181,7 +182,7 @@ export const around = (
         userAgent: headers["user-agent"],
         address: Option.getOrUndefined(remoteAddress)
       })
-      const started = RequestFacts.now(clock)
+      const started = Time.monotonicOf(clock)
       const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
       const isOfPage = path.startsWith("/api/") && (method !== "OPTIONS" || isPreflight)
       const isKeyed = facts.endpoint.startsWith(keyed.prefix)
@@ -205,7 +206,7 @@ export const around = (
           : respond(false)
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
-        facts.duration = RequestFacts.now(clock) - started
+        facts.duration = Time.monotonicOf(clock) - started
         facts.status = Exit.isSuccess(exit) ? exit.value.status : 499
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
         // A statement was refused, and run again.

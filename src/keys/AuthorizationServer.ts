@@ -6,6 +6,7 @@ import * as RateLimiter from "effect/persistence/RateLimiter"
 import { type CredentialStoreDown, errorResponse, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, CurrentOrganization, mayBeLarge, ReadsByKey } from "../api/Authorization.ts"
 import { Note, note } from "../observability/RequestFacts.ts"
+import * as Time from "../process/Time.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { hashOf, isOurs, OrgResolver, prefixOf, unauthorized } from "./OrgResolver.ts"
 
@@ -38,10 +39,13 @@ export const layerLimit = (perSecond: number) =>
   Layer.effect(
     RequestLimit,
     Effect.map(
+      // oxlint-disable-next-line eslint/no-restricted-properties -- below, it runs by Time.steadily
       RateLimiter.make,
       (limiter) => (organization: string) =>
         Effect.catch(
-          limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" }),
+          Time.steadily(
+            limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" })
+          ),
           () => Effect.andThen(note({ refusal: "limit" }), Effect.fail(tooManyRequests))
         )
     )

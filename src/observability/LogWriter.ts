@@ -5,6 +5,7 @@
  */
 import { writeSync } from "node:fs"
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
+import * as Time from "../process/Time.ts"
 import * as Series from "./Series.ts"
 
 /** The time in which lines gather, and the delay before a full pipe is tried again, in milliseconds. */
@@ -110,7 +111,7 @@ export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-da
       LogWriter,
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
-        const noticeNow = (dropped: number) => notice(dropped, clock.currentTimeMillisUnsafe())
+        const noticeNow = (dropped: number) => notice(dropped, Time.wallOf(clock))
         // With its own stream over it, Node makes a pipe or a socket one that does not block.
         const writer = make({ fd: process.stdout.fd, notice: noticeNow })
         process.once("exit", writer.end)

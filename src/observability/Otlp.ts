@@ -1,7 +1,19 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. The service never waits for it. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Semaphore, Stream, Tracer } from "effect"
+import {
+  Clock,
+  Duration,
+  Effect,
+  Layer,
+  Option,
+  Predicate,
+  Redacted,
+  Schedule,
+  Semaphore,
+  Stream,
+  Tracer
+} from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import {
   OtlpExporter,
@@ -163,8 +175,8 @@ type Options = Parameters<typeof OtlpTracer.make>[0]
 /** Effect's tracer, with our sampling, and without the messages of errors. */
 const layerTracer = (options: Options, { ratio, sampler }: OtlpSettings) =>
   Layer.unwrap(
-    Effect.map(OtlpTracer.make(options), (found) => {
-      const tracer = Tracing.describing(found)
+    Effect.map(Effect.all([OtlpTracer.make(options), Clock.Clock]), ([found, clock]) => {
+      const tracer = Tracing.describing(found, clock)
       return Layer.mergeAll(
         Layer.succeed(Tracing.Traces, { tracer, sampler: Tracing.makeSampler(sampler, ratio) }),
         Layer.succeed(Tracer.Tracer, tracer),

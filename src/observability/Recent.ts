@@ -3,6 +3,7 @@
  * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
 import { Clock, Context, Effect, Layer, Record } from "effect"
+import * as Time from "../process/Time.ts"
 import { reasonOf, type RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
@@ -109,7 +110,15 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       count(slot.organizations, organization, status, bucket)
       count(slot.refusals, reasonOf({ refusal, status }), status, bucket)
     },
-    window: (now: number) => windowOf(recent(now))
+    /** `ahead`: how far the wall clock is ahead of the times that were recorded. */
+    window: (now: number, ahead = 0) => {
+      const shift = Math.round(ahead / step) * step
+      const shown = recent(now).map((each) => ({
+        ...each,
+        slots: [...each.slots.values()].map((sum) => [String(each.start + shift), sum] as const)
+      }))
+      return windowOf(shown)
+    }
   }
 }
 
@@ -121,17 +130,18 @@ export const make = () => {
       windows.hour.record(now, observed)
       windows.day.record(now, observed)
     },
-    snapshot: (now: number): Snapshot => Record.map(windows, ({ window }) => window(now))
+    snapshot: (now: number, ahead?: number): Snapshot => Record.map(windows, ({ window }) => window(now, ahead))
   }
 }
 
 const counting = Effect.map(Clock.Clock, (clock) => {
   const { record, snapshot } = make()
-  const now = () => clock.currentTimeMillisUnsafe()
+  const start = Time.wallOf(clock) - Time.monotonicOf(clock)
+  const now = () => start + Time.monotonicOf(clock)
   return {
     /** Counts a request: for `RequestObservers`. */
     observe: (facts: Observed) => record(now(), facts),
-    snapshot: Effect.sync(() => snapshot(now()))
+    snapshot: Effect.sync(() => snapshot(now(), Time.wallOf(clock) - now()))
   }
 })
 

@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as Time from "../process/Time.ts"
 import { formats, headOf, type Options, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import { deliveries, maximumOrganizations, refusals, statuses } from "./Metrics.ts"
@@ -105,14 +106,11 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   { defaultValue: () => [] }
 )
 
-/** The monotonic clock, in milliseconds. */
-export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
-
 /** Notes the duration of an effect in which the current request waits because its client chose to. */
 export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
-    const begun = now(clock)
-    return Effect.onExit(waiting, () => note({ polled: now(clock) - begun }))
+    const begun = Time.monotonicOf(clock)
+    return Effect.onExit(waiting, () => note({ polled: Time.monotonicOf(clock) - begun }))
   })
 
 /** The path of a URL without its query. */
@@ -143,7 +141,7 @@ export const accessLog = Effect.fnUntraced(function* ({ format, level }: Options
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return
     const line = lineOf({
-      ...headOf(clock.currentTimeMillisUnsafe(), own, "Request"),
+      ...headOf(Time.wallOf(clock), own, "Request"),
       request_id: given(facts.id),
       method: given(facts.method),
       path: given(facts.path),

@@ -1,5 +1,6 @@
 /** Log lines of frequent events, such as failures in an outage: a few of them, with the number of those left out. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import * as Time from "../process/Time.ts"
 
 const window = 10_000
 
@@ -9,9 +10,8 @@ export const limited = (most: number) => {
   let lines = 0
   let leftOut = 0
   return (line: Effect.Effect<void>): Effect.Effect<void> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      // A clock that was set back begins a new window.
-      if (Math.abs(now - begun) >= window) {
+    Effect.flatMap(Time.monotonic, (now) => {
+      if (now - begun >= window) {
         begun = now
         lines = 0
       }

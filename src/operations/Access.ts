@@ -3,10 +3,11 @@
  * a browser on it. On any other address the token is required.
  */
 import { hash, timingSafeEqual } from "node:crypto"
-import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
+import * as Time from "../process/Time.ts"
 import { isLoopback } from "./Config.ts"
 import { type Problem, problem } from "./OperatorStore.ts"
 
@@ -35,7 +36,7 @@ export class Token extends Context.Service<
           if (given === undefined)
             return yield* problem(401, "Send your name and the operators' token with HTTP Basic.")
           if (timingSafeEqual(digest(given), digest(token.value))) return
-          const now = yield* Clock.currentTimeMillis
+          const now = yield* Time.monotonic
           if (now - since >= minute) [since, wrong] = [now, 0]
           if (wrong >= mostWrong) return yield* problem(429, "Too many wrong tokens. Try again in a minute.")
           wrong += 1

@@ -1,10 +1,11 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Array, Clock, Context, Effect, Layer, Metric, Predicate, Result } from "effect"
+import { Array, Context, Effect, Layer, Metric, Predicate, Result } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { answering, Children } from "../process/Processes.ts"
+import * as Time from "../process/Time.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
@@ -54,14 +55,14 @@ const watching = (all: Effect.Effect<Processes>) => {
   }
   return Effect.gen(function* () {
     const found = yield* all
-    const now = yield* Clock.currentTimeMillis
+    const [now, wall] = [yield* Time.monotonic, yield* Time.wall]
     const dependencies = found.processes.flatMap(({ checks, process }) =>
       Object.entries(checks).map(([name, check]) => ({
         process,
         name,
         ...check,
         /** The start of its current state, or of watching, in milliseconds since 1970. */
-        since: sinceOf(`${process} ${name}`, check.status, now)
+        since: Math.round(wall - (now - sinceOf(`${process} ${name}`, check.status, now)))
       }))
     )
     return { ...found, dependencies }
@@ -116,7 +117,7 @@ export class Figures extends Context.Service<
   }
 >()("practice-data/operations/Figures") {
   static readonly make = (all: Effect.Effect<Processes>, metrics: Effect.Effect<string>) =>
-    Effect.map(Effect.cachedWithTTL(watching(all), "1 second"), (look) => Figures.of({ look, metrics }))
+    Effect.map(Time.cachedFor(watching(all), "1 second"), (look) => Figures.of({ look, metrics }))
 
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(

@@ -2,7 +2,7 @@
  * The age of the last change of each resource, of all organizations and of one, and the organizations that stopped while
  * others go on. A change has a position; `change_times` says by when the changes below a position were made.
  */
-import { Clock, Context, Duration, Effect, identity, Layer, Result, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, identity, Layer, Result, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import type { PgClient } from "@effect/sql-pg"
@@ -12,6 +12,7 @@ import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import type { Failure, Request } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
+import * as Time from "../process/Time.ts"
 
 /** The age of a change. */
 export interface Age {
@@ -135,7 +136,7 @@ export const bounded = <A, R>(
 
 /** Reads the ages of the last changes; undefined without an answer in so many milliseconds. */
 export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient, millis: number) {
-  const at = yield* Clock.currentTimeMillis
+  const at = yield* Time.wall
   const rows = yield* bounded(sql, millis, byIndex, rowsOf(Row)(sql`${sql.literal(reportQuery)}`))
   if (rows === undefined) return undefined
   const of = (kind: (typeof kinds)[number]) => rows.filter((row) => row.kind === kind)

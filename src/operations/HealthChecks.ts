@@ -20,6 +20,7 @@ import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
+import * as Time from "../process/Time.ts"
 import type { Role } from "./Config.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 
@@ -161,7 +162,7 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   const unsettled = gauge("practice_data_deletions_unsettled_seconds")
   const offset = gauge("practice_data_clock_offset_seconds")
   const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
-  const now = () => clock.currentTimeMillisUnsafe()
+  const now = () => Time.monotonicOf(clock)
   let lastRead = 0
   readAt.set(0)
 
@@ -169,15 +170,16 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
     for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
   })
   return Effect.gen(function* () {
-    const before = now()
+    const before = Time.wallOf(clock)
     const counts = yield* sql.run(probe, Tasks.counts(sql))
-    const [dueAt, since] = [timeOf(counts.oldest_due_at), timeOf(counts.unsettled_since)]
-    lastRead = now()
+    const [read, after, then] = [now(), Time.wallOf(clock), Date.parse(counts.now)]
+    const ageOf = (at: string | null) => () => Math.max(0, then - timeOf(at) + now() - read) / 1000
+    lastRead = read
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
-    oldest.set(() => Math.max(0, now() - dueAt) / 1000)
-    unsettled.set(() => Math.max(0, now() - since) / 1000)
-    offset.set(((before + lastRead) / 2 - Date.parse(counts.now)) / 1000)
-    readAt.set(lastRead / 1000)
+    oldest.set(ageOf(counts.oldest_due_at))
+    unsettled.set(ageOf(counts.unsettled_since))
+    offset.set(((before + after) / 2 - then) / 1000)
+    readAt.set(after / 1000)
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }
 

@@ -1,8 +1,9 @@
 /** The frame of the operators' pages, and the handlers of a page and of a list: they read in time, then show. */
-import { Array, Clock, Effect, Record } from "effect"
+import { Array, Effect, Record } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
+import * as Time from "../process/Time.ts"
 import { iso, utc } from "./Format.ts"
 import { type Columns, type Filter, filterForm, table, unreadable, type Values } from "./Layout.ts"
 import { type OperatorStore, type Page, type Problem, problem } from "./OperatorStore.ts"
@@ -55,7 +56,7 @@ const header = (place: Place) =>
   )
 
 export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: Shown) =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
+  Effect.map(Time.wall, (now) => {
     const made = h("time", { datetime: iso(now) })(utc(now))
     const html = document(
       `${title} · Practice Data operations`,

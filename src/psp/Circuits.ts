@@ -5,7 +5,8 @@
  * first that succeeds closes it. Probes are paced, not exclusive as those of `effect/persistence`: there, a probe that
  * hangs keeps its circuit open.
  */
-import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
+import { Cause, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
+import * as Time from "../process/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
@@ -126,8 +127,6 @@ const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unkn
         annotations(errorOf(exit))
       )
 
-const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
-
 /** The one key of the circuit of the PSP. */
 const all = "all"
 
@@ -150,7 +149,7 @@ export const make = Effect.map(Series.current, (series) => {
     const settlePsp = psp.admit(all, owner, started)
     const settleAccount = accounts.admit(owner.account, owner, started)
     return Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
-      const ended = yield* now
+      const ended = yield* Time.monotonic
       const { outcome, ...verdict } = verdictOf(exit, ended - started)
       if (outcome !== undefined) {
         counters.get(outcome)?.add()
@@ -168,10 +167,11 @@ export const make = Effect.map(Series.current, (series) => {
     isUp: Effect.sync(() => !psp.isOpen(all)),
     /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
     isOpen: (account: string) => psp.isOpen(all) || accounts.isOpen(account),
-    untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
+    untilNext: (account: string) =>
+      Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
-      Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> =>
+      Effect.flatMap(Time.monotonic, (started): Effect.Effect<A, PspError | CircuitOpen, R> =>
         millisUntilNext(owner.account, started) === 0
           ? Effect.onExit(call, admit(owner, started))
           : Effect.fail(new CircuitOpen())

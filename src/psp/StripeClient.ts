@@ -68,7 +68,9 @@ const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 const pspErrorOf = (error: Stripe.errors.StripeError): Psp.PspError => {
   const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
   const request = wordOf(requestId)
-  const seconds = Number(headers?.["retry-after"])
+  const { date = "", "retry-after": after = "" } = headers ?? {}
+  // A date counts from that of the response.
+  const seconds = Number.isNaN(Number(after)) ? (Date.parse(after) - Date.parse(date)) / 1000 : Number(after)
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
   // The client's error has that of `fetch` as its detail.
   const tooLarge = detail instanceof BodyTooLarge

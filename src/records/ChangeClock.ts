@@ -2,11 +2,12 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import { Array, Clock, Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
+import { Array, Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Series from "../observability/Series.ts"
+import * as Time from "../process/Time.ts"
 import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
 import { progressMembers } from "./FeedQuery.ts"
 import { lowestEnded, type Snapshot } from "./Walk.ts"
@@ -133,7 +134,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
     const heldFor = Effect.fnUntraced(function* (progress: Progress) {
       const horizon = horizonOf(progress)
       const next = Math.max(nextOf(progress), progress.isStandby ? (samples.at(-1)?.next ?? Infinity) : 0)
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* Time.monotonic
       // The transaction at the horizon began after the newest sample in which its id was not given.
       const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
       const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
@@ -146,7 +147,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
     const sample = Effect.fnUntraced(function* (next: number, horizon: number) {
       const kept = samples.filter((_, index) => (samples[index + 1]?.next ?? Infinity) > horizon)
       const fewer = kept.length < maxSamples ? kept : kept.filter((_, index) => index % 2 === 0)
-      samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
+      samples = [...fewer, { next, at: yield* Time.monotonic }]
     })
 
     const mark = (database: Database) =>

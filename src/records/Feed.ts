@@ -1,8 +1,9 @@
 /** A feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
-import { Clock, Duration, Effect, Record, Semaphore } from "effect"
+import { Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import { polling } from "../observability/RequestFacts.ts"
+import * as Time from "../process/Time.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
@@ -250,10 +251,10 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
   const all = resources.map((resource) => resource.name)
   return Effect.fnUntraced(function* ({ cursor, limit, resources: names = all, wait = Duration.zero }: ChangesRequest) {
     yield* check
-    const begun = Duration.isZero(wait) ? 0 : yield* Clock.currentTimeMillis
+    const begun = Duration.isZero(wait) ? 0 : yield* Time.monotonic
     let page = yield* next(cursor, limit, names)
     while (page.isEmpty && !Duration.isZero(wait)) {
-      const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
+      const left = Duration.toMillis(wait) - ((yield* Time.monotonic) - begun)
       if (left <= 0 || !(yield* polling(clock.wait(page.seen, Duration.millis(left))))) break
       // One change may wake all readers: each reads a small page, on a shared connection, in its turn.
       page = yield* turns.withPermit(next(page.cursor, Math.min(limit, largePage), names))

@@ -1,7 +1,8 @@
 /** Reports of a running sync: lines for a person, lines of JSON for a program, or warnings only. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { count, counted, iso } from "../../operations/Format.ts"
 import { note, print } from "../../process/Printed.ts"
+import * as Time from "../../process/Time.ts"
 import type { Change } from "./Target.ts"
 
 export type Event =
@@ -25,24 +26,23 @@ export type Line = readonly [line: object, sentence: string]
 /**
  * The reports by their names: for a person, for a program, or warnings only, on standard error.
  *
- * @param start begins a report: a function from an event to its line, if it has one
+ * @param start begins a report: a function from an event, at a monotonic time, to its line, if it has one
  * @param warning the text of an event that is a warning
  */
 export const reportsOf = <E>(
   start: () => (event: E, now: number) => Line | undefined,
   warning: (event: E) => string | undefined
 ) => {
-  const reporter = (shown: (...found: [...Line, now: number]) => string) => () => {
+  const reporter = (shown: (...found: [...Line, wall: number]) => string) => () => {
     const lineOf = start()
-    return (event: E) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const found = lineOf(event, now)
-        return found === undefined ? Effect.void : print(shown(...found, now))
-      })
+    return Effect.fnUntraced(function* (event: E) {
+      const found = lineOf(event, yield* Time.monotonic)
+      if (found !== undefined) yield* print(shown(...found, yield* Time.wall))
+    })
   }
   return {
     text: reporter((_, sentence) => sentence),
-    json: reporter((line, _, now) => JSON.stringify({ at: iso(now), ...line })),
+    json: reporter((line, _, wall) => JSON.stringify({ at: iso(wall), ...line })),
     none: () => (event: E) => {
       const message = warning(event)
       return message === undefined ? Effect.void : note(message)

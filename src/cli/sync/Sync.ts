@@ -2,8 +2,9 @@
  * Keeps a copy of the resources in step by their changes. The target records the state of the copy: a sync that was
  * killed, or that meets an outage, resumes there.
  */
-import { Clock, Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Stream } from "effect"
 import { type Failed, Unavailable } from "../Usage.ts"
+import * as Time from "../../process/Time.ts"
 import type { Report } from "./Progress.ts"
 import type { CursorExpired, Source } from "./Source.ts"
 import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
@@ -31,7 +32,7 @@ const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: 
     }),
     /** Waits until the next attempt. Fails once the outage has lasted too long. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* Time.monotonic
       if (since === undefined) yield* note(`${error.message}. Trying again.`)
       since ??= now
       const elapsed = now - since

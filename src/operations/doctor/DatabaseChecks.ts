@@ -1,5 +1,5 @@
 /** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
-import { Clock, Duration, Effect, Schema, String } from "effect"
+import { Duration, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
@@ -9,6 +9,7 @@ import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Config.ts"
+import * as Time from "../../process/Time.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** The only row of a statement. */
@@ -166,10 +167,10 @@ const Now = Schema.Struct({ now: Schema.Finite })
 
 /** The milliseconds that a statement takes, and that the clock of the server is ahead. */
 export const timed = Effect.fnUntraced(function* (sql: Database) {
-  const before = yield* Clock.currentTimeMillis
-  const { now } = yield* row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
-  const after = yield* Clock.currentTimeMillis
-  return { took: after - before, ahead: now - (before + after) / 2 }
+  const asking = row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
+  const [duration, { now }] = yield* Effect.timed(asking)
+  const took = Duration.toMillis(duration)
+  return { took, ahead: now - ((yield* Time.wall) - took / 2) }
 })
 
 /** A failure from a minute on. */

@@ -1,5 +1,5 @@
 /** Checks of the records: silent organizations, deletions that are not applied, references to nothing, and subscriptions. */
-import { Clock, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { columnOf, kindOf } from "../../api/records/Field.ts"
 import { resources } from "../../api/records/index.ts"
@@ -7,6 +7,7 @@ import { rowsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { span } from "../Format.ts"
 import * as Freshness from "../Freshness.ts"
+import * as Time from "../../process/Time.ts"
 import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** The milliseconds of a statement: an answer within the time of a check. */
@@ -115,11 +116,11 @@ export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.Pg
     sql`select relname::text as table, reltuples::float8 as rows from pg_class where oid = any(${all.map(({ table }) => table)}::regclass[])`
   )
   const rowsIn = (one: Reference) => sizes.find(({ table }) => table === one.table)?.rows ?? 0
-  const end = (yield* Clock.currentTimeMillis) + longestOfAll
+  const end = (yield* Time.monotonic) + longestOfAll
   const [broken, left]: [Array<string>, Array<string>] = [[], []]
   for (const one of all.toSorted((first, second) => rowsIn(first) - rowsIn(second))) {
     const { column, table, target } = one
-    const rest = end - (yield* Clock.currentTimeMillis)
+    const rest = end - (yield* Time.monotonic)
     const counted = rowsOf(Count)(sql`
       select count(*)::float8 as count from ${sql(table)} t where t.${sql(column)} is not null and not exists (
         select from ${sql(target)} r where r.organization_id = t.organization_id and r.id = t.${sql(column)}

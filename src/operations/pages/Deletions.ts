@@ -4,7 +4,7 @@
  * `/ops/task`: one of them with its items; and `/ops/task/replay`, `cancel` and `undo`: its replay, its cancellation, and
  * the undoing of its deletions or of those of a record.
  */
-import { Clock, DateTime, Effect, Number, Option, Result } from "effect"
+import { DateTime, Effect, Number, Option, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import * as Facts from "../../deletions/Facts.ts"
 import * as Task from "../../deletions/Task.ts"
@@ -28,6 +28,7 @@ import {
 } from "../Layout.ts"
 import { OperatorStore, problem } from "../OperatorStore.ts"
 import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
+import * as Time from "../../process/Time.ts"
 import * as Change from "./Change.ts"
 
 const path = "/ops/deletions"
@@ -288,7 +289,7 @@ const filterOf = Effect.fnUntraced(function* (parameter: Query) {
     return yield* problem(422, `A reason has at most ${Tasks.longestReason} characters.`)
   }
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
-  const until = parameter("before") ?? Format.iso((yield* Clock.currentTimeMillis) + 1)
+  const until = parameter("before") ?? Format.iso((yield* Time.wall) + 1)
   const before = yield* timeOf(until)
   return { organization, reason, since: since && (yield* timeOf(since)), before }
 })

@@ -217,7 +217,7 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
     [rateLimit(), 1],
     [rateLimit("0.5"), 0.5],
     [rateLimit("-5"), 1],
-    [rateLimit("Wed, 21 Oct 2026 07:28:00 GMT"), 1],
+    [rateLimit("Wed, 21 Oct 2026 07:28:05 GMT", { date: "Wed, 21 Oct 2026 07:28:00 GMT" }), 5],
     [Faults.error(400, { type, code: "rate_limit" }), 1],
     [Faults.error(503, { type: "api_error" }, { "retry-after": "7" }), 7]
   ])("passes on the time to wait: $1 s", ([fault, seconds]) =>

@@ -25,11 +25,11 @@ export const error = (status: number, refusal: Refusal, headers: Readonly<Record
   answer(status, JSON.stringify({ error: { ...refusal, message: processorText } }), headers)
 
 /** Refuses a request because there are too many. */
-export const rateLimit = (retryAfter?: string): Fault =>
+export const rateLimit = (retryAfter?: string, headers: Readonly<Record<string, string>> = {}): Fault =>
   error(
     429,
     { type: "invalid_request_error", code: "rate_limit" },
-    retryAfter === undefined ? {} : { "retry-after": retryAfter }
+    retryAfter === undefined ? headers : { ...headers, "retry-after": retryAfter }
   )
 
 /** Fails on its side. */

@@ -142,6 +142,7 @@ it.effect("failures are warned of once in a while, refusals apart, with the numb
     for (let n = 0; n < 50; n++) yield* Effect.exit(ask(Effect.fail(n === 0 ? denied : cancelled)))
     const said = lines.map((line) => /The store (did not answer|refuses the service)/.exec(line)?.[1])
     assert.deepStrictEqual(said, ["refuses the service", "did not answer"])
+    yield* TestClock.setTime(-600_000)
     yield* TestClock.adjust("10 seconds")
     yield* Effect.exit(ask(Effect.fail(cancelled)))
     assert.match(lines.at(-1) ?? "", /left_out=48/)

@@ -155,6 +155,8 @@ test.effect.each([
       yield* hasStatus(429, { raw: "{" })
       yield* hasStatus(401, unknownKey)
       yield* hasStatus(200, theOther)
+      // The wall clock is set back.
+      yield* TestClock.setTime(-600_000)
       yield* TestClock.adjust("1 second")
       for (let request = 0; request < 3; request++) yield* hasStatus(200)
     }).pipe(Effect.provide(Layer.provide(InProcess.layer(services), AuthorizationServer.layerLimit(3))))

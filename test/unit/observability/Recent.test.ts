@@ -1,5 +1,7 @@
 /** What was requested recently: counted whole, by whom and where, within bounds. */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import * as Recent from "../../../src/observability/Recent.ts"
 
 const minute = 60_000
@@ -55,6 +57,23 @@ describe("Recent", () => {
     assert.deepStrictEqual(later.hour.slots, [])
     assert.strictEqual(requestsIn(later.day.slots), 22 * 60)
   })
+
+  it.effect("goes on when the wall clock is set back, and shows all times by the new one", () =>
+    Effect.gen(function* () {
+      const { observe, snapshot } = yield* Recent.Recent
+      yield* TestClock.adjust("30 minutes")
+      observe(observed())
+      yield* TestClock.setTime(20 * minute)
+      observe(observed())
+      yield* TestClock.adjust("1 minute")
+      observe(observed())
+      const counted = (yield* snapshot).hour.slots.map(([start, { requests }]) => [Number(start) / minute, requests])
+      assert.deepStrictEqual(counted, [
+        [20, 2],
+        [21, 1]
+      ])
+    }).pipe(Effect.provide(Recent.Recent.layer))
+  )
 
   it("keeps the most active organizations of a slot, and counts the rest together", () => {
     const counter = Recent.make()

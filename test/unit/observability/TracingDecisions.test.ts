@@ -1,6 +1,7 @@
 /** Which requests are sampled, and which span a caller names. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, References, Tracer } from "effect"
+import { Clock, Context, Effect, References, Tracer } from "effect"
+import { TestClock } from "effect/testing"
 import { HttpServerRequest } from "effect/http"
 import { Account, sample } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -53,16 +54,21 @@ it.each([
   }
 )
 
-it.effect("an exported text is one line, bounded, and without secrets, and an event is not exported", () =>
-  Effect.gen(function* () {
-    const { spans, tracer } = keeping()
-    yield* Effect.map(Effect.currentSpan, (span) => {
-      span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
-      span.event("a line", 0n, { text: "secret" })
-    }).pipe(Effect.withSpan("a"), Effect.provideService(Tracer.Tracer, Tracing.describing(tracer)))
-    assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
-    assert.deepStrictEqual(spans[0]?.events, [])
-  })
+it.effect(
+  "an exported span has one line of text, bounded, without secrets, no event, and a duration by no wall clock",
+  () =>
+    Effect.gen(function* () {
+      const { spans, tracer } = keeping()
+      const clock = yield* Clock.Clock
+      yield* Effect.flatMap(Effect.currentSpan, (span) => {
+        span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
+        span.event("a line", 0n, { text: "secret" })
+        return Effect.andThen(TestClock.setTime(-600_000), TestClock.adjust("1 second"))
+      }).pipe(Effect.withSpan("a"), Effect.provideService(Tracer.Tracer, Tracing.describing(tracer, clock)))
+      assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
+      assert.deepStrictEqual(spans[0]?.events, [])
+      assert.deepInclude(spans[0]?.status, { startTime: 0n, endTime: 1_000_000_000n })
+    })
 )
 
 it.effect.each([

@@ -282,22 +282,30 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
-test.effect("a dependency keeps the time of its last change, also while its process does not answer", () => {
-  const own = processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })
-  let processes = [own]
-  const all = Effect.sync(() => ({ processes, silent: [] }))
-  return Effect.gen(function* () {
-    for (const next of [[], [own]]) {
-      yield* ask("/health")
-      processes = next
+test.effect(
+  "a dependency keeps the time of its last change, also while its process does not answer or its clock is set back",
+  () => {
+    const own = processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })
+    let processes = [own]
+    const all = Effect.sync(() => ({ processes, silent: [] }))
+    return Effect.gen(function* () {
+      for (const next of [[], [own]]) {
+        yield* ask("/health")
+        processes = next
+        yield* TestClock.adjust("2 seconds")
+      }
+      yield* shows("/health", ['"since":"1970-01-01T00:00:00.000Z","output":"Cannot be reached"'])
+      processes = [processOf(now)]
       yield* TestClock.adjust("2 seconds")
-    }
-    yield* shows("/health", ['"since":"1970-01-01T00:00:00.000Z","output":"Cannot be reached"'])
-    processes = [processOf(now)]
-    yield* TestClock.adjust("2 seconds")
-    yield* shows("/health", ['"tasks":{"status":"pass","since":"1970-01-01T00:00:05.000Z"}'])
-  }).pipe(Effect.provide(listener(Layer.merge(figures(all), store({})))))
-})
+      yield* shows("/health", ['"tasks":{"status":"pass","since":"1970-01-01T00:00:05.000Z"}'])
+      yield* TestClock.setTime(-600_000)
+      yield* shows("/health", ['"since":"1970-01-01T00:00:05.000Z"}'])
+      processes = [own]
+      yield* TestClock.adjust("1 second")
+      yield* shows("/health", ['"since":"1969-12-31T23:50:01.000Z","output":"Cannot be reached"'])
+    }).pipe(Effect.provide(listener(Layer.merge(figures(all), store({})))))
+  }
+)
 
 /** A store without rows, with these reads and changes in place of its own. */
 const storeWith = (some: Partial<OperatorStore["Service"]>) =>

@@ -1,0 +1,33 @@
+/** The two clocks. Durations are measured by the monotonic one. The wall clock, which may be set back, is for dates. */
+import { Clock, type Duration, Effect } from "effect"
+
+/** The monotonic time of a clock, in milliseconds since some moment. */
+export const monotonicOf = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+
+export const monotonic = Effect.map(Clock.Clock, monotonicOf)
+
+/** The wall time of a clock, in milliseconds since 1970. */
+export const wallOf = (clock: Clock.Clock) => clock.currentTimeMillisUnsafe()
+
+export const wall = Clock.currentTimeMillis
+
+/** Makes the monotonic clock the only one of an effect: for libraries that measure by the wall clock. */
+export const steadily = Effect.updateService(Clock.Clock, (clock): Clock.Clock => {
+  const { monotonicTimeNanos } = clock
+  const [millis, nanos] = [() => monotonicOf(clock), () => clock.monotonicTimeNanosUnsafe()]
+  return {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: monotonicTimeNanos,
+    monotonicTimeNanosUnsafe: nanos,
+    monotonicTimeNanos,
+    sleep: (duration) => clock.sleep(duration)
+  }
+})
+
+/** Keeps the result of an effect for a while. */
+export const cachedFor = <A, E, R>(self: Effect.Effect<A, E, R>, duration: Duration.Input) =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    Effect.map(Effect.cachedWithTTL(Effect.provideService(self, Clock.Clock, clock), duration), steadily)
+  )
