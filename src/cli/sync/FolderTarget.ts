@@ -28,6 +28,9 @@ const stored = (change: Target.Change): Target.Change => {
   return { resource, record: { id: "id" in record ? record.id : null, record: JSON.stringify(record) } }
 }
 
+/** The state of a file that took another's place: its size, and its columns. */
+const replacedState = (table: Target.Table, size: number) => `${size} ${Target.shapeOf(table.columns)}`
+
 /** The statements by which a table notes the ids that change. */
 const followed = ({ name, resource }: Target.Table) =>
   ["insert", "update", "delete"].map((event) => {
@@ -79,7 +82,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       tables: opening.tables.map((table) => ({ ...table, columns }))
     })
     const database = yield* Sqlite.openFile(name, store)
-    // The state of a file is its size, with a word if it was appended to; null while it is replaced. It was a cursor once.
+    // The state of a file is its size, with the word `appended` or its columns; null while it is replaced. It was a cursor once.
     yield* attempt(() =>
       database.exec(`pragma synchronous = full;
         create table if not exists _practice_data_sync_files (resource text primary key, cursor text);
@@ -112,7 +115,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
         // Whoever reads the old file or the new one finds all of it.
         publish({ [table.resource]: Math.max(before, fs.statSync(next).size) })
       })
-      record.run(table.resource, `${fs.statSync(file).size}`)
+      record.run(table.resource, replacedState(table, fs.statSync(file).size))
     }
 
     const follow = Effect.fnUntraced(function* (table: Target.Table) {
@@ -122,7 +125,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       if (size !== undefined && cursor === undefined) return yield* Target.notOurs(`file ${file}`)
       yield* attempt(() => {
         const bytes = Number.parseInt(String(cursor), 10)
-        const isWhole = size === bytes && (append !== undefined || cursor === `${size}`)
+        const isWhole = size === bytes && (append !== undefined || cursor === replacedState(table, bytes))
         if (isFollowed === 1 && isChanged === 0 && isWhole) return
         if (append !== undefined && isFollowed === 1 && size !== undefined && size >= bytes) {
           record.run(table.resource, `${append(file, bytes, database, table)} appended`)

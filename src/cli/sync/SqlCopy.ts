@@ -58,7 +58,12 @@ export const namesOf = (columns: ReadonlyArray<Target.Column>) => columns.map(({
 /** The version of the tables beside those of the resources. */
 const version = 2
 
-/** The committed state of the copy, and that of the pages staged after it. */
+/** A resource as it stands in the progress, with the shape of its rows. */
+const markOf = ({ columns, resource }: Target.Table) => `${resource} ${Target.shapeOf(columns)}`
+
+const resourceIn = (marked: string) => marked.replace(/ .*/, "")
+
+/** The committed state of the copy, and that of the pages staged after it; each resource is marked by `markOf`. */
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
 type Progress = typeof Progress.Type
 
@@ -139,6 +144,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** The resources whose tables are made when their first round ends. */
   const unmade = new Set<string>()
 
+  const marks = new Map(options.tables.map((table) => [table.resource, markOf(table)]))
+
   const typesOf = ({ columns }: Target.Table) =>
     Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
 
@@ -174,7 +181,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       if (!isMade) unmade.add(resource)
       const had = isMade ? yield* ensureTable(table) : undefined
       const hadStaged = yield* ensureStaged(table)
-      const isGone = !isMade && found.resources.includes(resource)
+      const isGone = !isMade && found.resources.some((each) => resourceIn(each) === resource)
       if (isGone || !ours.has(resource)) {
         yield* run(
           `insert into ${resources} (resource) values ($1)
@@ -183,13 +190,12 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
         )
         yield* run(`delete from ${quote(stagedTable(table))}`)
       }
-      const isWhole = columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
-      if (isGone || !isWhole) changed.add(resource)
+      const hasAll = columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
+      if (isGone || !hasAll) changed.add(resource)
     }
-    const without = (state: Target.State) => ({
-      ...state,
-      resources: state.resources.filter((resource) => !changed.has(resource))
-    })
+    // A package that knows other fields may have written the rows.
+    const isWhole = (each: string) => !changed.has(resourceIn(each)) && each === (marks.get(resourceIn(each)) ?? each)
+    const without = (state: Target.State) => ({ ...state, resources: state.resources.filter(isWhole) })
     const { staged } = found
     return yield* advance(found, { ...without(found), ...(staged && { staged: without(staged) }) })
   })
@@ -236,7 +242,10 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.Page) {
-    const state: Target.State = { cursor: page.cursor, resources: page.resources }
+    const state: Target.State = {
+      cursor: page.cursor,
+      resources: page.resources.map((each) => marks.get(each) ?? each)
+    }
     const changes = Map.groupBy(page.body, ({ resource }) => resource)
     const { staged, ...committed } = progress
     const isLast = Target.endsRound(page)
@@ -269,7 +278,10 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
   return {
-    state: Effect.map(present, () => progress.staged ?? progress),
+    state: Effect.map(present, () => {
+      const { cursor, resources: whole } = progress.staged ?? progress
+      return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
+    }),
     apply: (page: Target.Page) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)

@@ -52,6 +52,9 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const asked = tables.map(({ resource }) => resource)
   const note = (message: string) => report({ event: "note", message })
   const outage = makeOutage(note, watch !== undefined)
+  /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
+  let isRestarted = false
+  let mayRestart = true
 
   /** The page that begins a load: what does not come again until the round ends is gone. */
   const resets: Page = {
@@ -73,25 +76,35 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     })
     const receive = Effect.fnUntraced(function* (page: Page) {
       yield* keep(page)
-      yield* outage.end
+      if (!isRestarted) yield* outage.end
       yield* report({ event: "applied", changes: page.body })
     })
     const follow = Effect.suspend(() =>
       // Two pages are read ahead of the one that is applied.
       Stream.runForEach(Stream.buffer(source.changes(last.cursor, asked), { capacity: 2 }), receive)
     )
+    let isPlain = true
+    const restart = Effect.fnUntraced(function* (): Effect.fn.Return<void, Failed> {
+      if (!mayRestart) return yield* new Unavailable({ message: "The order of changes keeps restarting" })
+      if (!isRestarted) yield* note("The order of changes restarted: all records are read again.")
+      isRestarted = true
+      mayRestart = false
+      isPlain = false
+      yield* readFrom(keep(resets))
+    })
     const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
-      Effect.andThen(beginning, follow).pipe(
-        Effect.catchTag("CursorExpired", () =>
-          Effect.andThen(note("The order of changes restarted: all records are read again."), readFrom(keep(resets)))
-        )
-      )
+      Effect.andThen(beginning, follow).pipe(Effect.catchTag("CursorExpired", () => restart()))
     const whole = asked.filter((resource) => last.resources.includes(resource))
     if (last.cursor === undefined || whole.length === 0) yield* readFrom(keep(resets))
     else {
       // A resource that a request leaves out comes with a reset when it is asked for again.
       const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
       yield* readFrom(whole.length < asked.length ? leaveOut : Effect.void)
+    }
+    if (isPlain) {
+      isRestarted = false
+      mayRestart = true
+      yield* outage.end
     }
     return last
   })
@@ -111,7 +124,12 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   }).pipe(Effect.scoped)
 
   const attempt: Effect.Effect<void, Failed> = Effect.catchTag(session, "Unavailable", (error) =>
-    hasBegun || watch !== undefined ? Effect.andThen(outage.wait(error), attempt) : Effect.fail(error)
+    hasBegun || watch !== undefined
+      ? outage.wait(error).pipe(
+          Effect.tap(() => Effect.sync(() => void (mayRestart = true))),
+          Effect.andThen(attempt)
+        )
+      : Effect.fail(error)
   )
   return attempt
 }

@@ -2,6 +2,7 @@
  * The place of a copy, and its tables: one for each resource, with a typed column for each field of its record. Each kind
  * of target implements this, and survives a kill at any point.
  */
+import { hash } from "node:crypto"
 import { type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
 import { type Failed, Refused } from "../Usage.ts"
@@ -47,6 +48,10 @@ export const tables = resources.map(({ name: resource, record, table }): Table =
   const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: typeOf(field) }))
   return { resource, name: table, columns }
 })
+
+/** A short text that differs for other columns: those that a copy was written with. */
+export const shapeOf = (columns: ReadonlyArray<Column>) =>
+  hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)
 
 /** A change of a resource. After a reset, records of the copy that do not come until the round ends are gone. */
 export type Change = { readonly resource: string } & (

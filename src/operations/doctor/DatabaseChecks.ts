@@ -169,7 +169,7 @@ const Now = Schema.Struct({ now: Schema.Finite })
 export const timed = Effect.fnUntraced(function* (sql: Database) {
   const asking = row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
   const [duration, { now }] = yield* Effect.timed(asking)
-  const took = Duration.toMillis(duration)
+  const took = Math.round(Duration.toMillis(duration))
   return { took, ahead: now - ((yield* Time.wall) - took / 2) }
 })
 

@@ -7,6 +7,7 @@ import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { Event } from "../../../../src/cli/sync/Progress.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
+import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import { Refused, Unavailable } from "../../../../src/cli/Usage.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { charge, type Given, more, page, type Script, syncWith } from "./fixture.ts"
@@ -85,15 +86,48 @@ it.effect("waits out an outage in the middle of a round, and notes when it begin
   })
 )
 
-it.effect("gives up after a minute of outage", () =>
+it.effect.each([
+  ["an outage", down],
+  ["restarts", Effect.fail(new CursorExpired())]
+] as const)("gives up after a minute of %s", ([, failure]) =>
   Effect.gen(function* () {
     const { run } = yield* stand
-    const running = yield* Effect.forkScoped(Effect.flip(run((at) => (at === 0 ? page(1, [], more) : down))))
+    const running = yield* Effect.forkScoped(Effect.flip(run((at) => (at === 0 ? page(1, [], more) : failure))))
     yield* pass(50)
     assert.isUndefined(running.pollUnsafe())
     yield* pass(40)
-    assert.strictEqual(yield* Fiber.join(running), unavailable)
+    assert.strictEqual((yield* Fiber.join(running))._tag, "Unavailable")
   })
+)
+
+it.effect.each([
+  ["every request", -1],
+  ["every page after the first", 0],
+  ["every round after the first", 1]
+] as const)(
+  "reads all again ever more seldom while %s is refused for its cursor, and notes when it begins and ends",
+  ([, last]) =>
+    Effect.gen(function* () {
+      const { notes, run, statuses } = yield* stand
+      let [isBroken, loads] = [true, 0]
+      const script: Script = (at) => {
+        if (at === 0) loads += 1
+        return isBroken && at > last
+          ? Effect.fail(new CursorExpired())
+          : page(at + 1, [charge("a", `${at}`)], at === 0 ? more : {})
+      }
+      yield* Effect.forkScoped(run(script, { watch }))
+      yield* pass(600)
+      assert.isBelow(loads, 100)
+      assert.lengthOf(notes(), 2)
+      isBroken = false
+      yield* pass(30)
+      assert.isAbove(Number(statuses()["a"]), 2)
+      assert.deepStrictEqual(notes().slice(1), [
+        "The order of changes keeps restarting. Trying again.",
+        "It works again."
+      ])
+    })
 )
 
 it.effect("watches: asks at each interval, through an outage of ten minutes", () =>

@@ -344,6 +344,17 @@ for (const [kind, make] of Object.entries(kinds)) {
       })
     )
 
+    it.effect("has every field after a package wrote it that does not know one", () =>
+      Effect.gen(function* () {
+        const { rows, run } = yield* stand
+        yield* run(() => page(1, [charge("a", "1"), refund("r")]))
+        yield* run(() => page(2, [reset(), charge("a", "2"), refund("r")]), { without: "status" })
+        // A database reads the charges again, after a request without them. A folder has whole records.
+        yield* run((at) => page(at + 1, at === 3 ? [reset(), charge("a", "2")] : []))
+        assert.deepStrictEqual(yield* rows, { charges: { a: "2" }, refunds: ["r"] })
+      })
+    )
+
     it.effect("has a time for each row, marks removed rows if it is to, and adds a column that it lacks", () =>
       Effect.gen(function* () {
         const { asked, rows, run, tables: copied } = yield* stand

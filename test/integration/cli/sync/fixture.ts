@@ -71,6 +71,8 @@ const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
 
 export interface Given extends Partial<Pick<Sync.Options, "allowNewUrl" | "report" | "watch">> {
   readonly resources?: ReadonlyArray<string>
+  /** A field that this package does not know. */
+  readonly without?: string
   readonly source?: Partial<Source>
 }
 
@@ -80,7 +82,10 @@ export const syncWith = (target: Target, script: Script, given: Given = {}) =>
     source: sourceOf(script, given.source),
     target,
     report: given.report ?? (() => Effect.void),
-    tables: (given.resources ?? ["charges", "charge-refunds"]).map(tableOf),
+    tables: (given.resources ?? ["charges", "charge-refunds"]).map((name) => {
+      const table = tableOf(name)
+      return { ...table, columns: table.columns.filter((column) => column.name !== given.without) }
+    }),
     watch: given.watch,
     allowNewUrl: given.allowNewUrl ?? false
   })
