@@ -99,6 +99,16 @@ const copyIn = (client: Client, statement: string, lines: Uint8Array, toFailure:
     })
   })
 
+/** The settings of a session: the locks of a client whose host is lost end within a minute or two. */
+const settings = {
+  statement_timeout: "0",
+  tcp_keepalives_idle: "30",
+  tcp_keepalives_interval: "10",
+  tcp_keepalives_count: "3",
+  tcp_user_timeout: "60s",
+  client_connection_check_interval: "10s"
+}
+
 /** Opens a session until the scope closes. */
 export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options: Options) {
   const toFailure = failureOf(options.name)
@@ -111,14 +121,24 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
     params: ReadonlyArray<unknown> = []
   ): Effect.Effect<ReadonlyArray<Readonly<Record<string, unknown>>>, Failed> =>
     Effect.tryPromise({ try: () => client.query(statement, [...params]).then(({ rows }) => rows), catch: toFailure })
+  const [server] = yield* run("select pg_backend_pid() as pid")
+  // A pooler has ids of its own, and gives the sessions behind it to others.
+  const isPooled = !Predicate.hasProperty(client, "processID") || client.processID !== server?.["pid"]
+  if (!isPooled) {
+    yield* run(
+      `select set_config(name, value, false) from unnest($1::text[], $2::text[]) given (name, value) join pg_settings using (name)`,
+      [Object.keys(settings), Object.values(settings)]
+    )
+  }
   return {
     run,
+    isPooled,
     /**
-     * Takes a lock by its name, until the session ends. False if another session has it: that of a process that was killed
-     * does until the server notices.
+     * Takes a lock by its name, until the session or the statement ends. False if another session has it: that of a process
+     * that was killed does until the server notices.
      */
-    takeLock: (lock: string) =>
-      run("select pg_try_advisory_lock(hashtextextended($1, 0)) as taken", [lock]).pipe(
+    takeLock: (lock: string, { isBrief = false } = {}) =>
+      run(`select pg_try_advisory${isBrief ? "_xact" : ""}_lock(hashtextextended($1, 0)) as taken`, [lock]).pipe(
         Effect.map(([row]) => row?.["taken"] === true),
         Effect.repeat({ until: (isTaken) => isTaken, schedule: Schedule.spaced("250 millis"), times: 20 })
       ),

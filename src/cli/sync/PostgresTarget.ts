@@ -20,19 +20,29 @@ export const make = (options: Options): Target.Target => {
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const { copyIn, run, takeLock } = yield* Session.open(options.url, { name, applicationName: "practice-data-sync" })
+    const session = yield* Session.open(options.url, { name, applicationName: "practice-data-sync" })
+    const { copyIn, isPooled, run, takeLock } = session
+    const lock = `practice-data sync ${options.schema}`
 
     // A user who may not make schemas can have one made.
-    const [found] = yield* run("select to_regnamespace($1) is not null as exists", [schema])
+    const [found] = yield* run(
+      "select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key",
+      [schema, lock]
+    )
     if (found?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
-    if (!(yield* takeLock(`practice-data sync ${options.schema}`))) return yield* Target.inUse(name)
+    // Behind a pooler, each transaction checks that it is the only one to move the progress.
+    if (!(yield* takeLock(lock, { isBrief: isPooled }))) return yield* Target.inUse(name)
+    const limits =
+      "statement_timeout = '1h'; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '1min'"
     return yield* SqlCopy.open(
       {
         name,
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
-        begin: (isStaging) => `begin; set local ${isStaging ? "synchronous_commit = off" : "work_mem = '64MB'"}`,
+        begin: (isStaging) =>
+          `begin; set local ${limits}; set local ${isStaging ? "synchronous_commit = off" : "work_mem = '64MB'"};
+           select pg_advisory_xact_lock(${String(found?.["key"])})`,
         empty: "truncate",
         run,
         columnsOf: (table) =>
