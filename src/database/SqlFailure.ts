@@ -40,10 +40,17 @@ const isShort = (error: SqlError) => codeOf(error).startsWith("53")
 /** True if no connection could be made, for another reason than that all are taken. */
 export const isUnreachable = (error: SqlError): boolean => error.reason.operation === "connect" && !isShort(error)
 
+/** True if others hold what the statement needs: a serialization failure, a deadlock, or a lock timeout. */
+export const isContended = (error: SqlError): boolean => /^(40001|40P01|55P03)$/.test(codeOf(error))
+
+/** True if no connection could be made, or it was lost. Class 08 from a server is its answer. */
+export const isLost = (error: SqlError): boolean =>
+  isUnreachable(error) || (error.reason._tag === "ConnectionError" && !codeOf(error).startsWith("08"))
+
 /** Classifies a failure: no time or room for the statement, a statement that is refused, or no working database. */
 export const kindOf = (error: SqlError) => {
   const { _tag, operation } = error.reason
-  if (isShort(error) || /^(StatementTimeout|LockTimeout|Deadlock|Serialization)Error$/.test(_tag)) return "Busy"
+  if (isShort(error) || isContended(error) || _tag === "StatementTimeoutError") return "Busy"
   // A privilege, table or function is missing.
   return operation !== "connect" && codeOf(error).startsWith("42") ? "Refused" : "Unreachable"
 }

@@ -3,13 +3,15 @@
  * organizations; on a distributed database, where no statement may lock rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { DateTime, Duration, Effect, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import * as Time from "../process/Time.ts"
+import { attemptsBesideOthers, maximumAttempts } from "./Retries.ts"
 import * as Task from "./Task.ts"
+import { earliestDue } from "./Tasks.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
@@ -30,22 +32,26 @@ type Turn = ReturnType<typeof turnOf>
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
   due: "state = 'scheduled'",
-  expired: `state = 'running' and attempts < ${Task.attemptsBesideOthers}`,
-  alone: `state = 'running' and attempts >= ${Task.attemptsBesideOthers}`
+  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
+  alone: `state = 'running' and attempts >= ${attemptsBesideOthers}`
 } as const
 type Kind = keyof typeof kinds
 
-/** A part of the organizations with open tasks: at most `limit` after one, but for some. */
-interface Part {
-  readonly after: string
-  readonly limit: number
-  readonly except: ReadonlyArray<string>
+/** The due times that are read. Nothing open was due before `since`. */
+interface Span {
+  readonly since: DateTime.Utc
   readonly now: DateTime.Utc
 }
 
-interface Lease {
+/** A part of the organizations with open tasks: at most `limit` after one, but for some. */
+interface Part extends Span {
+  readonly after: string
+  readonly limit: number
+  readonly except: ReadonlyArray<string>
+}
+
+interface Lease extends Span {
   readonly token: string
-  readonly now: DateTime.Utc
   readonly leaseEnd: DateTime.Utc
 }
 
@@ -54,11 +60,6 @@ const taken = rowsOf(Task.Taken)
 
 /** A time as SQL. */
 export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
-
-/** The statement that makes tasks due and takes back their attempt, without its condition. */
-export const released = (sql: Database, now: DateTime.Utc) => sql`
-  update deletion_tasks set
-    attempts = attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null, finished_at = null`
 
 const statementsOf = (sql: Database) => {
   const open = sql.literal("organization_id, id, due_at, state = 'running' as is_takeover")
@@ -76,7 +77,7 @@ const statementsOf = (sql: Database) => {
         state = 'dead', due_at = null, finished_at = ${at(sql, now)},
         last_error = coalesce(t.last_error, ${Task.stopped})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${Task.maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
       returning ${columns}
     ),
     claimed as (
@@ -84,7 +85,7 @@ const statementsOf = (sql: Database) => {
         state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
         claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
       from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${Task.maximumAttempts}
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
       returning ${columns}
     )
     select * from (select * from claimed union all select * from dead) t order by due_at`
@@ -92,28 +93,31 @@ const statementsOf = (sql: Database) => {
   // The limit is in the text: a plan for any limit reads the whole table.
   const limited = (limit: number) => sql.literal(`limit ${limit}`)
 
-  const isOpen = (kind: Kind, now: DateTime.Utc) => sql`due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
+  const isOpen = (kind: Kind, { now, since }: Span) =>
+    sql`due_at >= ${at(sql, since)} and due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
 
   /**
    * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner
    * may read the backlog of another organization, or all tasks that this one ever had.
    */
-  const dueOf = (owner: Fragment, now: DateTime.Utc) => sql`
-    (organization_id, due_at) > (${owner}, '-infinity') and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
+  const dueOf = (owner: Fragment, { now, since }: Span) => sql`
+    (organization_id, due_at) >= (${owner}, ${at(sql, since)}) and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
     and ${sql.literal(kinds.due)} order by organization_id nulls first, due_at`
 
   return {
+    isOpen,
+
     /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
     ofAll: (limits: Task.ClaimLimits, { each, owners }: Turn, lease: Lease) => {
       const oldest = (kind: Kind) => sql`
-        select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
+        select ${open} from deletion_tasks where ${isOpen(kind, lease)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
       // The outer limit is for the planner.
       const inTurn = sql`
         select t.* from unnest(${owners}::text[]) as turn (owner)
         cross join lateral (
           select ${open} from deletion_tasks
-          where ${dueOf(sql.literal('turn.owner collate "C"'), lease.now)} ${limited(each)} for update skip locked
+          where ${dueOf(sql.literal('turn.owner collate "C"'), lease)} ${limited(each)} for update skip locked
         ) t ${limited(limits.due ?? 0)}`
       return sql`
         with due as (${owners.length > 0 ? inTurn : oldest("due")}), expired as (${oldest("expired")}),
@@ -124,8 +128,7 @@ const statementsOf = (sql: Database) => {
 
     /** Claims the oldest tasks of an organization. */
     ofOne: (kind: Kind, organization: string, limit: number, lease: Lease) => {
-      const oldest =
-        kind === "due" ? dueOf(sql`${organization}`, lease.now) : sql`${isOpen(kind, lease.now)} order by due_at`
+      const oldest = kind === "due" ? dueOf(sql`${organization}`, lease) : sql`${isOpen(kind, lease)} order by due_at`
       return sql`
         with open as materialized (
           select ${open} from deletion_tasks
@@ -138,11 +141,11 @@ const statementsOf = (sql: Database) => {
      * Visits organizations with scheduled tasks, by their ids, each with a look into the index, until more than `limit`
      * of them have due ones. Returns those, and the last one where it visited as many as it may.
      */
-    visit: ({ after, except, limit, now }: Part) => {
+    visit: ({ after, except, limit, now, since }: Part) => {
       const most = sql.literal(String(mostVisits))
       const next = (last: Fragment) => sql`
         select organization_id, due_at <= ${at(sql, now)} and organization_id <> all (${except}::text[]) as is_due
-        from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last}
+        from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last} and due_at >= ${at(sql, since)}
         order by organization_id nulls first, due_at limit 1`
       return sql`
         with recursive visited as (
@@ -157,11 +160,60 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Finds organizations with open tasks on all servers: no statement looks into all their indexes. */
-    find: (kind: Kind, { after, except, limit, now }: Part) => sql`
+    find: (kind: Kind, { after, except, limit, ...span }: Part) => sql`
       select organization_id as organization, true as "isDue", false as "isLast" from deletion_tasks
-      where ${isOpen(kind, now)} and organization_id > ${after} and organization_id <> all (${except}::text[])
-      group by organization_id order by organization_id ${limited(limit + 1)}`
+      where ${isOpen(kind, span)} and organization_id > ${after} and organization_id <> all (${except}::text[])
+      group by organization_id order by organization_id ${limited(limit + 1)}`,
+
+    /** Makes the tasks of a claim due, and takes back their attempt. Those that others hold are skipped: their leases end. */
+    release: (token: string, owner: string | undefined, now: DateTime.Utc) => {
+      const isOwned = (organization: Fragment) => (owner === undefined ? organization : sql`${owner}`)
+      return sql`
+        with free as materialized (
+          select organization_id, id from deletion_tasks
+          where organization_id = ${isOwned(sql.literal("organization_id"))} and state = 'running'
+            and claim_token = ${token}::uuid
+          for update skip locked
+        )
+        update deletion_tasks t set
+          attempts = t.attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null
+        from free where t.organization_id = ${isOwned(sql.literal("free.organization_id"))} and t.id = free.id`
+    }
   }
+}
+
+const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
+
+/**
+ * Tracks the earliest time at which an open task is due. While a dump is open, Postgres keeps what finished tasks left in
+ * its indexes, and each look reads all of it. So a look begins where nothing was open before. A task that comes later is due
+ * about now. One from a machine whose clock is behind is found by the next look that reads all; those may take a fiftieth
+ * of the time.
+ */
+const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc | undefined, E>) => {
+  const [slack, interval, rarity] = [Duration.minutes(1), Duration.toNanosUnsafe(Duration.seconds(1)), 50n]
+  const beginning = DateTime.makeUnsafe(0)
+  let [since, fullAt] = [beginning, 0n]
+  let lookedAt: bigint | undefined
+
+  const earliest = Effect.gen(function* () {
+    const started = yield* Clock.monotonicTimeNanos
+    const isFull = started >= fullAt
+    const found = yield* look(isFull ? beginning : since)
+    lookedAt = yield* Clock.monotonicTimeNanos
+    if (isFull) fullAt = lookedAt + rarity * (lookedAt - started)
+    const recent = DateTime.subtractDuration(yield* DateTime.now, slack)
+    since = found === undefined ? recent : DateTime.min(found, recent)
+    return found
+  })
+  /** The time before which nothing is open. */
+  const current = Effect.gen(function* () {
+    const now = yield* Clock.monotonicTimeNanos
+    lookedAt ??= now
+    if (now >= lookedAt + interval) yield* earliest
+    return since
+  })
+  return { earliest, current }
 }
 
 /**
@@ -180,43 +232,47 @@ export const make = (
 ) => {
   const statements = statementsOf(sql)
   const isDistributed = () => sql.distribution.isDistributed() !== false
-  /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
-  const lost = new Map<string, Fragment>()
+  /** Claims whose response was lost, by token, and their organization, where they are of one. They may have been made. */
+  const lost = new Map<string, string | undefined>()
+  const floor = makeFloor((since) =>
+    Effect.map(
+      run(dueTimes(sql.unsafe(earliestDue("$1"), [DateTime.formatIso(since)]))),
+      ([row]) => row?.due_at ?? undefined
+    )
+  )
   let isBehind = false
   /** The last organization that had its turn. */
   let place = ""
 
   const releaseLost = Effect.gen(function* () {
-    for (const [token, isOwned] of lost) {
-      const releasing = released(sql, yield* DateTime.now)
-      yield* run(sql`${releasing} where ${isOwned} and state = 'running' and claim_token = ${token}::uuid`)
+    for (const [token, owner] of lost) {
+      yield* run(statements.release(token, owner, yield* DateTime.now))
       lost.delete(token)
     }
   })
 
   /** Claims with a token of its own, which is kept if there is no response. */
   const claim = Effect.fnUntraced(function* (
-    isOwned: Fragment,
+    owner: string | undefined,
     duration: Duration.Duration,
     statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
   ) {
     const now = yield* DateTime.now
     const token = randomUUID()
-    const lease = { token, now, leaseEnd: DateTime.addDuration(now, duration) }
-    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, isOwned)))
+    const lease = { token, now, since: yield* floor.current, leaseEnd: DateTime.addDuration(now, duration) }
+    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, owner)))
   })
 
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
   const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
     const claiming = (kind: Kind, { each, owners }: Turn) =>
-      owners.map((owner) =>
-        claim(sql`organization_id = ${owner}`, lease, (given) => statements.ofOne(kind, owner, each, given))
-      )
+      owners.map((owner) => claim(owner, lease, (given) => statements.ofOne(kind, owner, each, given)))
     const all = claiming("due", due)
     const now = yield* DateTime.now
     for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
-      const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, { after: "", limit, except: [], now })))
+      const part = { after: "", limit, except: [], now, since: yield* floor.current }
+      const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, part)))
       all.push(...claiming(kind, turnOf(found, limit)))
     }
     const [claims, failures] = yield* Effect.partition(all, (each) => each, { concurrency })
@@ -225,7 +281,7 @@ export const make = (
 
   /** The turn of the next organizations that have due tasks, but for some. */
   const nextTurn = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
-    const part = { after: place, limit, except: [...except], now: yield* DateTime.now }
+    const part = { after: place, limit, except: [...except], now: yield* DateTime.now, since: yield* floor.current }
     const visited = yield* run(visits(isDistributed() ? statements.find("due", part) : statements.visit(part)))
     const due = visited.filter(({ isDue }) => isDue)
     const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast)
@@ -233,7 +289,7 @@ export const make = (
     return turnOf(due, limit)
   })
 
-  return Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
+  const claimSome = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
     yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
@@ -243,10 +299,24 @@ export const make = (
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()
       ? perOrganization(wanted, lease, turn)
-      : claim(sql`true`, lease, (given) => statements.ofAll(wanted, turn, given))
+      : claim(undefined, lease, (given) => statements.ofAll(wanted, turn, given))
     if (due > 0 && except === undefined) isBehind = claimed.length >= (inTurns ? 1 : due)
     return claimed
   })
+
+  return {
+    claim: claimSome,
+    /** The earliest time at which a task is due or its lease ends; undefined if no task is open. */
+    earliestDue: floor.earliest,
+    /** True if the lease of a task has ended that must run alone. */
+    mustBeAlone: Effect.gen(function* () {
+      const span = { now: yield* DateTime.now, since: yield* floor.current }
+      return (
+        (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("alone", span)})`))
+          .length > 0
+      )
+    })
+  }
 }
 
 /** Limits for tasks, and for bytes of payload as they are stored. */

@@ -220,6 +220,19 @@ const unmark = (kind: Kind) => (owner: Owner) =>
     "is_deleted = false, deleted_at = null"
   )
 
+/**
+ * The settings of a transaction that deletes. It waits shortly for what others hold, and keeps nobody waiting for long: the
+ * server ends it when its process is paused, or when a statement about several tasks takes longer than `statementTimeout`.
+ */
+export const transactionSettings = (statementTimeout?: string) =>
+  `select ${Object.entries({
+    lock_timeout: "500ms",
+    idle_in_transaction_session_timeout: "1s",
+    ...(statementTimeout !== undefined && { statement_timeout: statementTimeout })
+  })
+    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+    .join(", ")}`
+
 /** Finds the tasks some of whose rows are still to be changed, since others hold them. */
 const leftOf =
   (...conditions: ReadonlyArray<(kind: Kind, owner: Owner) => string>) =>

@@ -10,22 +10,20 @@
  * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
  * back in either case.
  */
-import { Array, Context, DateTime, Duration, Effect, Equal, Layer, Order, Schema, Struct } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { noItems, Outcome } from "../api/DeletionTasks.ts"
+import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import { reasonOf } from "../database/SqlFailure.ts"
+import { isLost, reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Time from "../process/Time.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Memory from "./MemoryScheduler.ts"
+import * as Retries from "./Retries.ts"
 import * as Task from "./Task.ts"
-import { earliestDue } from "./Tasks.ts"
-
-type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome | "locked", Task.TaskFailed>
 
 type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
 
@@ -41,15 +39,18 @@ export class Scheduler extends Context.Service<
     /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
     /**
-     * Runs tasks and marks them completed: all or, when one fails, none. One whose rows others hold is `locked`: what it
-     * deletes is known to writers from here on, and it is to be run again. A task that another worker has by now is not
-     * changed, and has no outcome.
+     * Runs tasks and marks them completed: all or, when one fails, none. One whose rows others hold is postponed: what it
+     * deletes is known to writers from here on. A task that another worker has by now is not changed, and has no outcome.
+     * Fails with `TaskFailed` if several tasks are to be run one by one, or the attempt of one counts.
      */
     readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, Task.TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
-    /** Takes the attempt back. If the worker still holds the task, it is due after a while, or at once. May be repeated. */
-    readonly release: (claim: Task.Claim, after?: Duration.Duration) => Answer<void>
+    /**
+     * Takes the attempt back. If the worker still holds the task, it is due after a while, or at once. May be repeated, and
+     * is to be when it returns false: another session holds the row.
+     */
+    readonly release: (claim: Task.Claim, after?: Duration.Duration) => Answer<boolean>
     /**
      * Empties payloads of tasks that were completed or cancelled until a time, oldest first, and forgets their items that
      * were not deleted. Returns the number of tasks.
@@ -57,6 +58,8 @@ export class Scheduler extends Context.Service<
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
     readonly untilDue: Answer<Duration.Duration | undefined>
+    /** True if a task that must run alone waits for its turn. */
+    readonly mustBeAlone: Answer<boolean>
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
@@ -66,8 +69,8 @@ export class Scheduler extends Context.Service<
    * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
    * with their payloads for good. `runTask`: the effect of a task; by default none.
    */
-  static readonly layerMemory = (delay: Duration.Duration, runTask?: RunTask) =>
-    Layer.effect(Scheduler, memory(delay, runTask))
+  static readonly layerMemory = (delay: Duration.Duration, runTask?: Memory.RunTask) =>
+    Layer.effect(Scheduler, Memory.make(delay, runTask))
 }
 
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
@@ -75,7 +78,7 @@ const identities = rowsOf(Identity)
 const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
 
 const idOf = ({ organization, taskId }: typeof Identity.Type) => `${organization}/${taskId}`
-const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
+const released = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
 const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
 
 const unavailable = Task.SchedulerUnavailable.from
@@ -90,10 +93,13 @@ const worker = { key: "the worker", within: Duration.seconds(5), unavailable } a
 const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
 
 /**
- * The longest transaction of several tasks. A heartbeat skips the tasks of an open transaction, so it has to end while
+ * The longest statement about several tasks. A heartbeat skips the tasks of an open transaction, so it has to end while
  * their leases last, and soon enough for tasks of a worker that died to start in its place.
  */
-const transactionTimeout = Duration.millis(300)
+const statementTimeout = "300ms"
+
+/** The longest run of a task. */
+const longestRun = Duration.minutes(1)
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
@@ -124,11 +130,6 @@ export const make = Effect.fnUntraced(function* (
   }
   type Group = ReturnType<typeof groupsOf>[number]
 
-  /** Waits shortly for what other transactions hold. The locks of a worker that is paused are released soon. */
-  const lockTimeout = sql.unsafe(`
-    select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '5s', true)`)
-  const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
-
   const remember = ({ claims, statements }: Group) =>
     Effect.flatMap(DateTime.now, (now) =>
       Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, DateTime.formatIso(now)]))
@@ -150,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   const hasRoom = Claims.makeRoom(bounds, Claims.counting(sql, bounds, isDistributed))
-  const claim = Claims.make(sql, asWorker)
+  const { claim, earliestDue, mustBeAlone } = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -201,9 +202,10 @@ export const make = Effect.fnUntraced(function* (
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
       const groups = groupsOf(claims)
-      const limits = claims.length === 1 ? lockTimeout : Effect.andThen(lockTimeout, timeout)
+      const isAlone = claims.length === 1
+      const settings = sql.unsafe(Deletion.transactionSettings(isAlone ? undefined : statementTimeout))
       const inTransaction = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
-        sql.withTransaction(Effect.andThen(limits, Effect.forEach(groups, step)))
+        sql.withTransaction(Effect.andThen(settings, Effect.forEach(groups, step)))
       const running = Effect.andThen(inTransaction(remember), inTransaction(end)).pipe(
         Effect.map((ended) => {
           const outcomes = new Map(
@@ -211,14 +213,21 @@ export const make = Effect.fnUntraced(function* (
           )
           const held = new Set(ended.flatMap((group) => group.held.map(idOf)))
           return claims.map(
-            (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? "locked" : undefined)
+            (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? Task.locked : undefined)
           )
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {
-          const kind = Task.failureKind(error)
-          if (kind === "outage") return Effect.fail(error)
-          if (kind === "contended" && claims.length === 1) return Effect.succeed(claims.map(() => "locked" as const))
-          return Effect.fail(new Task.TaskFailed({ message: reasonOf(error) }))
+          // Without a connection, the others would fail as well.
+          if (isLost(error)) return Effect.fail(error)
+          const reason = reasonOf(error)
+          return isAlone && Retries.failureKind(error) !== "permanent"
+            ? Effect.succeed([{ postponed: reason }])
+            : Effect.fail(new Task.TaskFailed({ message: reason }))
+        }),
+        Effect.timeoutOrElse({
+          duration: longestRun,
+          orElse: () =>
+            Effect.fail(new Task.TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
         })
       )
       return yield* sql.run(tasks, running)
@@ -226,7 +235,7 @@ export const make = Effect.fnUntraced(function* (
 
     fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
       const now = yield* DateTime.now
-      const isLast = sql`attempts >= ${Task.maximumAttempts}`
+      const isLast = sql`attempts >= ${Retries.maximumAttempts}`
       yield* sql`
         update deletion_tasks set
           state = case when ${isLast} then 'dead' else 'scheduled' end,
@@ -242,14 +251,25 @@ export const make = Effect.fnUntraced(function* (
     ) {
       const dueAt = DateTime.addDuration(yield* DateTime.now, after)
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
-      // A task that is dead because this claim expired is still held by it.
-      const held = yield* sql`
-        ${Claims.released(sql, dueAt)} where ${isTask} and claim_token = ${token} returning 1`
-      if (held.length > 0) return
-      // If another worker has claimed the task since, it has counted an attempt on top of this one.
-      yield* sql`
-        update deletion_tasks set attempts = attempts - 1
-        where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
+      // A task that is dead because this claim expired is still held by it. If another worker has claimed the task since, it
+      // has counted an attempt on top of this one.
+      const [{ isDone } = { isDone: true }] = yield* released(sql`
+        with task as materialized (
+          select id, coalesce(claim_token = ${token}::uuid, false) as is_held from deletion_tasks
+          where ${isTask} for update skip locked
+        ),
+        released as (
+          update deletion_tasks t set
+            attempts = t.attempts - 1,
+            state = case when is_held then 'scheduled' else t.state end,
+            due_at = case when is_held then ${at(dueAt)} else t.due_at end,
+            claim_token = case when is_held then null else t.claim_token end,
+            finished_at = case when is_held then null else t.finished_at end
+          from task where t.organization_id = ${organization} and t.id = task.id
+            and (is_held or (t.due_at is not null and t.attempts > ${attempt}))
+        )
+        select exists (select from task) as "isDone" from deletion_tasks where ${isTask}`)
+      return isDone
     }, asWorker),
 
     empty: Effect.fnUntraced(function* (until, limit) {
@@ -272,129 +292,10 @@ export const make = Effect.fnUntraced(function* (
     }, asWorker),
 
     untilDue: Effect.gen(function* () {
-      const [first] = yield* dueTimes(sql.unsafe(earliestDue))
-      if (first?.due_at == null) return undefined
-      return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
-    }).pipe(asWorker)
+      const dueAt = yield* earliestDue
+      return dueAt && Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, dueAt))
+    }),
+
+    mustBeAlone
   }
 })
-
-interface MemoryTask {
-  readonly delivery: Delivery
-  readonly receipt: Task.Receipt
-  readonly traceParent: string | null
-  attempts: number
-  /** The token of the claim that holds the task; empty without one. */
-  token: string
-  /** Milliseconds since 1970; infinite when the task is completed or dead. */
-  dueAt: number
-}
-
-const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
-
-const mustBeAlone = (task: MemoryTask) => task.attempts >= Task.attemptsBesideOthers
-
-const isDead = (task: MemoryTask) => task.attempts >= Task.maximumAttempts
-
-const memory = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
-  Effect.sync(() => {
-    const known = new Map<string, MemoryTask>()
-    let claims = 0
-
-    const held = ({ taskId, token }: Task.Claim) => {
-      const task = known.get(taskId)
-      return task?.token === token && task.dueAt < Infinity ? task : undefined
-    }
-    const changeHeld = (claim: Task.Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
-      Effect.map(Time.wall, (now) => {
-        const task = held(claim)
-        if (task !== undefined) Object.assign(task, fields(task, now))
-      })
-
-    const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
-      const { delivery, receipt, token, traceParent } = task
-      if (isDead(task)) task.dueAt = Infinity
-      else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
-      return {
-        ...Struct.pick(delivery, ["organization", "taskId", "idempotencyKey"]),
-        scheduledFor: receipt.scheduled_for,
-        token: task.token,
-        attempt: task.attempts,
-        isTakeover: token !== "",
-        traceParent,
-        isDead: task.dueAt === Infinity,
-        reason: null
-      }
-    }
-
-    return Scheduler.of({
-      schedule: (delivery) =>
-        Effect.gen(function* () {
-          const receipt = yield* Task.receiptOf(delivery, delay)
-          const traceParent = (yield* Tracing.currentTraceParent) ?? null
-          const first = known.get(delivery.taskId)
-          if (first !== undefined) {
-            return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
-              ? { status: "duplicate", receipt: first.receipt }
-              : { status: "key_reused" }
-          }
-          const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
-          return { status: "scheduled", receipt }
-        }),
-      claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
-        Effect.flatMap(Time.wall, (now) => {
-          const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
-          const running = open.filter(({ token }) => token !== "")
-          const scheduled = open.filter(
-            ({ delivery, token }) => token === "" && except?.has(delivery.organization) !== true
-          )
-          const claimed = [
-            ...scheduled.slice(0, due),
-            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
-            ...running.filter(mustBeAlone).slice(0, alone)
-          ]
-          return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
-        }),
-      runsApart: () => false,
-      renew: (all, lease) => {
-        const renewed = (_: MemoryTask, now: number) => ({ dueAt: now + Duration.toMillis(lease) })
-        return Effect.forEach(all, (claim) => changeHeld(claim, renewed), { discard: true })
-      },
-      run: Effect.fnUntraced(function* (all) {
-        const outcomes = yield* Effect.forEach(all, (claim) => {
-          const task = held(claim)
-          return task === undefined ? Effect.undefined : runTask(task.delivery.deletions, claim)
-        })
-        return Array.zipWith(all, outcomes, (claim, outcome) => {
-          const task = held(claim)
-          if (task === undefined || outcome === undefined) return undefined
-          if (outcome !== "locked") Object.assign(task, { token: "", dueAt: Infinity })
-          return outcome
-        })
-      }),
-      fail: (claim, _reason, retryAfter) =>
-        changeHeld(claim, (task, now) => ({
-          token: "",
-          dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
-        })),
-      release: (claim, after = Duration.zero) =>
-        Effect.map(Time.wall, (now) => {
-          const task = known.get(claim.taskId)
-          if (task?.token === claim.token) {
-            Object.assign(task, {
-              attempts: task.attempts - 1,
-              token: "",
-              dueAt: now + Duration.toMillis(after)
-            })
-          } else if (task !== undefined && task.dueAt < Infinity && task.attempts > claim.attempt) {
-            task.attempts -= 1
-          }
-        }),
-      empty: () => Effect.succeed(0),
-      untilDue: Effect.map(Time.wall, (now) => {
-        const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
-        return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
-      })
-    })
-  })

@@ -12,7 +12,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Deletion from "./Deletion.ts"
-import { byOrganization, failureKind, SchedulerUnavailable } from "./Task.ts"
+import { failureKind } from "./Retries.ts"
+import { byOrganization, SchedulerUnavailable } from "./Task.ts"
 
 const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 const tasksOf = rowsOf(Task)
@@ -97,7 +98,12 @@ export const make = Effect.gen(function* () {
   )
 
   const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
-    sql.withTransaction(Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true }))
+    sql.withTransaction(
+      Effect.andThen(
+        sql.unsafe(Deletion.transactionSettings()),
+        Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true })
+      )
+    )
 
   /**
    * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger

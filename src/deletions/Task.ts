@@ -1,8 +1,6 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them, and the reports of their runs. */
 import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
 import { Outcome, reasons } from "../api/DeletionTasks.ts"
-import type { SqlError } from "effect/sql/SqlError"
-import { codeOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -19,19 +17,14 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
-/**
- * The kind of a failure of a task. `outage`: the database is lost or short of something, so no attempt counts.
- * `contended`: others hold what it needs. `permanent`: any other, which may be the fault of the task.
- */
-export const failureKind = (error: SqlError): "contended" | "outage" | "permanent" => {
-  const code = codeOf(error)
-  if (/^(40001|40P01|55P03)$/.test(code)) return "contended"
-  // A failed connection has a code of the system, or none.
-  return /^(08|53|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? "outage" : "permanent"
-}
+/** The task is to be run again, and its attempt does not count. The text is the reason. */
+export type Postponed = Readonly<{ postponed: string }>
 
-/** The outcome of a run; `locked` if others hold rows of the task; undefined if another worker has the task. */
-export type RunOutcome = Outcome | "locked" | undefined
+/** Others hold rows of the task. */
+export const locked: Postponed = { postponed: "Other transactions hold rows that it deletes" }
+
+/** The outcome of a run; undefined if another worker has the task. */
+export type RunOutcome = Outcome | Postponed | undefined
 
 /** The part of a delivery that the row of its task keeps. */
 export const Receipt = Schema.Struct({
@@ -101,15 +94,6 @@ export interface ClaimLimits {
   readonly alone?: number
 }
 
-/** The attempts of a task, after which it is dead. */
-export const maximumAttempts = 8
-
-/**
- * The attempts that a task may have beside others. If its lease expires after that, it may be what ends its workers,
- * and is claimed alone: at most this many attempts of any other task end with such a worker.
- */
-export const attemptsBesideOthers = 4
-
 /** Groups by organization, in the given order. */
 export const byOrganization = <A extends { readonly organization: string }>(
   all: ReadonlyArray<A>
@@ -165,7 +149,7 @@ export const runMetrics = Effect.map(Series.current, metricsIn)
 
 /**
  * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
- * nothing was changed; `released`: an outage ended the attempt, which does not count.
+ * nothing was changed; `released`: others or an outage ended the attempt, which does not count.
  */
 type Result = keyof typeof lines
 

@@ -234,12 +234,12 @@ const counted = (state: State, order: string) =>
      select 1 from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}
    ) t) ${state}`
 
-const oldest = (state: State) =>
-  `(select min(due_at) as due_at from deletion_tasks where state = '${state}') oldest_${state}`
+const oldest = (state: State, since: string) =>
+  `(select min(due_at) as due_at from deletion_tasks where state = '${state}' and due_at >= ${since}::timestamptz) oldest_${state}`
 
-/** The earliest time at which a task is due or its lease ends, as SQL: a row of `due_at`. Reads two partial indexes. */
-export const earliestDue = `select least(oldest_scheduled.due_at, oldest_running.due_at) as due_at
-  from ${oldest("scheduled")} cross join ${oldest("running")}`
+/** The earliest time since another at which a task is due or its lease ends, as SQL. Reads two partial indexes. */
+export const earliestDue = (since: string) => `select least(oldest_scheduled.due_at, oldest_running.due_at) as due_at
+  from ${oldest("scheduled", since)} cross join ${oldest("running", since)}`
 
 /** Counts tasks in the partial index of each state. */
 export const counts = (sql: Database) =>
@@ -250,7 +250,7 @@ export const counts = (sql: Database) =>
           ${isoTime("earliest.oldest_due_at")}, ${isoTime("unsettled.unsettled_since")}, ${isoTime("clock.now")}
         from ${counted("scheduled", "due_at")} cross join ${counted("running", "due_at")}
         cross join ${counted("dead", "finished_at, organization_id, id")}
-        cross join (select due_at as oldest_due_at from (${earliestDue}) due) earliest
+        cross join (select due_at as oldest_due_at from (${earliestDue("'-infinity'")}) due) earliest
         cross join (
           select min(unsettled_since) as unsettled_since from deletion_tasks where unsettled_since is not null
         ) unsettled

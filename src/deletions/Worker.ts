@@ -3,8 +3,9 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Random, Schedule, Semaphore } from "effect"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { errorType } from "../observability/Tracing.ts"
+import * as Retries from "./Retries.ts"
 import { Scheduler } from "./Scheduler.ts"
 import * as Task from "./Task.ts"
 
@@ -35,17 +36,10 @@ const heartbeatsPerLease = 6
 const transactionsPerBatch = 5
 
 /**
- * The heartbeats of a round that claim due tasks of other organizations. Rounds are seldom so long, and larger batches
- * cost less. They end, so that a task that must be alone has its turn.
+ * The first heartbeat of a round that claims due tasks of other organizations: rounds are seldom so long, and larger batches
+ * cost less. From a later one on, a task that must be alone has its turn: while one waits, the round ends.
  */
-const claimsMore = { from: heartbeatsPerLease, until: 200 }
-
-/** The delay until a task whose rows others hold is run again. */
-const retryLocked = { minimum: Duration.seconds(1), maximum: Duration.seconds(10) }
-
-/** The delay after an attempt: random from 1 second to a bound that doubles with each, of 2 seconds to 5 minutes. */
-export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
-  Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
+const claimsMore = { from: heartbeatsPerLease, yields: 200 }
 
 /** Logs a bug, and fails with an error instead. */
 const catchBug = <E2>(message: string, error: (name: string) => E2) =>
@@ -58,6 +52,35 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
 
 type Group = ReadonlyArray<Task.Claim>
 
+/** The organization of a task that runs by itself, unless it was taken over, and waits for long. */
+const limitedIn = ([claim, ...others]: Group) =>
+  claim === undefined || claim.isTakeover || others.length > 0 ? undefined : claim.organization
+
+/**
+ * The slots of transactions. A task that runs by itself may take long: for those, an organization takes another slot only
+ * while it has fewer than are free.
+ */
+const makeSlots = (count: number) => {
+  let free = count
+  const taken = new Map<string, number>()
+  const takenBy = (owner: string) => taken.get(owner) ?? 0
+  const take = (owner: string | undefined, slots: number) => {
+    free -= slots
+    if (owner !== undefined) taken.set(owner, takenBy(owner) + slots)
+  }
+  return {
+    isFree: (group: Group) => free > 0 && takenBy(limitedIn(group) ?? "") < free,
+    with: <A>(group: Group, running: Effect.Effect<A>) => {
+      const owner = limitedIn(group)
+      take(owner, 1)
+      return Effect.ensuring(
+        running,
+        Effect.sync(() => take(owner, -1))
+      )
+    }
+  }
+}
+
 /**
  * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
  * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be
@@ -66,29 +89,34 @@ type Group = ReadonlyArray<Task.Claim>
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
-  const slots = yield* Semaphore.make(options.concurrency)
   const held = new Set<Task.Claim>()
+  /** Claims whose attempt is to be taken back. */
+  const unreleased = new Set<Task.Claim>()
   let isStopping = false
   let released = 0
 
-  /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
-  const release = (claims: Iterable<Task.Claim>) =>
-    Effect.forEach(claims, (claim) => Effect.map(scheduler.release(claim), () => held.delete(claim)), { discard: true })
+  /** Releases a claim, so that its attempt does not count, maybe in the next round. */
+  const release = (claim: Task.Claim, after?: Duration.Duration) => {
+    held.delete(claim)
+    unreleased.add(claim)
+    return Effect.map(scheduler.release(claim, after), (isDone) => isDone && unreleased.delete(claim))
+  }
+  const releaseAll = (claims: Iterable<Task.Claim>) =>
+    Effect.forEach([...claims], (claim) => release(claim), { discard: true })
 
   const fail = Effect.fnUntraced(
     function* (claim: Task.Claim, reason: string, duration: Duration.Duration) {
-      yield* Task.report(claim, claim.attempt < Task.maximumAttempts ? "failed" : "dead", { reason, duration })
-      yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
+      yield* Task.report(claim, claim.attempt < Retries.maximumAttempts ? "failed" : "dead", { reason, duration })
+      yield* scheduler.fail(claim, reason, yield* Retries.backoff(claim.attempt))
     },
     // If the failure cannot be recorded, the lease expires, and the attempt still counts.
     (failing) => Effect.ignore(failing)
   )
 
-  /** Schedules a task whose rows others hold for later, without an attempt: the longer it waits, the more seldom. */
-  const postpone = Effect.fnUntraced(function* (claim: Task.Claim, duration: Duration.Duration) {
-    const waited = DateTime.distance(claim.scheduledFor, yield* DateTime.now)
-    yield* Task.report(claim, "released", { duration, reason: "Other transactions hold rows that it deletes" })
-    yield* Effect.ignore(scheduler.release(claim, Duration.clamp(Duration.divideUnsafe(waited, 2), retryLocked)))
+  /** Schedules a task for later, without an attempt. */
+  const postpone = Effect.fnUntraced(function* (claim: Task.Claim, reason: string, duration: Duration.Duration) {
+    yield* Task.report(claim, "released", { duration, reason })
+    yield* Effect.ignore(release(claim, yield* Retries.pause(claim.scheduledFor)))
   })
 
   /** Runs tasks together. Returns those that are left to be run, each by itself. */
@@ -103,13 +131,13 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       )
       if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          if (outcome === "locked") yield* postpone(claim, duration)
+          if (outcome !== undefined && "postponed" in outcome) yield* postpone(claim, outcome.postponed, duration)
           else yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
         released += claims.length
         for (const claim of claims) yield* Task.report(claim, "released", { duration, reason: result.failure.message })
-        yield* Effect.ignore(release(claims))
+        yield* Effect.ignore(releaseAll(claims))
         return []
       } else if (claims.length > 1) {
         yield* Effect.ignore(scheduler.renew(claims, options.lease))
@@ -133,13 +161,17 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const urgent: Array<Group> = []
     const others: Array<Group> = []
 
+    const slots = makeSlots(options.concurrency)
+    /** Runs what waits, one group after the other, while there is a slot for it. */
     const runNext: Effect.Effect<void> = Effect.suspend(() => {
-      const queue = urgent.length > 0 ? urgent : others
-      return Effect.map(run(queue.shift() ?? []), (left) => ({ left, queue }))
-    }).pipe(
-      (running) => slots.withPermit(running),
-      Effect.flatMap(({ left, queue }) => enqueue(queue, left.map(Array.of)))
-    )
+      const queue = [urgent, others].find((some) => some.some(slots.isFree)) ?? []
+      const [group] = queue.splice(queue.findIndex(slots.isFree), 1)
+      if (group === undefined) return Effect.void
+      return slots.with(group, run(group)).pipe(
+        Effect.flatMap((left) => enqueue(queue, left.map(Array.of))),
+        Effect.andThen(runNext)
+      )
+    })
 
     const enqueue = (queue: Array<Group>, groups: ReadonlyArray<Group>) =>
       Effect.suspend(() => {
@@ -187,19 +219,20 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const round = Effect.gen(function* () {
     released = 0
     // An attempt whose lease expires counts, so claims that the round before could not release come first.
-    yield* release(held)
+    yield* releaseAll(unreleased)
     // No more than start soon, so that several workers share the tasks of a dead one.
     const expired = 2 * options.concurrency
     const together = yield* claim({ due: options.batch, expired })
-    const claimMore = (heartbeat: number) => {
-      const isFull = held.size > options.batch || heartbeat < claimsMore.from || heartbeat > claimsMore.until
+    const claimMore = Effect.fnUntraced(function* (heartbeat: number) {
+      const isFull = held.size > options.batch || heartbeat < claimsMore.from
+      const isOver = heartbeat > claimsMore.yields && (yield* scheduler.mustBeAlone)
       const except = new Set(Array.fromIterable(held).map(({ organization }) => organization))
-      return claim({ expired, due: isFull ? 0 : options.batch, except })
-    }
+      return yield* claim({ expired, due: isFull || isOver ? 0 : options.batch, except })
+    })
     yield* runAll(together, claimMore)
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, () => Effect.succeed([]))
-    if (isStopping) yield* release(held)
+    if (isStopping) yield* releaseAll(held)
     return together.length + alone.length - released
   })
   const stop = Effect.sync(() => {

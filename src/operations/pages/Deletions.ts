@@ -7,6 +7,7 @@
 import { DateTime, Effect, Number, Option, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import * as Facts from "../../deletions/Facts.ts"
+import { maximumAttempts } from "../../deletions/Retries.ts"
 import * as Task from "../../deletions/Task.ts"
 import * as Tasks from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
@@ -94,7 +95,7 @@ const facts = (task: Tasks.Task, now: number) => {
     "Task id": id(target),
     State: stateBadge(task.state),
     Names: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`,
-    Attempts: `${task.attempts} of ${Task.maximumAttempts}`,
+    Attempts: `${task.attempts} of ${maximumAttempts}`,
     Received: time(task.received_at),
     "Scheduled for": time(task.scheduled_for),
     "Due, or end of its lease": time(task.due_at),
@@ -202,7 +203,7 @@ const replaying = Effect.fnUntraced(function* (parameter: Query) {
     about: (now: number) => [
       facts(task, now),
       h("p")(
-        `The task becomes due now, with ${Task.maximumAttempts} new attempts, and deletes its items.`,
+        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
         " The replay is written to the audit log."
       )
     ],
@@ -316,7 +317,7 @@ const replayingAll = Effect.fnUntraced(function* (parameter: Query) {
         h("strong")(Format.count(count, Tasks.mostCounted)),
         ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
         ` At most ${Format.count(mostReplayed)} are replayed at once, the first to die first.`,
-        ` They become due now, with ${Task.maximumAttempts} new attempts. The replay is written to the audit log.`
+        ` They become due now, with ${maximumAttempts} new attempts. The replay is written to the audit log.`
       )
     ],
     back: link(path, { state: "dead", organization: filter.organization }),

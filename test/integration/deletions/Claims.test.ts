@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
+import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Retries.ts"
 import {
   claimAll,
   claimed,

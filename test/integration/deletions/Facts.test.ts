@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
+import { locked } from "../../../src/deletions/Task.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
@@ -147,7 +148,7 @@ suite("deletions beside each other:", single, {
       const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
       const { run } = yield* Scheduler
       const [outcomes] = [yield* Effect.timed(run(yield* claims("x", "y")))]
-      assert.deepStrictEqual([outcomes[1][0], outcomes[1][1] === "locked"], ["locked", false])
+      assert.deepStrictEqual([outcomes[1][0], outcomes[1][1] === locked], [locked, false])
       const { step } = yield* Settling.make
       yield* Effect.replicateEffect(step, 3)
       const rows = yield* Loaders.rows

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
 import type { Claim } from "../../../src/deletions/Task.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
+import { locked } from "../../../src/deletions/Task.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
   claimOne,
@@ -115,7 +116,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
         isRemembered = true
         break
       case "run":
-        if (isRemembered && !isCompleted) isCompleted = (yield* runOne(claim)) !== "locked"
+        if (isRemembered && !isCompleted) isCompleted = (yield* runOne(claim)) !== locked
         break
       case "settler 1":
       case "settler 2":
@@ -130,7 +131,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   }
   if (!isRemembered) yield* remember(claim)
   for (const { step } of Object.values(load)) yield* Effect.repeat(step, { until: (isLast) => isLast })
-  if (!isCompleted) assert.notStrictEqual(yield* runOne(claim), "locked", "nobody holds rows")
+  if (!isCompleted) assert.notStrictEqual(yield* runOne(claim), locked, "nobody holds rows")
   yield* endLease
   for (let steps = 0; steps < 8; steps++) yield* settlers["settler 1"].step
   assert.isEmpty(

@@ -139,7 +139,7 @@ suite("at once", postgres, {
           () => !isLost,
           () => new SchedulerUnavailable({ message: "No response" })
         )
-      })
+      }).claim
     const claim = make()
     assert.isFalse(yield* Effect.isSuccess(claim({ due: 1 }, Duration.hours(1))))
     isLost = false

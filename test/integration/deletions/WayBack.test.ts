@@ -6,7 +6,8 @@ import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { maximumAttempts } from "../../../src/deletions/Task.ts"
+import { maximumAttempts } from "../../../src/deletions/Retries.ts"
+import { locked } from "../../../src/deletions/Task.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
@@ -225,7 +226,7 @@ suite("a cancelled task", single, {
     yield* TestClock.adjust(delay)
     const claim = yield* claimOne()
     const { release, run } = yield* Scheduler
-    assert.deepStrictEqual(yield* run([claim]), ["locked"])
+    assert.deepStrictEqual(yield* run([claim]), [locked])
     yield* holding.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deleted, ["i1", "i1b"])

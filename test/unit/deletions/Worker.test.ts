@@ -3,10 +3,10 @@
  * and how it stops.
  */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
+import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
+import { TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import {
@@ -21,6 +21,8 @@ import {
 import { claimAll, delay, delivery, isIdle, scheduled } from "../../support/deletions/support.ts"
 
 const takes = (time: Duration.Input) => () => Effect.sleep(time)
+
+const fails = Effect.fail(new TaskFailed({ message: "No" }))
 
 /** Deliveries, by the milliseconds from each to the next. */
 const gaps = Arbitrary.array(
@@ -84,7 +86,7 @@ it.effect("runs a batch with as many tasks at once as it may, and the next batch
     yield* TestClock.adjust("2 minutes")
     assert.deepStrictEqual(
       runs.map(({ at }) => at),
-      [60, 60, 70, 70, 80, 80]
+      [60, 60, 70, 70, 80, 90]
     )
   }, takes("10 seconds"))
 )
@@ -102,9 +104,12 @@ it.effect("lets a task of another organization begin while a long batch runs", (
   }, takes("1 second"))
 )
 
-it.effect(
-  "claims for others at 200 heartbeats of a round, which then ends, so that a task that must be alone has its turn",
-  () =>
+it.effect.each([
+  [false, [60, 109, 111]],
+  [true, [60, 109, 180]]
+] as const)(
+  "claims for others as long as a round takes, which ends after 200 heartbeats if a task must be alone: %s",
+  ([mustBeAlone, expected]) =>
     withRuns(
       function* (runs) {
         yield* scheduledAll("long")
@@ -116,15 +121,36 @@ it.effect(
           yield* scheduled(delivery("1", undefined, owner))
         }
         yield* TestClock.adjust("9 seconds")
-        yield* startWorker
+        const scheduler = { ...(yield* Scheduler), mustBeAlone: Effect.succeed(mustBeAlone) }
+        yield* Effect.provideService(startWorker, Scheduler, scheduler)
         yield* TestClock.adjust("2 minutes")
         assert.deepStrictEqual(
           runs.map(({ at }) => Math.floor(at)),
-          [60, 109, 180]
+          [...expected]
         )
       },
       ({ at }) => Effect.sleep(at === 60 ? "2 minutes" : 0)
     )
+)
+
+it.effect("leaves slots to others, though all tasks of some organizations run by themselves for long", () =>
+  withRuns(
+    function* (runs) {
+      yield* Effect.forkScoped(Worker.run({ ...options, batch: 64, concurrency: 8 }), { startImmediately: true })
+      const owners = ["org_a", "org_b", "org_c", "org_d"]
+      for (const owner of owners) {
+        yield* Effect.forEach(Array.range(1, 8), (n) => scheduled(delivery(`${owner} ${n}`, undefined, owner)))
+        yield* TestClock.adjust("10 seconds")
+      }
+      yield* TestClock.adjust("1 minute")
+      const begun = owners.map((owner) => runs.find(({ key }) => key.startsWith(owner))?.at ?? 0)
+      assert.deepStrictEqual(begun.map(Math.floor), [60, 70, 80, 90])
+      yield* TestClock.adjust("10 minutes")
+      yield* isIdle
+    },
+    // Those that have failed together run again, each by itself.
+    ({ attempt }) => (attempt === 1 ? fails : Effect.sleep("50 seconds"))
+  )
 )
 
 it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>
@@ -162,8 +188,6 @@ it.effect("keeps a task that takes long for itself, and has it counted once", ()
   }, takes("10 minutes"))
 )
 
-const fails = Effect.fail(new TaskFailed({ message: "No" }))
-
 it.effect("runs each task of a batch that failed, or met a bug, alone, after it has renewed their leases", () =>
   withRuns(
     function* () {
@@ -181,31 +205,13 @@ it.effect("runs each task of a batch that failed, or met a bug, alone, after it 
       const during = calls.slice(calls.indexOf("run"), calls.lastIndexOf("run") + 1)
       assert.deepStrictEqual(during, ["run", "renew", "run", "fail", "run", "run", "fail", "run"])
       assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust("2 seconds")
+      yield* TestClock.adjust("5 seconds")
       const again = yield* claimAll()
       assert.sameMembers(keysOf(again), ["fails", "meets a bug"])
       for (const { attempt } of again) assert.strictEqual(attempt, 2)
     },
     ({ key }) => (key === "fails" ? fails : key === "meets a bug" ? Effect.die(new Error("A bug")) : Effect.void)
   )
-)
-
-/** Chance at its ends. */
-const chance = (value: number) =>
-  Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => value })
-
-it.effect("waits after a failure for a second at least, and for twice as long each time, 5 minutes at most", () =>
-  Effect.gen(function* () {
-    for (let attempt = 1; attempt <= 2 * maximumAttempts; attempt++) {
-      const limit = Math.min(300_000, 1000 * 2 ** attempt)
-      assert.strictEqual(Duration.toMillis(yield* chance(0)(Worker.backoff(attempt))), 1000)
-      const longest = Duration.toMillis(yield* chance(1 - 1e-9)(Worker.backoff(attempt)))
-      assert.approximately(longest, limit, 1)
-      assert.isAtMost(longest, limit)
-      const half = Duration.toMillis(yield* chance(0.5)(Worker.backoff(attempt)))
-      assert.approximately(half, (1000 + limit) / 2, 1)
-    }
-  })
 )
 
 /** A worker that runs a task at a time, in a scope of its own, and its stop, which is under way. */

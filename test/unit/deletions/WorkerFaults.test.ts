@@ -3,13 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import {
-  maximumAttempts,
-  report,
-  runMetrics,
-  type SchedulerUnavailable,
-  TaskFailed
-} from "../../../src/deletions/Task.ts"
+import { maximumAttempts } from "../../../src/deletions/Retries.ts"
+import { report, runMetrics, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
   claimAll,

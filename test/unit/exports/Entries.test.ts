@@ -47,6 +47,6 @@ it("the modules of the entries export what other packages may import, and nothin
     Migrations: "CannotMigrate NotMigrated all isMigrated migrate missing openSchema requireMigrated untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes serve",
-    Worker: "backoff layer layerRetention make makeRound optionsFor run"
+    Worker: "layer layerRetention make makeRound optionsFor run"
   })
 })

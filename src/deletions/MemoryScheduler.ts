@@ -1,0 +1,135 @@
+/** The fake of the scheduler: tasks in memory. */
+import { Array, DateTime, Duration, Effect, Equal, Order, Struct } from "effect"
+import { noItems, type Outcome } from "../api/DeletionTasks.ts"
+import * as Tracing from "../observability/Tracing.ts"
+import * as Time from "../process/Time.ts"
+import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Retries from "./Retries.ts"
+import type { Scheduler } from "./Scheduler.ts"
+import * as Task from "./Task.ts"
+
+export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
+
+interface MemoryTask {
+  readonly delivery: Delivery
+  readonly receipt: Task.Receipt
+  readonly traceParent: string | null
+  attempts: number
+  /** The token of the claim that holds the task; empty without one. */
+  token: string
+  /** Milliseconds since 1970; infinite when the task is completed or dead. */
+  dueAt: number
+}
+
+const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
+
+const isForAlone = (task: MemoryTask) => task.attempts >= Retries.attemptsBesideOthers
+
+const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
+
+export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
+  Effect.sync((): Scheduler["Service"] => {
+    const known = new Map<string, MemoryTask>()
+    let claims = 0
+
+    const held = ({ taskId, token }: Task.Claim) => {
+      const task = known.get(taskId)
+      return task?.token === token && task.dueAt < Infinity ? task : undefined
+    }
+    const changeHeld = (claim: Task.Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
+      Effect.map(Time.wall, (now) => {
+        const task = held(claim)
+        if (task !== undefined) Object.assign(task, fields(task, now))
+      })
+
+    const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
+      const { delivery, receipt, token, traceParent } = task
+      if (isDead(task)) task.dueAt = Infinity
+      else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
+      return {
+        ...Struct.pick(delivery, ["organization", "taskId", "idempotencyKey"]),
+        scheduledFor: receipt.scheduled_for,
+        token: task.token,
+        attempt: task.attempts,
+        isTakeover: token !== "",
+        traceParent,
+        isDead: task.dueAt === Infinity,
+        reason: null
+      }
+    }
+
+    return {
+      schedule: (delivery) =>
+        Effect.gen(function* () {
+          const receipt = yield* Task.receiptOf(delivery, delay)
+          const traceParent = (yield* Tracing.currentTraceParent) ?? null
+          const first = known.get(delivery.taskId)
+          if (first !== undefined) {
+            return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
+              ? { status: "duplicate", receipt: first.receipt }
+              : { status: "key_reused" }
+          }
+          const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
+          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
+          return { status: "scheduled", receipt }
+        }),
+      claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
+        Effect.flatMap(Time.wall, (now) => {
+          const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
+          const running = open.filter(({ token }) => token !== "")
+          const scheduled = open.filter(
+            ({ delivery, token }) => token === "" && except?.has(delivery.organization) !== true
+          )
+          const claimed = [
+            ...scheduled.slice(0, due),
+            ...running.filter((task) => !isForAlone(task)).slice(0, expired),
+            ...running.filter(isForAlone).slice(0, alone)
+          ]
+          return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
+        }),
+      runsApart: () => false,
+      renew: (all, lease) => {
+        const renewed = (_: MemoryTask, now: number) => ({ dueAt: now + Duration.toMillis(lease) })
+        return Effect.forEach(all, (claim) => changeHeld(claim, renewed), { discard: true })
+      },
+      run: Effect.fnUntraced(function* (all) {
+        const outcomes = yield* Effect.forEach(all, (claim) => {
+          const task = held(claim)
+          return task === undefined ? Effect.undefined : runTask(task.delivery.deletions, claim)
+        })
+        return Array.zipWith(all, outcomes, (claim, outcome) => {
+          const task = held(claim)
+          if (task === undefined || outcome === undefined) return undefined
+          Object.assign(task, { token: "", dueAt: Infinity })
+          return outcome
+        })
+      }),
+      fail: (claim, _reason, retryAfter) =>
+        changeHeld(claim, (task, now) => ({
+          token: "",
+          dueAt: isDead(task) ? Infinity : now + Duration.toMillis(retryAfter)
+        })),
+      release: (claim, after = Duration.zero) =>
+        Effect.map(Time.wall, (now) => {
+          const task = known.get(claim.taskId)
+          if (task?.token === claim.token) {
+            Object.assign(task, {
+              attempts: task.attempts - 1,
+              token: "",
+              dueAt: now + Duration.toMillis(after)
+            })
+          } else if (task !== undefined && task.dueAt < Infinity && task.attempts > claim.attempt) {
+            task.attempts -= 1
+          }
+          return true
+        }),
+      empty: () => Effect.succeed(0),
+      untilDue: Effect.map(Time.wall, (now) => {
+        const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
+        return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
+      }),
+      mustBeAlone: Effect.map(Time.wall, (now) =>
+        [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isForAlone(task))
+      )
+    }
+  })

@@ -1,0 +1,63 @@
+/** The retry policy: the kinds of failures, and the delays. */
+import { assert, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, Random } from "effect"
+import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { TestClock } from "effect/testing"
+import { backoff, failureKind, maximumAttempts, pause } from "../../../src/deletions/Retries.ts"
+
+const refused = (code: string) =>
+  new SqlError({
+    reason: new UnknownError({ cause: Object.assign(new Error("No"), { code }), message: "No", operation: "query" })
+  })
+
+const lost = (code?: string) =>
+  new SqlError({
+    reason: new ConnectionError({
+      cause: Object.assign(new Error("Gone"), { code }),
+      message: "Gone",
+      operation: "query"
+    })
+  })
+
+const codes = {
+  outage: "08000 08001 08006 08P01 53000 53100 53200 53300 53400 57P01 57P02 57P03 57P04 57P05 25P03",
+  contended: "40001 40P01 55P03",
+  permanent:
+    "22003 22P02 23502 23503 23505 23514 25006 26000 0A000 2200H 28000 40002 42501 42703 42883 42P01 54001 55000 55006 57014 57000 58030 58P01 P0001 P0002 XX000 XX001 XX002 ABCDE EPIPE"
+}
+
+it.each(Object.entries(codes))("a failure with one of these codes is %s: %s", (kind, all) => {
+  for (const code of all.split(" ")) assert.strictEqual(failureKind(refused(code)), kind, code)
+})
+
+it("a lost connection is an outage, and an error of the driver alone is permanent", () => {
+  for (const code of [undefined, "ECONNRESET", "EPIPE", "08006"]) assert.strictEqual(failureKind(lost(code)), "outage")
+  assert.strictEqual(failureKind(refused("")), "permanent")
+})
+
+/** Chance at its ends. */
+const chance = (value: number) =>
+  Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => value })
+
+it.effect("a failed task waits for a second at least, and for at most 5 seconds to 5 minutes, doubled each time", () =>
+  Effect.gen(function* () {
+    const longest: Array<number> = []
+    for (let attempt = 1; attempt < maximumAttempts; attempt++) {
+      assert.strictEqual(Duration.toMillis(yield* chance(0)(backoff(attempt))), 1000)
+      longest.push(Math.round(Duration.toMillis(yield* chance(1 - 1e-9)(backoff(attempt))) / 1000))
+    }
+    assert.deepStrictEqual(longest, [5, 10, 20, 40, 80, 160, 300])
+  })
+)
+
+it.effect("a task that others delay waits half as long as it has been due, from 1 to 10 seconds", () =>
+  Effect.gen(function* () {
+    const due = yield* DateTime.now
+    const pauses: Array<number> = []
+    for (const passed of [0, 2, 4, 13, 60]) {
+      yield* TestClock.setTime(DateTime.toEpochMillis(due) + passed * 1000)
+      pauses.push(Duration.toSeconds(yield* pause(due)))
+    }
+    assert.deepStrictEqual(pauses, [1, 1, 2, 6.5, 10])
+  })
+)
