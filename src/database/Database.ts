@@ -73,6 +73,18 @@ export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off", jit: "
  */
 export const lockTimeout = { lock_timeout: "800" } as const
 
+/**
+ * The settings by which the server ends what this process has left, so that its locks last for seconds: a transaction while
+ * the process is paused, and the connection of a lost host.
+ */
+const abandoned = {
+  idle_in_transaction_session_timeout: "5000",
+  tcp_keepalives_idle: "10",
+  tcp_keepalives_interval: "5",
+  tcp_keepalives_count: "3",
+  tcp_user_timeout: "20000"
+} as const
+
 /** A client of its own whose statements may go through a store. Without a distribution, the database reports its own. */
 export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
   Effect.map(Store.make(options), (store): Database =>
@@ -81,9 +93,10 @@ export const guarded = (client: PgClient.PgClient, options: Store.Options, distr
     })
   )
 
-/** The settings that each session of a pool asks for, by name; times in milliseconds. */
+/** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
 export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
   TimeZone: "UTC",
+  ...abandoned,
   statement_timeout: String(Duration.toMillis(options.statementTimeout)),
   ...options.settings
 })

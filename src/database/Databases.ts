@@ -84,7 +84,8 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       // A delivery may name ten thousand invoices.
       statementTimeout: "1 minute",
       // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
-      settings: { client_connection_check_interval: "500" }
+      // A plan is never compiled: that took as long as a transaction of many tasks may.
+      settings: { client_connection_check_interval: "500", jit: "off" }
     })
   }
 }

@@ -84,7 +84,8 @@ const requireCurrent = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
   sql.withTransaction(
     Effect.gen(function* () {
-      yield* sql`select pg_advisory_xact_lock(${lock})`
+      // As the sessions of a pool, which a pooler may keep from them: a process that is paused holds its locks for seconds.
+      yield* sql`select set_config('idle_in_transaction_session_timeout', '5s', true), pg_advisory_xact_lock(${lock})`
       yield* script(`
         create table if not exists migrations (
           name text collate "C" primary key,

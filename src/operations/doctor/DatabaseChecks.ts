@@ -76,6 +76,7 @@ const ofLogins: Readonly<Record<string, string>> = {
   client_connection_check_interval: "500",
   enable_bitmapscan: "off",
   enable_seqscan: "off",
+  idle_in_transaction_session_timeout: "5000",
   jit: "off",
   statement_timeout: "60000"
 }

@@ -71,7 +71,7 @@ layer(Successor.layer, options)("A worker", (it) => {
     }).pipe(Effect.ensuring(resumed))
   )
 
-  it.effect("paused in the middle of a deletion leaves a task that another completes within 8 s", () =>
+  it.effect("paused in the middle of a deletion leaves a task that another completes within 3 s", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
       yield* paused
@@ -82,7 +82,7 @@ layer(Successor.layer, options)("A worker", (it) => {
       yield* worker.kill("SIGSTOP")
       yield* release
       yield* resumed
-      assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(8))
+      assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(3))
       yield* Program.kill(worker)
     }).pipe(Effect.ensuring(resumed))
   )

@@ -111,7 +111,14 @@ it.each([
   ],
   ["keys", pools.credentials, { statement_timeout: "5000", lock_timeout: "800" }],
   // A delivery may name ten thousand invoices. The locks of a worker that was killed are freed within a second.
-  ["deliveries", pools.tasks, { statement_timeout: "60000", client_connection_check_interval: "500" }]
+  ["deliveries", pools.tasks, { statement_timeout: "60000", client_connection_check_interval: "500", jit: "off" }]
 ])("sessions for %s have these timeouts", (_, pool, expected) => {
-  assert.deepStrictEqual(sessionSettings(pool), { TimeZone: "UTC", ...expected })
+  const abandoned = {
+    idle_in_transaction_session_timeout: "5000",
+    tcp_keepalives_idle: "10",
+    tcp_keepalives_interval: "5",
+    tcp_keepalives_count: "3",
+    tcp_user_timeout: "20000"
+  }
+  assert.deepStrictEqual(sessionSettings(pool), { TimeZone: "UTC", ...abandoned, ...expected })
 })
