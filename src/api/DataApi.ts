@@ -46,7 +46,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response arrives as soon as there is a change.
 4. **Try again**, with the same cursor: after 503 or 429 when \`Retry-After\` says, after a timeout or a broken connection a few seconds later.
 5. **Restart a resource** after an item with \`reset\`: its table was emptied, or you request it for the first time. Its records follow in this response and the next ones. When \`has_more\` is false, delete those that did not.
-6. **Start again** after 410: forget the cursor and go to step 1, with an empty copy, or as if each resource had a \`reset\`. The database was restored or upgraded, or lost its last commits in a failover.
+6. **Start again** after 410: forget the cursor and go to step 1, with an empty copy, or as if each resource had a \`reset\`. The database was restored or upgraded, or lost its last commits in a failover, or the cursor was not used for 31 days.
 
 A 400 means that the cursor is damaged, or belongs to another feed or organization.
 

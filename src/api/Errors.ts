@@ -94,7 +94,7 @@ export class TaskNotFound extends error<TaskNotFound>()("TaskNotFound", 404, { d
 
 export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, {
   detail: text(
-    "The order of changes restarted, as after a restore of the database: start again without a cursor, with an empty copy"
+    "The order of changes restarted, as after a restore of the database, or the cursor is older than 31 days: start again without a cursor, with an empty copy"
   )
 }) {}
 

@@ -9,16 +9,8 @@ import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../
 import * as Series from "../observability/Series.ts"
 import * as Time from "../process/Time.ts"
 import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
-import { progressMembers } from "./FeedQuery.ts"
+import { progressMembers, type Seen, wokenQuery } from "./FeedQuery.ts"
 import { lowestEnded, type Snapshot } from "./Walk.ts"
-
-/** The changes that a reader who waits has seen. */
-export interface Seen {
-  readonly organization: string
-  readonly tables: ReadonlyArray<string>
-  /** The transactions of which there is nothing more. */
-  readonly snapshot: Snapshot
-}
 
 /** The number of connections that the process accepts: half of them may wait at once, and an eighth for one organization. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
@@ -64,26 +56,6 @@ const makeWaiters = (records: Database, connections: number) => {
     )
   })
 
-  /** The indexes of the waiters with a change in a transaction that ended since they read, or began after. */
-  const findWoken = (given: ReadonlyArray<Waiter>, now: Snapshot) => {
-    const tables = Array.dedupe(given.flatMap((waiter) => waiter.tables)).toSorted()
-    const bitsOf = (waiter: Waiter) => waiter.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
-    const isNew = records`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
-    const hasChanges = tables.map(
-      (table, index) => records`(w.tables & ${2 ** index}::bigint <> 0
-        and exists (select from ${records.literal(table)} t where ${isNew}))`
-    )
-    const hasRemovals = records`exists (select from removals t where ${isNew} and t.table_name = any(${tables}::text[]))`
-    return records`
-      select (w.number - 1)::int as index
-      from unnest(
-        ${given.map(({ organization }) => organization)}::text[],
-        ${given.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
-        ${given.map(bitsOf)}::bigint[]
-      ) with ordinality as w (organization, lowest, tables, number)
-      where ${records.or([...hasChanges, hasRemovals])}`
-  }
-
   let tokens: string | undefined
   /** Wakes the readers for whom there may be changes; all of them where a feed has ended. */
   const advance = Effect.fnUntraced(function* (now: Snapshot, feeds: string) {
@@ -91,7 +63,9 @@ const makeWaiters = (records: Database, connections: number) => {
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
     const found =
-      behind.length === 0 ? [] : yield* query(records, Schema.Struct({ index: Schema.Int }), findWoken(behind, now))
+      behind.length === 0
+        ? []
+        : yield* query(records, Schema.Struct({ index: Schema.Int }), wokenQuery(records, behind, now).unprepared)
     if (found === undefined) return
     for (const waiter of behind) waiter.snapshot = now
     yield* wake(found.flatMap(({ index }) => behind[index] ?? []))
@@ -193,6 +167,13 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
       yield* waiters.advance(readableIn(progress), read.tokens)
     })
 
+    /** Deletes removals that no reader can need, some at a time. */
+    const forget = Effect.suspend(() =>
+      tasks.distribution.isDistributed() === false
+        ? query(tasks, Schema.Unknown, tasks`select change_forget()`)
+        : Effect.void
+    )
+
     const isOnPrimary = (condition: Fragment, otherwise: boolean) =>
       query(
         tasks,
@@ -219,7 +200,10 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
       /** Ends all waiting, now and from now on. */
       stopWaiting: waiters.stop,
       /** Ticks without end. */
-      watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
+      watch: Effect.all(
+        [Effect.repeat(tick, Schedule.spaced("1 second")), Effect.repeat(forget, Schedule.spaced("1 minute"))],
+        { concurrency: "unbounded", discard: true }
+      ).pipe(Effect.andThen(Effect.never))
     }
   })
 }) {

@@ -93,6 +93,8 @@ export const FeedSnapshot = Schema.Struct({
   mark: Schema.String,
   /** Every transaction below it had ended when the newest mark was written. */
   marked: Schema.Int,
+  /** Removals below it have been deleted. */
+  keptFrom: Schema.Int,
   /** Identifies the tables and the run of the server. */
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
@@ -135,6 +137,10 @@ export const readableIn = (progress: Progress): Walk.Snapshot =>
 
 const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)
 
+/** True if a cursor needs no removals below a position, but for those of the transaction before it. */
+export const isFrom = ({ walks }: Pick<Cursor, "walks">, position: number): boolean =>
+  walks.every((walk) => Walk.lowestRemoval(walk) >= position - 1)
+
 /** True if the snapshot alone shows that a cursor of an order can be resumed: since the feeds were settled, all is as it was. */
 export const isUnchanged = (
   settled: FeedSnapshot,
@@ -147,23 +153,27 @@ export const isUnchanged = (
   settled.isStandby === now.isStandby &&
   Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
   (cursor === undefined ||
-    (cursor.order === order && cursor.mark === now.mark && (now.isStandby || isBelow(cursor, shownBy(now).next))))
+    (cursor.order === order &&
+      cursor.mark === now.mark &&
+      isFrom(cursor, now.keptFrom) &&
+      (now.isStandby || isBelow(cursor, shownBy(now).next))))
 
 /**
  * The verdict about a cursor, or about a reader without one.
  *
  * - `Readable`: the changes after it can be read.
  * - `Behind`: a standby has not replayed what the reader has seen, or never will: its primary knows.
- * - `Expired`: the order has ended, or the reader has seen what did not survive a failover or a restore.
+ * - `Expired`: the order has ended, the reader needs removals that are deleted, or it has seen what did not survive a
+ *   failover or a restore.
  * - `Unsettled`: the order has to restart first, or the run of the server has no mark yet.
  */
 export type Verdict = "Readable" | "Behind" | "Expired" | "Unsettled"
 
 export const verdictOf = (snapshot: FeedSnapshot, order: string | undefined, cursor: Cursor | undefined): Verdict => {
-  const { isStandby, mark, state } = snapshot
+  const { isStandby, keptFrom, mark, state } = snapshot
   if (state?.isInPlace !== true || !state.isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
-  if (cursor.order !== order) return "Expired"
+  if (cursor.order !== order || !isFrom(cursor, keptFrom)) return "Expired"
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
   if (cursor.mark === mark) return isStandby || isBelow(cursor, shownBy(snapshot).next) ? "Readable" : "Expired"
   const { durableUntil, proven } = state

@@ -4,8 +4,9 @@ import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
-import type { ChangeClock, Seen } from "./ChangeClock.ts"
+import type { ChangeClock } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
+import type { Seen } from "./FeedQuery.ts"
 import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
 import * as Walk from "./Walk.ts"
 
@@ -168,8 +169,10 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
       rows.length === 0 && !isHeldBack && isComplete(asked.walks)
         ? { ceiling: had.ceiling, wal: had.wal }
         : { ceiling: Math.max(Cursor.shownBy(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
+    // Nor does that of a replica's reader, until it is half as old as a cursor can be.
+    const isYoung = cursor !== undefined && Cursor.isFrom(cursor, (snapshot.keptFrom + snapshot.marked) / 2)
     const next =
-      isEmpty && isHeldBack && cursor !== undefined
+      isEmpty && isHeldBack && isYoung
         ? { ...cursor, walks: asked.walks }
         : { ...reached, mark, order: tokens[ordered] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.

@@ -1,10 +1,11 @@
 /** The statements that read a feed of changes. */
+import { Array } from "effect"
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
 import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
-import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
+import { lowestEnded, maximumRunning, rangesOf, type Snapshot, type Walk } from "./Walk.ts"
 
 const spaces = join(" ", false)
 
@@ -29,7 +30,7 @@ const snapshotQuery = (sql: Constructor, owner: Fragment, { ordered, resources }
     'proven', m.proven, 'durableUntil', change_wal(m.durable_until))`
   return sql`
     select json_build_object(${sql.literal(progressMembers)}, 'tokens', coalesce(f.tokens, '{}'),
-      'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0),
+      'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0), 'keptFrom', coalesce(n.kept_from, 0),
       'run', concat_ws('|', pg_postmaster_start_time(),
         -- Of a standby, also the connection to its primary, which may be started again.
         case when pg_is_in_recovery() then (select pid from pg_stat_get_wal_receiver()) end,
@@ -44,7 +45,7 @@ const snapshotQuery = (sql: Constructor, owner: Fragment, { ordered, resources }
       select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
       from change_feeds where table_name in (${listed((table) => `'${table}'`)})
     ) f left join lateral (
-      select token, proven, timeline, started_at from change_marks order by timeline desc limit 1
+      select token, proven, kept_from, timeline, started_at from change_marks order by timeline desc limit 1
     ) n on true${mark === undefined ? sql`` : sql` left join change_marks m on m.token = ${mark}`}`
 }
 
@@ -81,26 +82,31 @@ export const changesQuery = (
   const bounds = sql.literal(`limit ${limit + 1}`)
   const [only] = resources.length === 1 ? resources : []
   const also = (column: string) => sql.literal(only === undefined ? `, ${column}` : "")
-  const branch = (columns: string, table: string, name: string, isIn: string) => {
-    const place = sql.literal(`t.change_position, t.id, ${name}`)
-    return sql`(
-      select ${sql.literal(columns)}, t.id, t.change_position, ${sql.literal(name)} as branch from ${sql.literal(`${table} t`)}
+  /** The changes of a table in a range of an index, in the order of the changes. */
+  const changesIn = (columns: string, table: string, branch: string, isIn: string) => {
+    const place = sql.literal(`t.change_position, t.id, ${branch}`)
+    return sql`
+      select ${sql.literal(columns)}, t.id, t.change_position, ${sql.literal(branch)} as branch from ${sql.literal(`${table} t`)}
       where t.organization_id = ${owner} and ${sql.literal(isIn)}
         and (${place}) > (r.position, r.id, r.branch) and t.change_position < r.high
-      order by t.change_position, t.id ${bounds}
-    )`
+      order by t.change_position, t.id ${bounds}`
   }
+  const removals = changesIn(
+    "null::text as record",
+    "removals",
+    `(d.name || '${removalMark}') collate "C"`,
+    "t.table_name = d.name"
+  )
   const branches = unionAll([
-    ...resources.map(({ table }, index) =>
-      branch("t.record as record", table, `'${table}'::text collate "C"`, `r.tables & ${2 ** index} <> 0`)
+    ...resources.map(
+      ({ table }, index) =>
+        sql`(${changesIn("t.record", table, `'${table}'::text collate "C"`, `r.tables & ${2 ** index} <> 0`)})`
     ),
-    // Of one table, by an index that has its name before the order.
-    branch(
-      "null::text",
-      "removals",
-      `t.table_name || '${removalMark}'`,
-      only === undefined ? "t.table_name = any(r.removed)" : `t.table_name = '${only.table}' and r.removed <> '{}'`
-    )
+    // Each table has a range of its own: a list of tables would be a filter on all removals.
+    sql`(
+      select t.* from unnest(r.removed) d (name) cross join lateral (${removals}) t
+      order by change_position, id, branch ${bounds}
+    )`
   ])
   // In the snapshot of the page: another server, or a later moment, may have another answer. Not `exists`, for which a plan
   // may read all records of the owner.
@@ -138,4 +144,32 @@ export const changesQuery = (
         ${branches} order by change_position, id${also("branch")} ${bounds}
       ) c ${bounds}) c`
   }
+}
+
+/** The changes that a reader who waits has seen. */
+export interface Seen {
+  readonly organization: string
+  readonly tables: ReadonlyArray<string>
+  /** The transactions of which there is nothing more. */
+  readonly snapshot: Snapshot
+}
+
+/** The indexes of the readers with a change in a transaction that ended since they read, or began after. */
+export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<Seen>, now: Snapshot) => {
+  const tables = Array.dedupe(readers.flatMap((reader) => reader.tables)).toSorted()
+  const bitsOf = (reader: Seen) => reader.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
+  const isNew = sql`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
+  const hasChanges = tables.map(
+    (table, index) => sql`(w.tables & ${2 ** index}::bigint <> 0 and (
+      exists (select from ${sql.literal(table)} t where ${isNew})
+      or exists (select from removals t where ${isNew} and t.table_name = ${table})))`
+  )
+  return sql`
+    select (w.number - 1)::int as index
+    from unnest(
+      ${readers.map(({ organization }) => organization)}::text[],
+      ${readers.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
+      ${readers.map(bitsOf)}::bigint[]
+    ) with ordinality as w (organization, lowest, tables, number)
+    where ${sql.or(hasChanges)}`
 }

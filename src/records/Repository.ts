@@ -175,6 +175,7 @@ const makeMemoryChanges = (kind: Pages.Kind, rows: ReadonlyMap<string, ReadonlyA
     tokens: Object.fromEntries(tables.map((table) => [table, token])),
     mark: token,
     marked: 0,
+    keptFrom: 0,
     run: "",
     wal: 0,
     state: { isInPlace: true, isMarked: true, proven: null, durableUntil: null }

@@ -96,6 +96,10 @@ export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArra
     : [rest(place, floor, true), rest(before(floor), maximumPosition)])
 ]
 
+/** The position from which on a walk needs removals. Of a load, it is its floor: a reader without a copy needs none below. */
+export const lowestRemoval = ({ floor, partial, place, running }: Walk): number =>
+  Math.min(...[partial?.position, running[0], floor ?? place.position].filter((position) => position !== undefined))
+
 export const byPlace = Order.Struct({ position: Order.Number, id: Order.String, branch: Order.String })
 export const isAfter = Order.isGreaterThan(byPlace)
 

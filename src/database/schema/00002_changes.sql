@@ -53,14 +53,16 @@ create table change_feeds (
   token      text not null default change_token(),
   place      text not null,
   changed_at text,
-  fields     text[] not null
+  fields     text[] not null,
+  triggers   text
 );
 comment on table change_feeds is 'The tables of records. Written by publish';
 comment on column change_feeds.table_name is 'The table';
 comment on column change_feeds.token is 'Names this order of changes: a cursor of another one has expired';
-comment on column change_feeds.place is 'The cluster, the database and the table whose transaction ids the positions are';
+comment on column change_feeds.place is 'The cluster, the database and the table whose transaction ids the positions are. Empty where the feed is not whole';
 comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
 comment on column change_feeds.fields is 'The fields of the JSON, in their order';
+comment on column change_feeds.triggers is 'The triggers with which the order began';
 
 create table change_marks (
   timeline      integer primary key,
@@ -69,7 +71,8 @@ create table change_marks (
   forked_at     pg_lsn,
   marked_at     timestamptz not null default clock_timestamp(),
   started_at    timestamptz not null,
-  durable_until pg_lsn
+  durable_until pg_lsn,
+  kept_from     bigint not null default 0
 );
 comment on table change_marks is 'What each run of the server has committed for good. A run that has ended has a negative timeline';
 comment on column change_marks.timeline is 'The timeline that the run writes';
@@ -79,6 +82,7 @@ comment on column change_marks.proven is 'Every transaction below it had ended w
 comment on column change_marks.forked_at is 'The place where the timeline left the one before it. Null where that is unknown';
 comment on column change_marks.started_at is 'The start of the server';
 comment on column change_marks.durable_until is 'The write-ahead log before it has survived where the mark has';
+comment on column change_marks.kept_from is 'Removals below it are deleted: cursors that need them have expired';
 
 create table change_times (
   position bigint primary key,
@@ -95,8 +99,8 @@ create table removals (
   change_position bigint not null,
   primary key (organization_id, table_name, id)
 );
+-- The only index by position: with another, a plan may read all removals to find those of a table.
 create index removals_changes on removals (organization_id, table_name, change_position, id);
-create index removals_order   on removals (organization_id, change_position, id, table_name);
 comment on table removals is 'The records that were deleted from their tables';
 comment on column removals.organization_id is 'The organization: organizations.id';
 comment on column removals.table_name is 'The table that had the record';
@@ -235,6 +239,24 @@ begin
 end $written$ $create$, name || '_written', on_update, on_change, on_insert, json);
 end $procedure$;
 
+-- The triggers of a feed; null where it is not whole. What changes a trigger makes another version of its row.
+create function change_triggers(name text) returns text language sql stable set search_path = pg_catalog, pg_temp
+as $function$
+  select string_agg(concat_ws(' ', t.oid, t.xmin), ',' order by t.oid)
+  from (values
+    ('zz_written', name || '_written', 23), ('moved', 'record_removed', 17),
+    ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32)
+  ) made (name, function, type)
+  join pg_trigger t on t.tgrelid = to_regclass(format('home.%I', $1)) and t.tgname = made.name and t.tgtype = made.type
+    and t.tgfoid = to_regprocedure(format('home.%I()', made.function))
+    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name <> 'moved')
+  having count(*) = 4 and (
+    select count(*) = 2 from pg_index i
+    where i.indexrelid in (to_regclass(format('home.%I', $1 || '_changes')), to_regclass('home.removals_changes'))
+      and i.indisvalid
+  )
+$function$;
+
 -- Makes an empty table the feed of a resource: adds the columns that the database writes, the checks of values, the trigger
 -- function, the triggers, which fire also for rows of logical replication, the index of its changes, and the grants.
 create procedure publish(name text, changed_at text, fields text) language plpgsql as $procedure$
@@ -260,6 +282,7 @@ begin
   foreach trigger_name in array array['zz_written', 'moved', 'removed', 'truncated'] loop
     execute format('alter table %I enable always trigger %I', name, trigger_name);
   end loop;
+  update change_feeds set triggers = change_triggers(name) where table_name = name;
   execute format('grant select on %I to practice_data_api', name);
   execute format('grant select, insert, update, delete on %I to practice_data_writer', name);
 end $procedure$;
@@ -368,7 +391,8 @@ begin
       durable_until = greatest(durable_until, ended),
       timeline = case timeline when own then (select least(min(timeline), 0) - 1 from home.change_marks) else timeline end
     where timeline = newest.timeline and timeline > 0;
-    insert into home.change_marks (timeline, started_at, forked_at, proven) values (own, started, fork, 0);
+    insert into home.change_marks (timeline, started_at, forked_at, proven, kept_from)
+      values (own, started, fork, 0, coalesce(newest.kept_from, 0));
     -- As many as a server that starts again and again may have in weeks.
     delete from home.change_marks
     where timeline < 0 and timeline >= (select min(timeline) + 1000 from home.change_marks);
@@ -384,27 +408,46 @@ begin
   if (select at from home.change_times order by position desc limit 1) > clock_timestamp() - interval '1 min' then return; end if;
   insert into home.change_times values (ceiling, clock_timestamp())
     on conflict (position) do nothing;
-  delete from home.change_times where at < clock_timestamp() - interval '31 days';
 end $function$;
 
--- The parts of each feed. One is settled where it is the order that it was, with triggers that fire always.
+-- Forgets the order of more than 31 days ago, and the removals before: only cursors that have expired need those. A cursor
+-- that is used is never below what the mark proves. Each minute, it looks at another 2 MiB of the removals.
+create function change_forget() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off as $function$
+declare
+  newest home.change_marks;
+  oldest bigint;
+  blocks constant numeric := 2097152 / current_setting('block_size')::numeric;
+  steps constant numeric := greatest(ceil(pg_relation_size('home.removals') / 2097152.0), 1);
+  first constant numeric := blocks * mod(floor(extract(epoch from clock_timestamp()) / 60), steps);
+begin
+  if pg_is_in_recovery() then return; end if;
+  select * into newest from home.change_marks order by timeline desc limit 1;
+  select max(position) into oldest from home.change_times
+    where at < clock_timestamp() - interval '31 days' and position <= newest.proven;
+  if oldest > newest.kept_from then
+    update home.change_marks set kept_from = oldest where timeline = newest.timeline;
+    delete from home.change_times where position < oldest;
+  end if;
+  -- The place of a reader who has seen all is one below the mark.
+  delete from home.removals
+    where ctid >= format('(%s,0)', trunc(first))::tid and ctid < format('(%s,0)', trunc(first + blocks))::tid
+      and change_position < newest.kept_from - 1;
+end $function$;
+
+-- The feeds: whole ones have their triggers and the indexes that readers use. One is settled where its order is the one that
+-- it was, with the triggers of its beginning: whoever disables or drops one, writes, and makes it again, leaves another.
 create function change_feed_states() returns table (table_name text, is_whole boolean, is_settled boolean, triggers text)
 language sql stable set search_path = pg_catalog, pg_temp as $function$
-  select f.table_name,
-    count(t.oid) = 4 and exists (
-      select from pg_index
-      where indexrelid = to_regclass(format('home.%I', f.table_name || '_changes')) and indisvalid
-    ),
-    f.place = home.change_place(f.table_name) and coalesce(bool_and(t.tgenabled = 'A'), true),
-    string_agg(concat_ws(' ', t.oid, t.xmin, t.tgenabled), ',' order by t.oid)
-  from home.change_feeds f left join pg_trigger t
-    on t.tgrelid = to_regclass(format('home.%I', f.table_name)) and tgname in ('zz_written', 'moved', 'removed', 'truncated')
-  group by f.table_name, f.place
+  select f.table_name, t.triggers is not null,
+    coalesce(f.place = home.change_place(f.table_name) and f.triggers = t.triggers, false), t.triggers
+  from home.change_feeds f cross join lateral home.change_triggers(f.table_name) t (triggers)
 $function$;
 
 -- Begins the order of a feed anew where its table is not what it was: after a restore, an upgrade, in a copy, or where
--- triggers were disabled. It waits for indexes and triggers, which a restore makes last. It looks for the highest position
--- before it locks writers out: what they write meanwhile has a position of this cluster.
+-- triggers were not those that they are. It waits for indexes and triggers, which a restore makes last; until then, readers
+-- are refused. It looks for the highest position before it locks writers out: what they write meanwhile has a position of
+-- this cluster.
 create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
@@ -414,8 +457,12 @@ declare
   found bigint;
 begin
   if pg_is_in_recovery() or (select bool_and(is_settled) from home.change_feed_states()) then return; end if;
-  if not (select bool_and(is_whole) from home.change_feed_states())
-    or not pg_try_advisory_xact_lock('home.change_feeds'::regclass::oid::bigint) then return; end if;
+  if not pg_try_advisory_xact_lock('home.change_feeds'::regclass::oid::bigint) then return; end if;
+  if not (select bool_and(is_whole) from home.change_feed_states()) then
+    update home.change_feeds set token = home.change_token(), place = ''
+      where place <> '' and table_name in (select s.table_name from home.change_feed_states() s where not is_whole);
+    return;
+  end if;
   select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
   -- What was written without triggers may have been deleted before.
   update home.deletion_tasks t set unsettled_since = clock_timestamp()
@@ -434,7 +481,18 @@ begin
       $query$, feed) into found;
     highest := greatest(highest, found);
   end loop;
-  highest := greatest(highest, (select max(change_position) from home.removals));
+  with recursive owners (owner, name) as (
+    (select r.organization_id, r.table_name from home.removals r order by r.organization_id, r.table_name limit 1)
+    union all
+    select next.* from owners cross join lateral (
+      select r.organization_id, r.table_name from home.removals r where (r.organization_id, r.table_name) > (owner, name)
+      order by r.organization_id, r.table_name limit 1
+    ) next
+  )
+  select max((
+    select max(r.change_position) from home.removals r where r.organization_id = owner and r.table_name = name
+  )) from owners into found;
+  highest := greatest(highest, found);
   -- A new base is for all feeds, and one alone is begun anew without it.
   for feed in select table_name from home.change_feed_states()
     where not is_settled or highest >= home.change_horizon() order by table_name
@@ -456,7 +514,8 @@ begin
     execute format('alter table home.%I enable always trigger moved', feed);
     execute format('alter table home.%I enable always trigger removed', feed);
     execute format('alter table home.%I enable always trigger truncated', feed);
-    update home.change_feeds set token = home.change_token(), place = home.change_place(table_name)
+    update home.change_feeds
+      set token = home.change_token(), place = home.change_place(table_name), triggers = home.change_triggers(table_name)
       where table_name = feed;
   end loop;
   -- Timelines are of a cluster. The new mark is the first one that the new order has.

@@ -288,6 +288,32 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
+  it.effect("of 31 days ago end the cursors from before, and the removals that only those need", () =>
+    Effect.gen(function* () {
+      const [early, late] = [yield* reader(), yield* reader()]
+      const { sql } = late
+      yield* early.insert("a")
+      yield* late.insert("a")
+      yield* sql`delete from pets`
+      const removals = sql`select organization_id from removals`
+      const mark = Effect.andThen(sql`update change_marks set marked_at = '2026-01-01'`, sql`select change_mark()`)
+      const forget = sql`select change_forget()`
+      yield* sql`delete from change_times`
+      yield* mark
+      yield* settled(sql)
+      yield* mark
+      yield* forget
+      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: ["a"] })
+      yield* sql`update change_times set at = at - interval '32 days'`
+      yield* forget
+      assert.lengthOf(yield* removals, 2, "cursors have expired first")
+      yield* forget
+      assert.isEmpty(yield* removals)
+      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: [] })
+      assert.deepStrictEqual(yield* Effect.flip(early.told()), new CursorExpired())
+    })
+  )
+
   it.effect("have one of each run, of which readers use the last, and keep those of a thousand runs before", () =>
     Effect.gen(function* () {
       const { insert, sql } = yield* reader()

@@ -6,12 +6,13 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter } from "effect"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { consumptionLogs, invoices } from "../../../src/api/records/Invoices.ts"
+import { pets } from "../../../src/api/records/Pets.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder } from "../../../src/database/Database.ts"
 import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
-import { changesQuery, rangesText } from "../../../src/records/FeedQuery.ts"
+import { changesQuery, rangesText, wokenQuery } from "../../../src/records/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
@@ -20,7 +21,7 @@ import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
 import { asHolderOfKey, asKnown } from "../records/stores.ts"
-import { blocksOf, explain, nodesOf, rowsOf } from "./plans.ts"
+import { blocksOf, explain, nodesOf, rowsOf, scansOf } from "./plans.ts"
 
 /** The organization whose rows `fill` writes. */
 const organization = "org_large"
@@ -69,9 +70,10 @@ const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, 
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )
   return plans.flat().map((plan) => {
-    const scans = nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
+    const scans = scansOf(plan)
     return {
       rows: rowsOf(scans),
+      blocks: blocksOf(scans),
       told: rowsOf(nodesOf(plan).slice(0, 1)),
       scans: scans.map((node) => `${node["Node Type"]} ${node["Relation Name"]}`)
     }
@@ -304,6 +306,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
   )
 })
 
+const names = searchable.map(({ name }) => name)
+
+const feedsOf = (read: ReadonlyArray<string>) => Object.fromEntries(read.map((name) => [name, ""]))
+
 const changed = 3000
 
 /** Walks that have come to some changes, from the first to one after the last, with transactions that had not ended. */
@@ -317,7 +323,7 @@ const walks = Effect.fnUntraced(function* ({ table }: Resource) {
         select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
       ) t
     ) t where n % 997 = 1 order by n`
-  const feeds = Object.fromEntries(searchable.map(({ name }) => [name, ""]))
+  const feeds = feedsOf(names)
   const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
   return [
     Walk.opened(feeds),
@@ -332,8 +338,9 @@ const checkChanges = Effect.fnUntraced(function* (resource: Resource) {
       for (const limit of [1, 1000]) {
         for (const cost of yield* changesCostOf(kind, walk, limit)) {
           const message = `${kind.name} ${limit} ${Formatter.format(walk)} costs ${Formatter.format(cost)}`
-          // Of a removal, also whether there is a record again. Each resource has a first row of each range.
-          assert.isAtMost(cost.rows, 2 * limit + 50 + 10 * kind.resources.length, message)
+          // In each range, removals are read until there are enough, then sorted. Of one, also whether there is a record again. Each
+          // resource has a first row of each range.
+          assert.isAtMost(cost.rows, 4 * limit + 50 + 10 * kind.resources.length, message)
           assert.isFalse(cost.scans.includes(`Seq Scan ${resource.table}`), message)
           assert.isFalse(cost.scans.includes("Seq Scan removals"), message)
           told += cost.told
@@ -363,6 +370,72 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of cha
       yield* sql`insert into invoices (organization_id, id) select organization_id, id from removals where id like '%3'`
       yield* sql`analyze removals`
       yield* checkChanges(invoices)
+    })
+  )
+
+  it.effect("where there are many removals that it does not tell; and so do the clock and a new order", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const others: ReadonlyArray<string> = all.flatMap(({ name }) =>
+        name === "invoices" || name === "charges" ? [] : [name]
+      )
+      const owner = "org_removed"
+      const rowsRead = sql<{ rows: number }>`
+        select sum(seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'removals'`
+      const insert = (name: string) =>
+        sql`insert into pets (organization_id, id) select ${owner}, ${name} || n from generate_series(1, 20) n`
+      yield* insert("early_")
+      const [begun] = yield* sql<{ at: number }>`select change_position()::float8 as at`
+      const place: Walk.Place = { position: begun?.at ?? 0, id: "", branch: "" }
+      yield* sql`
+        insert into removals
+        select ${owner}, case n % 2 when 0 then 'invoices' else 'charges' end, 'removed_' || n, change_position()
+        from generate_series(1, 30000) n`
+      yield* insert("late_")
+      const loaded = 2 ** 50
+      const cases: ReadonlyArray<readonly [string, Kind, Walk.Walk, number]> = [
+        ["a first load", ofAll(searchable), Walk.opened(feedsOf(names)), 40],
+        ["a load of one table", ofAll(searchable), Walk.opened(feedsOf(["pets"])), 40],
+        ["a page within a load", ofAll(searchable), { ...Walk.opened(feedsOf(names)), place, floor: loaded }, 20],
+        ["other resources", ofAll(searchable), { feeds: feedsOf(others), place, running: [place.position] }, 20],
+        ["its own feed", ofResource(pets), { feeds: feedsOf(["pets"]), place, running: [] }, 20],
+        [
+          "nothing new",
+          ofAll(searchable),
+          { feeds: feedsOf(names), place: { ...place, position: loaded }, running: [] },
+          0
+        ],
+        ["removals alone", ofAll(searchable), { feeds: feedsOf(["invoices"]), place, running: [] }, 1001]
+      ]
+      for (const [name, kind, walk, told] of cases) {
+        for (const cost of yield* changesCostOf(kind, walk, 1000, owner)) {
+          const message = `${name} costs ${Formatter.format(cost)}`
+          // The first rows are of the key and the snapshot. Of a removal, it looks for a record.
+          assert.include([told + 1, told + 2], cost.told, message)
+          assert.isAtMost(cost.rows, told + 40, message)
+          assert.isAtMost(cost.blocks, 3 * told + 300, message)
+        }
+      }
+      const seen = { organization: owner, snapshot: { next: place.position, running: [] } }
+      const tables = all.flatMap(({ name, table }) => (others.includes(name) && name !== "pets" ? [table] : []))
+      const readers = [
+        ...tables.map((table) => ({ ...seen, tables: [table] })),
+        { ...seen, tables: ["pets", "charges"] }
+      ]
+      const woken = yield* explain(...wokenQuery(sql, readers, { next: loaded, running: [] }).compile(), false)
+      assert.strictEqual(woken["Actual Rows"], 1)
+      assert.isAtMost(rowsOf(scansOf(woken)), 10)
+      const [started = 0, ended = Infinity] = yield* sql
+        .withTransaction(
+          Effect.all([
+            rowsRead,
+            sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`,
+            sql`select change_begin()`,
+            rowsRead
+          ])
+        )
+        .pipe(Effect.map(([before, , , after]) => [before[0]?.rows ?? 0, after[0]?.rows ?? Infinity]))
+      assert.isAtMost(ended - started, 20)
     })
   )
 })

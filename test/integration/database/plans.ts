@@ -17,8 +17,15 @@ interface Plan {
 /** The nodes of a plan, itself first. */
 export const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
-const literal = (value: unknown) =>
-  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+/** The nodes that read a table. */
+export const scansOf = (plan: Plan) => nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
+
+const textOf = (value: unknown) => {
+  if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString("hex")}`
+  return Array.isArray(value) ? `{${value.join(",")}}` : String(value)
+}
+
+const literal = (value: unknown) => `'${textOf(value)}'`
 
 let explained = 0
 

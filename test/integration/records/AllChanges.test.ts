@@ -80,6 +80,10 @@ const reader = Effect.gen(function* () {
 const invoice = (id: string) => `insert into invoices (organization_id, id) values ($, '${id}')`
 const line = (id: string) => `insert into invoice_lines (organization_id, id) values ($, '${id}')`
 
+const refundRemoved = "trigger removed after delete on charge_refunds for each row execute function record_removed()"
+const isValid = (is: boolean) =>
+  `update pg_index set indisvalid = ${is} where indexrelid = 'charge_refunds_changes'::regclass`
+
 layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all resources", (it) => {
   it.effect(
     "are every record first, then what is written, removed and written again, in the order of transactions",
@@ -150,6 +154,66 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       yield* run(`insert into charge_refunds (organization_id, id) values ($, 's'); ${invoice("b")}`)
       assert.deepStrictEqual((yield* read()).seen, ["charge-refunds reset", "invoices b", "charge-refunds s"])
       assert.deepInclude(yield* read(), { seen: [], isConsistent: true })
+    })
+  )
+
+  it.effect.each<readonly [what: string, broken: string, mended: string]>([
+    ["a trigger is dropped", "drop trigger removed on charge_refunds", `create ${refundRemoved}`],
+    ["a trigger is disabled", "alter table charge_refunds disable trigger removed", ""],
+    [
+      "a trigger fires never",
+      `create or replace ${refundRemoved.replace("row", "row when (false)")}`,
+      `create or replace ${refundRemoved}`
+    ],
+    [
+      "a trigger does something else",
+      `create or replace ${refundRemoved.replace("record_removed", "change_kept")}`,
+      `create or replace ${refundRemoved}`
+    ],
+    [
+      "an index is dropped",
+      "drop index charge_refunds_changes",
+      "create index charge_refunds_changes on charge_refunds (organization_id, change_position, id)"
+    ],
+    ["an index is invalid", isValid(false), isValid(true)]
+  ])("of a table are refused while %s, and it begins with a reset once it is whole again", ([, broken, mended]) =>
+    Effect.gen(function* () {
+      const { clock, read, run } = yield* reader
+      yield* run(`${invoice("a")}; insert into charge_refunds (organization_id, id) values ($, 'r')`)
+      yield* read()
+      yield* run(broken)
+      yield* run("delete from charge_refunds where organization_id = $")
+      yield* clock.keep
+      if (mended !== "") {
+        assert.strictEqual((yield* Effect.flip(read()))._tag, "RecordStoreDown")
+        yield* run(`${mended}; ${invoice("b")}`)
+      }
+      yield* clock.keep
+      assert.deepStrictEqual(
+        (yield* read()).seen,
+        mended === "" ? ["charge-refunds reset"] : ["charge-refunds reset", "invoices b"]
+      )
+      assert.deepInclude(yield* read(), { seen: [], isConsistent: true })
+    })
+  )
+
+  it.effect.each<readonly [string, string]>([
+    [
+      "disabled",
+      "alter table charge_refunds disable trigger removed; DELETE; alter table charge_refunds enable always trigger removed"
+    ],
+    [
+      "dropped",
+      `drop trigger removed on charge_refunds; DELETE; create ${refundRemoved}; alter table charge_refunds enable always trigger removed`
+    ]
+  ])("of a table begin anew where a trigger was %s and is as it was before anyone looked", ([, statements]) =>
+    Effect.gen(function* () {
+      const { clock, read, run } = yield* reader
+      yield* run("insert into charge_refunds (organization_id, id) values ($, 'r')")
+      yield* read()
+      yield* run(statements.replace("DELETE", "delete from charge_refunds where organization_id = $"))
+      yield* clock.keep
+      assert.deepStrictEqual((yield* read()).seen, ["charge-refunds reset"])
     })
   )
 

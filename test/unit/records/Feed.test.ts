@@ -27,6 +27,7 @@ const here: Cursor.FeedSnapshot = {
   tokens: { pets: "feed0000" },
   mark: "aaaa0001",
   marked: 120,
+  keptFrom: 0,
   run: "run",
   wal: 6000
 }
@@ -47,6 +48,8 @@ it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["waits until the order has restarted in a replaced table", "Unsettled", { isInPlace: false }, cursor],
   ["waits for the first mark of the run of a server", "Unsettled", { isMarked: false }, cursor],
   ["is expired where the order has restarted", "Expired", restarted, cursor],
+  ["is resumed where it needs no removals that are deleted", "Readable", { keptFrom: 91 }, cursor],
+  ["is expired where it needs removals that are deleted", "Expired", { keptFrom: 92 }, cursor],
   ["is resumed just below the ceiling of its primary", "Readable", { snapshot: "91:91:" }, cursor],
   ["is expired on a primary that was set back to its position", "Expired", { snapshot: "90:90:" }, cursor],
   ["is resumed after a failover if the last mark proves its ceiling", "Readable", { ...promoted, proven: 100 }, cursor],
@@ -67,6 +70,7 @@ it.for<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]>
   ["of a server that was promoted", { isStandby: true }],
   ["of a cursor of another order", {}, { order: "another0" }],
   ["of a cursor with another mark", {}, { mark: "aaaa0002" }],
+  ["of a cursor that needs deleted removals", { keptFrom: 92 }, {}],
   ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
 ])("the whole state is examined %s", ([, but, given]) => {
   const at = given && { ...cursor, ...given }

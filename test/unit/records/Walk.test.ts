@@ -100,7 +100,7 @@ it.effect("is_consistent is a state that the database had: every interleaving of
 )
 
 const kinds = "write write write delete commit commit rollback page page page".split(" ")
-const faults = ["page of standby", "catch up", "mark", "crash", "failover", "truncate", "choose"]
+const faults = ["page of standby", "catch up", "mark", "forget", "crash", "failover", "truncate", "choose"]
 
 const Step = Schema.Struct({
   kind: Schema.Literals([...kinds, ...faults]),
@@ -127,6 +127,7 @@ const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Typ
     if (kind === "page of standby") yield* page("standby", limit)
     if (kind === "catch up") model.standby = primary
     if (kind === "mark") model.primary = Model.mark(primary)
+    if (kind === "forget") model.primary = Model.forget(primary)
     if (kind === "crash") model.primary = Model.restart(primary, ++runs)
     // Until its first mark has reached it, a standby of the new primary cannot tell that commits were lost.
     if (kind === "failover") model.standby = model.primary = Model.mark(Model.restart(model.standby, ++runs))

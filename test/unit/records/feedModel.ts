@@ -41,6 +41,7 @@ export interface Server {
   readonly open: Readonly<Record<string, Transaction>>
   readonly rows: Readonly<Record<string, { readonly version: number; readonly position: number }>>
   readonly removals: Readonly<Record<string, number>>
+  readonly keptFrom: number
   readonly tokens: Readonly<Record<string, string>>
   /** The newest first. */
   readonly marks: ReadonlyArray<Mark>
@@ -100,6 +101,12 @@ export const mark = (server: Server): Server => {
   return { ...server, next: own + 1, durable: own + 1, wal, marks }
 }
 
+/** Deletes the removals that only readers need who have not read since the last mark. */
+export const forget = (server: Server): Server => {
+  const keptFrom = server.marks[0]?.proven ?? 0
+  return { ...server, keptFrom, removals: Record.filter(server.removals, (position) => position >= keptFrom - 1) }
+}
+
 /** The server after a crash, or after the promotion of a standby. Ids of transactions that did not commit are given again. */
 export const restart = (server: Server, run: number): Server => ({
   ...server,
@@ -131,12 +138,13 @@ export const initial = mark({
   open: {},
   rows: { "invoices b": { version: 0, position: 1 }, "invoice_lines c": { version: 0, position: 2 } },
   removals: {},
+  keptFrom: 0,
   tokens: { organizations: token, invoices: token, invoice_lines: token },
   marks: []
 })
 
 const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined): Cursor.FeedSnapshot => {
-  const { marks, next, run, tokens, wal } = server
+  const { keptFrom, marks, next, run, tokens, wal } = server
   const running = runningIn(server)
   const known = marks.find((one) => one.token === of)
   return {
@@ -148,6 +156,7 @@ const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined):
     tokens,
     mark: marks[0]?.token ?? "",
     marked: marks[0]?.proven ?? 0,
+    keptFrom,
     run: `${run}`,
     wal,
     state: {
