@@ -18,8 +18,8 @@ Takes notifications that invoices or invoice lines were deleted, and deletes the
 - More than 10,000 items get 422; the count in the response stops where the service stopped counting.
 - A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB. \`x-error\` names the error for programs.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
-- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone.
-- The pending deliveries of an organization are bounded. Beyond, a delivery gets 503 and nothing is stored.
+- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone. Once its secrets are revoked, an organization gets 401 until the operator allows unsigned deliveries.
+- The pending deliveries of an organization are bounded, and those of all that the service does not know together. Beyond, a delivery gets 503 and nothing is stored.
 
 ## Sign a delivery
 
@@ -97,14 +97,18 @@ export const InvoiceDeletions = Schema.Struct({
   .annotate({ identifier: "InvoiceDeletions", maximumItems })
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
-/** A header of 1 to `maxLength` characters. */
+const visible = /^[\x20-\x7e]+$/
+
+/** A header of 1 to `maxLength` printable ASCII characters. */
 const header = (description: string, example: string, maxLength: number) =>
   Schema.String.annotate({ description, examples: [example] }).check(
     Schema.isNonEmpty({ fault: faults.stringTooShort }).abort(),
-    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength), toJsonSchema: () => ({ maxLength }) }).abort()
+    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength), toJsonSchema: () => ({ maxLength }) }).abort(),
+    Schema.isPattern(visible, {
+      fault: patternMismatch(visible.source),
+      toJsonSchema: () => ({ pattern: visible.source })
+    })
   )
-
-const visible = /^[\x20-\x7e]+$/
 
 /** A header of a signature. */
 const signed = (description: string) =>
@@ -116,11 +120,6 @@ export const DeliveryHeaders = Schema.Struct({
     "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
     "delivery-1",
     36
-  ).check(
-    Schema.isPattern(visible, {
-      fault: patternMismatch(visible.source),
-      toJsonSchema: () => ({ pattern: visible.source })
-    })
   ),
   "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
   "webhook-id": signed("equals the Idempotency-Key."),

@@ -1,5 +1,5 @@
 /** `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Array, Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
@@ -14,14 +14,17 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   group: "keys" | "secrets",
   services: Layer.Layer<A, LE, LR>,
   fields: ReadonlyArray<keyof Row & string>,
-  read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>
+  read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>,
+  notesOf: (rows: ReadonlyArray<Row>) => ReadonlyArray<string> = () => []
 ) =>
   command("list", services, {
     description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without the ${group} themselves`,
     examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
     flags: { organization: Operators.ofOne(group), json: Output.json }
   })(function* ({ json, organization }) {
-    yield* Output.rows(json, yield* read(Option.getOrUndefined(organization)), fields)
+    const found = yield* read(Option.getOrUndefined(organization))
+    yield* Output.rows(json, found, fields)
+    yield* Effect.forEach(notesOf(found), Output.note)
   })
 
 /** Revokes a credential, and prints what follows. */
@@ -45,17 +48,8 @@ const revokeOf = <A, E, R, L, LE, LR>(
     yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
   })
 
-/** Prints a credential that was made: as a record, or alone. Notes that its organization has no row, as a misspelled one. */
-const printMade = Effect.fnUntraced(function* (
-  isJson: boolean,
-  kind: "key" | "secret",
-  made: { readonly id: string; readonly organization_id: string; readonly name?: string },
-  credential: Redacted.Redacted
-) {
-  const text = Redacted.value(credential)
-  yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
-  const owner = made.organization_id
-  yield* Output.note(`Created ${made.id} for ${owner}. The ${kind} is shown once.`)
+/** Notes that an organization has no row, as a misspelled one. */
+const noteUnknown = Effect.fnUntraced(function* (owner: string) {
   const sql = yield* TaskDatabase
   // It decides nothing, so that a database that does not respond is no failure.
   const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
@@ -64,6 +58,19 @@ const printMade = Effect.fnUntraced(function* (
       `There is no organization ${owner} yet. If its id is right, run: organizations create ${owner} --name NAME`
     )
   }
+})
+
+/** Prints a credential that was made: as a record, or alone. */
+const printMade = Effect.fnUntraced(function* (
+  isJson: boolean,
+  kind: "key" | "secret",
+  made: { readonly id: string; readonly organization_id: string; readonly name?: string },
+  credential: Redacted.Redacted
+) {
+  const text = Redacted.value(credential)
+  yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
+  yield* Output.note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
+  yield* noteUnknown(made.organization_id)
 })
 
 const createKey = command("create", Operators.keys, {
@@ -96,27 +103,82 @@ export const keys = Command.make("keys").pipe(
   ])
 )
 
+/** Reads a secret from standard input: others on the machine see arguments. */
+const readSecret = Effect.gen(function* () {
+  const { stdin } = yield* Stdio.Stdio
+  const message =
+    "Standard input has no signing secret: expected whsec_ and the base64 of 24 to 75 bytes, and nothing else."
+  const refused = new Refused({ message })
+  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => refused)
+  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => refused)
+})
+
 const addSecret = command("add", Operators.tasks, {
-  description:
-    "Create a signing secret for an organization, beside those that it has. Standard output has the secret alone.",
-  examples: [["practice-data secrets add --organization org_1"]],
-  flags: { organization: Operators.organization, json: Output.json }
-})(function* ({ json, organization }) {
-  const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
-  yield* printMade(json, "secret", { id, organization_id: organization }, secret)
+  description: `Create a signing secret for an organization, beside those that it has. Standard output has the secret alone.
+
+With --import, the secret is the sender's own, such as one that Svix made, and is read from standard input.`,
+  examples: [
+    ["practice-data secrets add --organization org_1"],
+    [
+      `printf %s "$SECRET" | practice-data secrets add --organization org_1 --import`,
+      "Import the secret of the sender from a variable"
+    ]
+  ],
+  flags: {
+    organization: Operators.organization,
+    import: Output.flag("import", "Store the secret of the sender, read from standard input"),
+    json: Output.json
+  }
+})(function* ({ import: isImport, json, organization }) {
+  const actor = yield* Commands.commandLine
+  if (isImport) {
+    const { id, isNew } = yield* Commands.importSecret(actor, organization, yield* readSecret)
+    const imported = isNew ? `Imported ${id}` : `${id} is this secret already`
+    yield* json ? Output.record({ id, organization_id: organization }) : Output.print(imported)
+    yield* noteUnknown(organization)
+  } else {
+    const { id, secret } = yield* Commands.addSecret(actor, organization)
+    yield* printMade(json, "secret", { id, organization_id: organization }, secret)
+  }
   yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
+})
+
+/** The way back to unsigned deliveries. */
+const refusedNote = (organization: string) =>
+  `${organization} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
+
+const allowUnsigned = command("allow-unsigned", Operators.tasks, {
+  description:
+    "Accept unsigned deliveries of an organization whose secrets are all revoked, from anyone who reaches the intake. Deletes the revoked secrets.",
+  examples: [["practice-data secrets allow-unsigned --organization org_1"]],
+  flags: { organization: Operators.organization }
+})(function* ({ organization }) {
+  if (yield* Commands.allowUnsigned(yield* Commands.commandLine, organization)) {
+    return yield* Output.print(`${organization} need not sign its deliveries, unless REQUIRE_SIGNATURES is set`)
+  }
+  return yield* new Refused({ message: `${organization} has a valid secret, or never had one. Nothing was changed.` })
 })
 
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
   Command.withSubcommands([
     addSecret,
-    listOf("secrets", Operators.tasks, ["id", "organization_id", "created_at", "revoked_at"], IntakeSecrets.list),
+    listOf(
+      "secrets",
+      Operators.tasks,
+      ["id", "organization_id", "created_at", "revoked_at"],
+      IntakeSecrets.list,
+      (found) => {
+        const valid = new Set(found.flatMap((row) => (row.revoked_at === null ? [row.organization_id] : [])))
+        return Array.dedupe(found.map((row) => row.organization_id)).flatMap((owner) =>
+          valid.has(owner) ? [] : [refusedNote(owner)]
+        )
+      }
+    ),
     revokeOf("secret", Operators.tasks, "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
-      left > 0
-        ? ""
-        : `. ${organization} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
-    )
+      left > 0 ? "" : `. ${refusedNote(organization)}`
+    ),
+    allowUnsigned
   ])
 )
 

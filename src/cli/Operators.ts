@@ -45,7 +45,7 @@ export const keys = migrated(CredentialDatabase, "credentials")
 export const line = (name: string, what: string, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(Commands.Line(what)), Flag.withDescription(description))
 
-/** The id of an organization, as the intake takes it in a header. */
+/** The id of an organization. */
 export const organization = line("organization", "the id of an organization", "Id of the organization (required)")
 
 /** The organization that a list is limited to. */

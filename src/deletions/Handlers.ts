@@ -58,8 +58,10 @@ const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
 /** The reason why the signature of a request is refused; undefined where it is good. */
 const signatureFault = Effect.fnUntraced(function* (
   headers: Intake.DeliveryHeaders,
-  secrets: ReadonlyArray<Redacted.Redacted>
+  secrets: ReadonlyArray<Redacted.Redacted> | "unsigned"
 ) {
+  if (secrets.length === 0) return "all signing secrets of the organization are revoked"
+  if (secrets === "unsigned") return "the organization has no signing secret"
   const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
   if (id === "") return "webhook-id is missing"
   if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
@@ -87,9 +89,6 @@ const signatureFault = Effect.fnUntraced(function* (
 // An organization whose secret is wrong, or a stranger, repeats its deliveries.
 const warn = Throttle.make("A delivery was refused for its signature", 50)
 
-/** Replaces the characters that could forge a log line. */
-export const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
-
 /** The middleware that checks headers and signatures, over `IntakeSecrets`. */
 export const signedDelivery = Layer.effect(
   Intake.SignedDelivery,
@@ -111,14 +110,11 @@ export const signedDelivery = Layer.effect(
           yield* note({ refusal: "signature", outcome: "closed" })
           return yield* new Unauthorized({ detail: "The organization is closed: it accepts no deliveries" })
         }
-        const unsigned = isRequired ? "the organization has no signing secret" : undefined
-        const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(headers, secrets.value)
+        const isUnsigned = secrets.value === "unsigned" && !isRequired
+        const fault = isUnsigned ? undefined : yield* signatureFault(headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
         yield* note({ refusal: "signature", outcome: "unsigned" })
-        yield* Effect.annotateLogs(warn(fault), {
-          organization: loggable(organization),
-          idempotency_key: idempotencyKey
-        })
+        yield* Effect.annotateLogs(warn(fault), { organization, idempotency_key: idempotencyKey })
         return yield* new Unauthorized({ detail: `The delivery is not signed as required: ${fault}` })
       })
     )
@@ -151,7 +147,7 @@ const answerOf = (
   receipt: Pick<Intake.DeliveryReceipt, keyof Receipt>
 ): Intake.DeliveryReceipt => ({ ...receipt, status, task_id: taskId, idempotency_key: idempotencyKey })
 
-/** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog of its organization is. */
+/** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog is. */
 const retryAfter = { unavailable: 1, full: 5 } as const
 
 const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
@@ -160,7 +156,7 @@ const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof re
     return new Intake.IntakeUnavailable({ receipt: answer, retryAfter: retryAfter[reason] })
   })
 
-const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
+const warnFull = Throttle.make("A delivery was refused: the backlog of its organization, or of all unknown, is full")
 
 /**
  * The response to a delivery that is not read, because the service already reads too many large bodies.
@@ -209,7 +205,7 @@ export const intake = (delay: Duration.Duration) =>
             }
             if (outcome.status === "full") {
               yield* note({ refusal: "limit" })
-              yield* warnFull(loggable(delivery.organization))
+              yield* warnFull(delivery.organization)
             }
             return yield* Effect.flip(notStored(delivery, delay, outcome.status))
           },

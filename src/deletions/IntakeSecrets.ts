@@ -3,7 +3,8 @@
  * secrets for operators.
  *
  * A secret is `whsec_` and the base64 of 24 random bytes, as in Standard Webhooks. It is stored as it is, because a
- * signature cannot be verified with less.
+ * signature cannot be verified with less. An organization signs from its first secret on, also once all are revoked, until
+ * an operator allows unsigned deliveries: that deletes the revoked secrets.
  */
 import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
@@ -13,13 +14,17 @@ import { SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
 
-const secretRows = rowsOf(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
+/** The valid secrets, newest first; `unsigned` if there never was one; `closed` if an operator deleted the organization. */
+type Signing = Secrets | "unsigned" | "closed"
+
+const secretRows = rowsOf(
+  Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)), is_closed: Schema.Boolean })
+)
 
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,
   {
-    /** The valid secrets of an organization, newest first; `closed` if an operator deleted the organization. */
-    readonly of: (organization: string) => Effect.Effect<Secrets | "closed", SchedulerUnavailable>
+    readonly of: (organization: string) => Effect.Effect<Signing, SchedulerUnavailable>
   }
 >()("practice-data/deletions/IntakeSecrets") {
   /** Secrets in the table `intake_secrets`. */
@@ -35,23 +40,23 @@ export class IntakeSecrets extends Context.Service<
               unavailable: SchedulerUnavailable.from
             },
             secretRows(sql`
-              select secret, created_at as at from intake_secrets
-              where organization_id = ${organization} and revoked_at is null
-              union all select null, closed_at from closed_organizations where organization_id = ${organization}
+              select case when revoked_at is null then secret end as secret, false as is_closed, created_at as at
+              from intake_secrets where organization_id = ${organization}
+              union all select null, true, closed_at from closed_organizations where organization_id = ${organization}
               order by at desc`)
           )
-          const secrets = rows.flatMap(({ secret }) => secret ?? [])
-          return secrets.length < rows.length ? "closed" : secrets
+          if (rows.some(({ is_closed }) => is_closed)) return "closed"
+          return rows.length === 0 ? "unsigned" : rows.flatMap(({ secret }) => secret ?? [])
         })
       })
     )
   )
 
   /** The fake: secrets by organization. */
-  static readonly layerMemory = (secrets: Readonly<Record<string, Secrets | "closed">> = {}) =>
+  static readonly layerMemory = (secrets: Readonly<Record<string, Signing>> = {}) =>
     Layer.succeed(
       IntakeSecrets,
-      IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? []) })
+      IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? "unsigned") })
     )
 }
 
@@ -64,13 +69,39 @@ export const IntakeSecret = Schema.Struct({
 })
 export type IntakeSecret = typeof IntakeSecret.Type
 
+/** A secret that a sender made, in canonical base64: 24 to 75 bytes cover Standard Webhooks and Svix. */
+export const parse = (text: string): Option.Option<Redacted.Redacted> => {
+  const [, base64 = ""] = /^whsec_([A-Za-z0-9+/]+)={0,2}$/.exec(text.trim()) ?? []
+  const bytes = Buffer.from(base64, "base64")
+  const canonical = bytes.toString("base64")
+  const isSecret = canonical.replace(/=+$/, "") === base64 && bytes.length >= 24 && bytes.length <= 75
+  return isSecret ? Option.some(Redacted.make(`whsec_${canonical}`)) : Option.none()
+}
+
+const insert = Effect.fnUntraced(function* (organization: string, secret: Redacted.Redacted) {
+  const sql = yield* TaskDatabase
+  const id = `secret_${randomBytes(6).toString("hex")}`
+  const row = { organization_id: organization, id, secret: Redacted.value(secret) }
+  yield* sql`insert into intake_secrets ${sql.insert(row)}`
+  return id
+})
+
 /** Creates a secret of an organization, beside its others. From now on its deliveries must be signed. */
 export const create = Effect.fn("IntakeSecrets.create")(function* (organization: string) {
+  const secret = Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
+  return { id: yield* insert(organization, secret), secret }
+})
+
+/** Stores a secret that a sender made, as `create` does. A valid one that is imported again is not new. */
+export const importOwn = Effect.fn("IntakeSecrets.importOwn")(function* (
+  organization: string,
+  secret: Redacted.Redacted
+) {
   const sql = yield* TaskDatabase
-  const secret = `whsec_${randomBytes(24).toString("base64")}`
-  const id = `secret_${randomBytes(6).toString("hex")}`
-  yield* sql`insert into intake_secrets ${sql.insert({ organization_id: organization, id, secret })}`
-  return { id, secret: Redacted.make(secret) }
+  const [known] = yield* textsOf(sql`
+    select id as text from intake_secrets
+    where organization_id = ${organization} and secret = ${Redacted.value(secret)} and revoked_at is null`)
+  return { id: known ?? (yield* insert(organization, secret)), isNew: known === undefined }
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */
@@ -78,7 +109,7 @@ export const list = credentialsOf(TaskDatabase, "intake_secrets", IntakeSecret)
 
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.
- * Without any, it takes unsigned deliveries.
+ * Without any, its deliveries are refused.
  */
 export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
@@ -91,4 +122,14 @@ export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   if (revoked.length === 0) return Option.none()
   const left = yield* sql`select 1 from intake_secrets where organization_id = ${organization} and revoked_at is null`
   return Option.some({ organization, left: left.length })
+})
+
+/** Accepts unsigned deliveries of an organization whose secrets are all revoked. False if it has a valid one, or never had any. */
+export const allowUnsigned = Effect.fn("IntakeSecrets.allowUnsigned")(function* (organization: string) {
+  const sql = yield* TaskDatabase
+  const forgotten = yield* sql`
+    delete from intake_secrets where organization_id = ${organization} and not exists (
+      select from intake_secrets where organization_id = ${organization} and revoked_at is null
+    ) returning 1`
+  return forgotten.length > 0
 })

@@ -18,6 +18,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { isLost, reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
@@ -106,7 +107,7 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const make = Effect.fnUntraced(function* (
   delay: Duration.Duration,
-  bounds: Claims.Bounds = Claims.bounds,
+  bounds: Backlog.Bounds = Backlog.bounds,
   mostRemembered = Deletion.mostRemembered
 ): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
@@ -150,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
     return { held, completed }
   })
 
-  const hasRoom = Claims.makeRoom(bounds, Claims.counting(sql, bounds, isDistributed))
+  const roomOf = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds, isDistributed))
   const { claim, earliestDue, mustBeAlone } = Claims.make(sql, asWorker)
 
   return {
@@ -161,25 +162,25 @@ export const make = Effect.fnUntraced(function* (
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
-        const isFull = !(yield* hasRoom(organization, payload.length))
+        const { hasRoom, isKnown } = yield* roomOf(organization, payload.length)
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
-        const inserted = isFull
+        const inserted = !hasRoom
           ? []
           : yield* sql`
           insert into deletion_tasks (
-            organization_id, id, idempotency_key, fingerprint, payload,
+            organization_id, id, idempotency_key, fingerprint, payload, is_known,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
-            ${payload}::jsonb, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
+            ${payload}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
             ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) return { status: "scheduled", receipt }
         const [first] = yield* stored(sql`
           select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame"
           from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
-        if (first === undefined && isFull) return { status: "full" }
+        if (first === undefined && !hasRoom) return { status: "full" }
         if (first?.isSame !== true) return { status: "key_reused" }
         return { status: "duplicate", receipt: Struct.omit(first, ["isSame"]) }
       },

@@ -49,7 +49,8 @@ export const receiptOf = (
 
 /**
  * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
- * used with another payload. `full`: the backlog of its organization is at its bound. These two store nothing.
+ * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
+ * at its bound. These two store nothing.
  */
 export type ScheduleOutcome =
   | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }

@@ -23,7 +23,7 @@ export const commandLine: Effect.Effect<Actor> = Effect.try(() => userInfo().use
 
 const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
 
-/** The id of an organization, as the intake takes it in a header, or the name of a key. */
+/** The id of an organization, or the name of a key. */
 export const Line = (what: string) => {
   const message = `Expected ${what}: 1 to 128 characters on one line, without white space around them`
   return Schema.String.check(Schema.isPattern(line, { message }))
@@ -117,8 +117,23 @@ export const addSecret = audited(TaskDatabase, "secret.add", IntakeSecrets.creat
   "created"
 ])
 
+export const importSecret = audited(
+  TaskDatabase,
+  "secret.add",
+  IntakeSecrets.importOwn,
+  ({ id, isNew }, organization) => (isNew ? [organization, id, "imported"] : undefined)
+)
+
 export const revokeSecret = audited(TaskDatabase, "secret.revoke", IntakeSecrets.revoke, (revoked, id) =>
   Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
+)
+
+/** Accepts unsigned deliveries again, as `IntakeSecrets.allowUnsigned` does. */
+export const allowUnsigned = audited(
+  TaskDatabase,
+  "secret.allow_unsigned",
+  IntakeSecrets.allowUnsigned,
+  (isDone, organization) => (isDone ? [organization, organization, "unsigned deliveries allowed"] : undefined)
 )
 
 /** Replays a task, as `Tasks.replay` does. */

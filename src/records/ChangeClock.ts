@@ -2,7 +2,7 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import { Array, Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"

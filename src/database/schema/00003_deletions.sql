@@ -25,6 +25,7 @@ create table deletion_tasks (
   outcome             jsonb,
   unsettled_since     timestamptz,
   trace_parent        text,
+  is_known            boolean not null default true,
   primary key (organization_id, id)
 );
 
@@ -35,6 +36,7 @@ create index deletion_tasks_unsettled on deletion_tasks (unsettled_since) where 
 create index deletion_tasks_dead      on deletion_tasks (finished_at, organization_id, id) where state = 'dead';
 create index deletion_tasks_payloads  on deletion_tasks (finished_at) where state = 'completed' and payload is not null;
 create index deletion_tasks_cancelled on deletion_tasks (finished_at) where state = 'cancelled' and payload is not null;
+create index deletion_tasks_unknown   on deletion_tasks (due_at) where state = 'scheduled' and not is_known;
 create index deletion_tasks_order     on deletion_tasks (organization_id, state, scheduled_for, id);
 -- Nulls first, though there are none: no other index has this order, which the planner could take and sort the rest.
 create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
@@ -58,6 +60,7 @@ comment on column deletion_tasks.attempts is 'The number of attempts that have b
 comment on column deletion_tasks.claim_token is 'The claim of the worker that runs it';
 comment on column deletion_tasks.outcome is 'The number of items by verdict';
 comment on column deletion_tasks.unsettled_since is 'The time of the deletion, while transactions that ran then may bring rows; otherwise null';
+comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks have a bound in common';
 comment on column deletion_tasks.trace_parent is 'The trace of the delivery, to which the run is linked';
 
 create table deletions (

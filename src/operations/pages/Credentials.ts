@@ -128,7 +128,7 @@ export const secrets = routesOf<IntakeSecret>({
   follows: {
     made: "From then on, deliveries of the organization must be signed.",
     revoked:
-      "Deliveries that it signs get 401. Without a secret, an organization need not sign, unless REQUIRE_SIGNATURES is set."
+      "Deliveries that it signs get 401. Without a valid secret, so do all of the organization, until you run: secrets allow-unsigned."
   },
   make: (actor, { organization }) => OperatorStore.use((store) => store.addSecret(actor, organization)),
   revoke: (actor, which) => OperatorStore.use((store) => store.revokeSecret(actor, which))

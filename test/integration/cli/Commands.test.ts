@@ -45,8 +45,12 @@ const ofDatabases = [
   "organizations list",
   "organizations delete o",
   "erase --organization o --client c",
-  "secrets add --organization o"
+  "secrets add --organization o",
+  "secrets allow-unsigned --organization o"
 ]
+
+const refusedNote = (owner: string) =>
+  `${owner} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${owner}`
 
 /** Commands that are not understood, with a part of the answer. */
 const wrong = [
@@ -215,7 +219,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       kind: "secret",
       words: "From now on deliveries of org_made must be signed.",
       row: (id: string) => `${id}  org_made .+ -`,
-      left: ". org_made has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set."
+      left: `. ${refusedNote("org_made")}`
     }
   ]) {
     it.effect(`\`${create.slice(0, 2).join(" ")}\` prints a ${kind} alone and once, which is revoked once`, () =>
@@ -245,6 +249,50 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       })
     )
   }
+
+  it.effect(
+    "imports the secret of a sender from standard input, once; once revoked, unsigned deliveries are refused until allowed",
+    () =>
+      Effect.gen(function* () {
+        const { sql, url } = yield* TestDatabase
+        const owner = ["--organization", "org_import"] as const
+        const secret = `whsec_${Buffer.alloc(32, "s").toString("base64")}`
+        const add = (input: string, ...more: ReadonlyArray<string>) =>
+          runWith({ DATABASE_URL: url }, ["secrets", "add", ...owner, "--import", ...more], input)
+        for (const input of ["", secret.slice(0, 20), secret.slice(6)]) {
+          const { code, stderr, stdout } = yield* add(input)
+          assert.deepStrictEqual([code, stdout], [1, ""])
+          assert.match(stderr, /^Standard input has no signing secret: expected whsec_ and [^\n]+\n$/)
+        }
+        const { code, stderr, stdout } = yield* add(`${secret}\n`)
+        const [, id = ""] = /^Imported (secret_\w+)\n$/.exec(stdout) ?? []
+        assert.strictEqual(code, 0)
+        assert.include(stderr, "From now on deliveries of org_import must be signed.")
+        assert.notInclude(stdout + stderr, secret.slice(6))
+        assert.strictEqual((yield* add(secret)).stdout, `${id} is this secret already\n`)
+        assert.deepStrictEqual(yield* parse((yield* add(secret, "--json")).stdout), {
+          id,
+          organization_id: "org_import"
+        })
+        const stored = yield* sql`select id, secret from intake_secrets where organization_id = 'org_import'`
+        assert.deepStrictEqual<unknown>(stored, [{ id, secret }])
+
+        const allow = ["secrets", "allow-unsigned", ...owner] as const
+        const early = yield* refuses(...allow)
+        assert.strictEqual(early, "org_import has a valid secret, or never had one. Nothing was changed.")
+        yield* succeeds("secrets", "revoke", id)
+        const listed = yield* cli("secrets", "list", ...owner, "--json")
+        assert.include(listed.stdout, `"id":"${id}"`)
+        assert.strictEqual(listed.stderr, `${refusedNote("org_import")}\n`)
+        const allowed = "org_import need not sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
+        assert.strictEqual(yield* succeeds(...allow), allowed)
+        assert.strictEqual(yield* refuses(...allow), early)
+        assert.match(
+          yield* succeeds("audit", "list"),
+          /secret\.allow_unsigned +unsigned deliveries allowed +org_import/
+        )
+      })
+  )
 
   it.effect.each(["keys list", "secrets list", "tasks list", "tasks list --json"])(
     "notes an empty list: `%s`",

@@ -6,7 +6,15 @@ import { Webhook } from "standardwebhooks"
 import { TestClock } from "effect/testing"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { HttpServer } from "effect/http"
-import { create, IntakeSecrets, list, revoke } from "../../../src/deletions/IntakeSecrets.ts"
+import {
+  allowUnsigned,
+  create,
+  importOwn,
+  IntakeSecrets,
+  list,
+  parse,
+  revoke
+} from "../../../src/deletions/IntakeSecrets.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -24,10 +32,10 @@ const withSecrets = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.lay
 /** The valid secrets of an organization. */
 const accepted = (organization: string) =>
   Effect.flatMap(IntakeSecrets, (secrets) =>
-    Effect.map(secrets.of(organization), (found) =>
-      [found].flat().map((each) => (each === "closed" ? each : Redacted.value(each)))
-    )
+    Effect.map(secrets.of(organization), (found) => (typeof found === "string" ? found : found.map(Redacted.value)))
   )
+
+const bytes = (count: number) => Buffer.alloc(count, 250).toString("base64")
 
 layer(withSecrets, { excludeTestServices: true })("a signing secret", (it) => {
   it.effect("is whsec_ and the base64 of 24 random bytes, as Standard Webhooks takes it", () =>
@@ -47,7 +55,7 @@ layer(withSecrets, { excludeTestServices: true })("a signing secret", (it) => {
       const next = yield* create("org_a")
       const [oldText, nextText] = [Redacted.value(old.secret), Redacted.value(next.secret)]
       assert.deepStrictEqual(yield* accepted("org_a"), [nextText, oldText])
-      for (const other of ["org_b", "ORG_A", ""]) assert.isEmpty(yield* accepted(other))
+      for (const other of ["org_b", "ORG_A", ""]) assert.strictEqual(yield* accepted(other), "unsigned")
       assert.deepStrictEqual(yield* revoke(old.id), Option.some({ organization: "org_a", left: 1 }))
       assert.deepStrictEqual(yield* accepted("org_a"), [nextText])
       const listed = yield* list("org_a")
@@ -64,8 +72,64 @@ layer(withSecrets, { excludeTestServices: true })("a signing secret", (it) => {
       assert.deepStrictEqual(yield* revoke(old.id), Option.none())
       assert.deepStrictEqual(yield* list("org_a"), listed)
       assert.deepStrictEqual(yield* revoke(next.id), Option.some({ organization: "org_a", left: 0 }))
-      assert.isEmpty(yield* accepted("org_a"))
       assert.deepStrictEqual(yield* revoke("secret_none"), Option.none())
+    })
+  )
+
+  it.effect("that was the last one leaves its organization signed, until an operator allows unsigned deliveries", () =>
+    Effect.gen(function* () {
+      const owner = "org_last"
+      assert.isFalse(yield* allowUnsigned(owner))
+      const [{ id: one }, { id: other }] = [yield* create(owner), yield* create(owner)]
+      yield* revoke(one)
+      assert.isFalse(yield* allowUnsigned(owner))
+      assert.lengthOf(yield* accepted(owner), 1)
+      yield* revoke(other)
+      assert.deepStrictEqual(yield* accepted(owner), [])
+      assert.isTrue(yield* allowUnsigned(owner))
+      assert.strictEqual(yield* accepted(owner), "unsigned")
+      yield* revoke((yield* create(owner)).id)
+      assert.deepStrictEqual(yield* accepted(owner), [])
+    })
+  )
+
+  it.effect(
+    "that is added, revoked or no longer required at the same time as another never opens the intake to anyone",
+    () =>
+      Effect.gen(function* () {
+        for (let round = 0; round < 20; round++) {
+          const owner = `org_race_${round}`
+          const { id } = yield* create(owner)
+          const adding = create(owner)
+          const changes = round % 2 === 0 ? [adding, revoke(id)] : [revoke(id), adding, allowUnsigned(owner)]
+          yield* Effect.all(changes, { concurrency: "unbounded" })
+          assert.lengthOf(yield* accepted(owner), 1)
+        }
+      })
+  )
+
+  it.effect("of the sender is stored in canonical base64, and once while it is valid", () =>
+    Effect.gen(function* () {
+      for (const text of [
+        "",
+        "whsec_",
+        bytes(24),
+        `whsec_${bytes(23)}`,
+        `whsec_${bytes(76)}`,
+        `whsec_${bytes(24)}\nx`,
+        `whsec_${"-_".repeat(16)}`,
+        `whsec_${bytes(24).slice(1)}`
+      ])
+        assert.isTrue(Option.isNone(parse(text)), text)
+      for (const count of [24, 25, 26, 75]) {
+        const text = `whsec_${bytes(count)}`
+        for (const given of [text, `${text.replace(/=+$/, "")}\n`]) {
+          const secret = Option.getOrThrow(parse(given))
+          assert.strictEqual(Redacted.value(secret), text)
+          yield* importOwn(`org_own_${count}`, secret)
+        }
+        assert.deepStrictEqual(yield* accepted(`org_own_${count}`), [text])
+      }
     })
   )
 })
@@ -135,6 +199,13 @@ const deliverRaw = Effect.fnUntraced(function* (keys: ReadonlyArray<string>, org
 const faultOf = (header: string) =>
   `{"loc":["header","${header}"],"msg":"Input should be a valid string","type":"string_type"}`
 
+const notPrintable = (header: string) =>
+  JSON.stringify({
+    loc: ["header", header],
+    msg: "String should match pattern '^[\\x20-\\x7e]+$'",
+    type: "string_pattern_mismatch"
+  })
+
 const ofKey = faultOf("idempotency-key")
 const ofOrganization = faultOf("x-organization-id")
 
@@ -144,6 +215,13 @@ layer(served, { excludeTestServices: true })("a header", (it) => {
     ["that comes twice, once empty", ["first", "", "last"], ["org_a"], 422, `{"detail":[${ofKey}]}`],
     ["of the organization that comes twice", ["key"], ["org_a", ""], 422, `{"detail":[${ofOrganization}]}`],
     ["that comes twice, as another", ["a", "b"], ["org_a", "org_b"], 422, `{"detail":[${ofKey},${ofOrganization}]}`],
+    [
+      "in UTF-8",
+      ["k\u00e9"],
+      ["org_\u00e9"],
+      422,
+      `{"detail":[${notPrintable("idempotency-key")},${notPrintable("x-organization-id")}]}`
+    ],
     ["with a comma", ["other, another"], ["org_a, org_b"], 202, `"idempotency_key":"other, another"`]
   ] as const)("%s: keys %j, organizations %j, is %d", ([, keys, organizations, status, text]) =>
     Effect.gen(function* () {

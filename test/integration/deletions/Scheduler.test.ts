@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import type * as Claims from "../../../src/deletions/Claims.ts"
+import type * as Backlog from "../../../src/deletions/Backlog.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import type { Receipt } from "../../../src/deletions/Task.ts"
@@ -85,8 +85,13 @@ suite("a scheduler", stores, {
   ])
 })
 
-const bounds: Claims.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
-const fewBytes: Claims.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
+const bounds: Backlog.Bounds = {
+  unknown: { tasks: 3, bytes: 100_000 },
+  known: { tasks: 6, bytes: 100_000 },
+  allUnknown: { tasks: 6, bytes: 100_000 }
+}
+const fewBytes: Backlog.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
+const fewBytesOfAll: Backlog.Bounds = { ...bounds, allUnknown: { tasks: 100, bytes: 1000 } }
 
 const statusOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
@@ -96,7 +101,7 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Claims.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
+const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
 
 const retention = Duration.days(90)
 
@@ -141,7 +146,7 @@ suite("the payload of a task", postgres, {
 layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
   it.effect.each([
     ["over Postgres", bounded],
-    ["one organization at a time", (given: Claims.Bounds) => Layer.provide(bounded(given), distributed)]
+    ["one organization at a time", (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed)]
   ] as const)("a backlog %s has a bound for its tasks and its bytes, and room once tasks are done", ([, of]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -159,6 +164,36 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
       const [first, ...others] = yield* Effect.provide(outcomesOf(10), of(fewBytes))
       assert.deepStrictEqual([first, others.at(-1)], ["scheduled", "full"])
     }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
+  )
+
+  it.effect.each([
+    ["tasks, over Postgres", bounded, bounds],
+    ["bytes, over Postgres", bounded, fewBytesOfAll],
+    ["tasks, one organization at a time", (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed), bounds]
+  ] as const)(
+    "all unknown organizations together have a bound for their %s; those that sign are known",
+    ([, of, given]) =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const owners = Array.makeBy(20, (index) => `made_up_${index}`)
+        const statuses = yield* Effect.forEach(owners, (owner) => statusOf("key", owner))
+        const taken = statuses.indexOf("full")
+        assert.isTrue(taken > 2 && taken < 12, `${taken}`)
+        assert.deepStrictEqual([...new Set(statuses.slice(taken))], ["full"])
+        const stored = yield* sql`select from deletion_tasks where starts_with(organization_id, 'made_up_')`
+        assert.lengthOf(stored, taken)
+        assert.strictEqual(yield* statusOf("key", "made_up_0"), "duplicate")
+        const [row, secret] = ["made_up_18", "made_up_19"]
+        yield* sql`insert into organizations (organization_id, id) values (${row}, ${row})`
+        yield* sql`insert into intake_secrets (organization_id, id, secret) values (${secret}, 's', '')`
+        for (const owner of [row, secret]) assert.strictEqual(yield* statusOf("key", owner), "scheduled")
+        assert.strictEqual(yield* statusOf("key", "made_up_17"), "full")
+        yield* completeAll
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* statusOf("key", "made_up_17"), "scheduled")
+        yield* sql`delete from organizations where id = ${row}`
+        yield* sql`delete from intake_secrets where id = 's'`
+      }).pipe(Effect.provide(of(given)), inItsOwnTime)
   )
 
   it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>

@@ -2,17 +2,26 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as Claims from "../../../src/deletions/Claims.ts"
+import * as Backlog from "../../../src/deletions/Backlog.ts"
 
-/** Room in backlogs, a delivery to an organization, and how often its backlog was counted. */
+/** Room in backlogs, a delivery to an organization, and how often its backlog was counted, and that of all unknown ones. */
 const backlog = (tasks: number, bytes: number, isKnown = true) => {
-  const state = { tasks, bytes, counts: 0 }
-  const count = Effect.sync(() => {
+  const state = { tasks, bytes, counts: 0, isKnown, all: { tasks: 0, bytes: 0 }, countsOfAll: 0 }
+  const of = Effect.sync(() => {
     state.counts += 1
-    return { tasks: state.tasks, bytes: state.bytes, isKnown }
+    return { tasks: state.tasks, bytes: state.bytes, isKnown: state.isKnown }
   })
-  const hasRoom = Claims.makeRoom(Claims.bounds, () => count)
-  return { state, deliver: (organization: string, size = 1) => hasRoom(organization, size) }
+  const allUnknown = Effect.sync(() => {
+    state.countsOfAll += 1
+    return state.all
+  })
+  const roomOf = Backlog.makeRoom(Backlog.bounds, { of: () => of, allUnknown })
+  const deliver = (organization: string, size = 1) =>
+    Effect.map(roomOf(organization, size), ({ hasRoom, isKnown: wasKnown }) => {
+      assert.strictEqual(wasKnown, state.isKnown)
+      return hasRoom
+    })
+  return { state, deliver }
 }
 
 const mebibyte = 1024 * 1024
@@ -26,6 +35,28 @@ it.effect.each([
     assert.isTrue(yield* room(tasks - 1, bytes - 1))
     assert.isFalse(yield* room(tasks, bytes - 1))
     assert.isFalse(yield* room(tasks - 1, bytes))
+  })
+)
+
+it.effect.each([
+  ["tasks", { tasks: 20_000 - 16, bytes: 0 }, { tasks: 20_000, bytes: 0 }],
+  ["bytes", { tasks: 0, bytes: 128 * mebibyte - 16 }, { tasks: 0, bytes: 128 * mebibyte }]
+] as const)("all unknown organizations together have room up to their %s", ([, nearly, full]) =>
+  Effect.gen(function* () {
+    const { deliver, state } = backlog(0, 0, false)
+    state.all = nearly
+    assert.isTrue(yield* deliver("org_1"))
+    state.all = full
+    assert.isFalse(yield* deliver("org_2"))
+    assert.isFalse(yield* deliver("org_1"))
+    assert.strictEqual(state.countsOfAll, 2)
+    yield* TestClock.adjust("1 second")
+    assert.isFalse(yield* deliver("org_1"))
+    assert.strictEqual(state.countsOfAll, 3)
+    // One that becomes known is refused no more, and at once.
+    state.isKnown = true
+    assert.isTrue(yield* deliver("org_1"))
+    assert.strictEqual(state.countsOfAll, 3)
   })
 )
 

@@ -71,8 +71,12 @@ const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Reado
   ["an empty Idempotency-Key", ...badHeader(key, "", faults.stringTooShort)],
   ["an Idempotency-Key of white space", ...badHeader(key, "  ", faults.stringTooShort)],
   ["an Idempotency-Key of 37 characters", ...badHeader(key, "k".repeat(37), stringTooLong(36))],
-  ["an Idempotency-Key with a tab", ...badHeader(key, "a\tb", printable)],
-  ["an Idempotency-Key with a delete character", ...badHeader(key, "a\u007fb", printable)],
+  ...[key, owner].flatMap((header) =>
+    // Node reads bytes as Latin-1.
+    ["a\tb", "a\u007fb", "org_\u00e9", "\u00c3\u00a9", "\u0080", "\u00ff"].map(
+      (value) => [`${header}: ${JSON.stringify(value)}`, ...badHeader(header, value, printable)] as const
+    )
+  ),
   ["no X-Organization-Id", ...badHeader(owner, undefined, faults.missing)],
   ["an empty X-Organization-Id", ...badHeader(owner, "", faults.stringTooShort)],
   ["an X-Organization-Id of 129 characters", ...badHeader(owner, "o".repeat(129), stringTooLong(128))],
