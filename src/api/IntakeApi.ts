@@ -297,7 +297,7 @@ class HealthApi extends HttpApiGroup.make("health")
         operation: ["health", "ready"],
         summary: "Readiness",
         description:
-          "200 if requests may be sent here; 503 until the database is migrated, and while the service stops.",
+          "200 if requests may be sent here; 503 unless the databases that the process needs are migrated and permit it, and while it stops.",
         statuses: {
           200: { description: "Send requests here.", example: { ready: true } },
           503: { description: "Send no requests here.", example: { ready: false } }

@@ -183,7 +183,7 @@ const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settin
 /** The services of the routes, and of what watches them. */
 const serving = (settings: Settings) =>
   Layer.mergeAll(
-    HealthChecks.layer,
+    HealthChecks.layer(settings.roles),
     intakeServices(settings.deletionDelay),
     Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
   ).pipe(

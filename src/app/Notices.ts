@@ -20,9 +20,12 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   yield* Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
   if (Option.isNone(settings.databaseUrl)) return
   const pools = poolsOf(settings, settings.databaseUrl.value)
-  const subjects = [
+  const ofDataApi = [
     { variable: "READ_DATABASE_URL", pool: pools.records, sql: yield* RecordDatabase },
-    { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase },
+    { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase }
+  ]
+  const subjects = [
+    ...(settings.roles.includes("data-api") ? ofDataApi : []),
     { variable: "DATABASE_URL", pool: pools.tasks, sql: yield* TaskDatabase }
   ]
   const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }

@@ -12,7 +12,8 @@ import { Refused } from "./Usage.ts"
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const settings = { ...(yield* config), ...overrides }
+      // Commands read no records.
+      const settings = { ...(yield* config), readDatabaseUrl: Option.none(), ...overrides }
       if (Option.isNone(settings.databaseUrl) && settings.dataDir === "memory") {
         return yield* new Refused({
           message: "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."

@@ -18,6 +18,8 @@ export interface DatabaseSettings {
   readonly dataDir: string
   readonly migrate: Option.Option<boolean>
   readonly poolSize: number
+  /** The roles of the process. Only the data API needs the keys. */
+  readonly roles: ReadonlyArray<string>
 }
 
 export interface Options {
@@ -43,9 +45,12 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
-const migrating = Effect.gen(function* () {
+const needsKeys = ({ roles }: DatabaseSettings) => roles.includes("data-api")
+
+const migrating = Effect.fnUntraced(function* (settings: DatabaseSettings) {
   // The database of the records may be a replica, which gets the migrations from this one.
-  for (const database of [yield* Database.TaskDatabase, yield* Database.CredentialDatabase]) yield* migrate(database)
+  yield* migrate(yield* Database.TaskDatabase)
+  if (needsKeys(settings)) yield* migrate(yield* Database.CredentialDatabase)
 })
 
 /** The names of the databases that are migrated, to begin a sentence with. */
@@ -101,7 +106,9 @@ export const layer = (settings: DatabaseSettings, options: Options) =>
         Layer.effect(Database.CredentialDatabase, Database.connect(pools.credentials)),
         Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks))
       )
-      const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
+      const migrated = Option.getOrElse(settings.migrate, () => false)
+        ? Layer.effectDiscard(migrating(settings))
+        : Layer.empty
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))
     }
   })
@@ -117,7 +124,7 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
       const names = namesOf(settings)
       const migrated = untilMigrated(names.tasks, yield* Database.TaskDatabase)
       yield* Effect.forkScoped(Effect.andThen(migrated, Layer.buildWithScope(worker, scope)))
-      if (names.credentials !== names.tasks) {
+      if (needsKeys(settings) && names.credentials !== names.tasks) {
         yield* Effect.forkScoped(untilMigrated(names.credentials, yield* Database.CredentialDatabase))
       }
     })

@@ -192,7 +192,10 @@ export const metrics = {
   practice_data_processor_request_duration_seconds: histogram("Duration of a call of the processor.", {}),
   practice_data_processor_circuit_open: gauge("1 if the circuit breaker of the processor is open.", {}),
   practice_data_processor_account_circuits_open: gauge("Accounts whose circuit breaker is open.", {}),
-  practice_data_ready: gauge("1 if the process is ready: its database is migrated and it is not stopping.", {}),
+  practice_data_ready: gauge(
+    "1 if the process is ready: what its roles need is migrated and permitted, and it is not stopping.",
+    {}
+  ),
   practice_data_stopping: gauge("1 if the process is stopping: it is not ready, and still serves requests.", {}),
   practice_data_event_loop_delay_seconds: gauge(
     "Delay of the event loop in the last 15 to 30 seconds: half of the time, 99 % of the time, and at most.",

@@ -94,9 +94,11 @@ const all = Config.all({ ...variables, otlp: OtlpConfig.config })
 /** The settings. Fails if a variable is wrong, or its name is a slip of one of these. */
 export const config = Effect.gen(function* () {
   yield* Variable.refuseSlips(all)
-  const { host, ...settings } = yield* all
+  const { host, readDatabaseUrl, ...settings } = yield* all
   return {
     ...settings,
+    // The other roles read nothing there.
+    readDatabaseUrl: settings.roles.includes("data-api") ? readDatabaseUrl : Option.none(),
     host: Option.getOrElse(host, () => (Option.isNone(settings.databaseUrl) ? "127.0.0.1" : "0.0.0.0"))
   }
 })

@@ -13,7 +13,6 @@ import {
   RecordDatabase,
   TaskDatabase
 } from "../database/Database.ts"
-import { isMigrated } from "../database/Migrations.ts"
 import * as Store from "../database/Store.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
@@ -23,6 +22,7 @@ import { ChangeClock } from "../records/ChangeClock.ts"
 import * as Time from "../process/Time.ts"
 import type { Role } from "./Config.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
+import * as Readiness from "./Readiness.ts"
 
 const request: Store.Request<string> = {
   key: "health",
@@ -75,52 +75,46 @@ export class HealthChecks extends Context.Service<
   {
     /** The state of each dependency by its name. */
     readonly checks: Effect.Effect<Health["checks"]>
-    /** True if the database is migrated and the service is not stopping. */
+    /** True if each database that the roles need is migrated and permits them, and the service is not stopping. */
     readonly isReady: Effect.Effect<boolean>
     /** Ends readiness for good. */
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/operations/HealthChecks") {
   /** Checks the databases, the horizon of the changes, and the circuit breaker of the PSP. */
-  static readonly layer = Layer.effect(
-    HealthChecks,
-    Effect.gen(function* () {
-      const records = yield* RecordDatabase
-      const tasks = yield* TaskDatabase
-      const credentials = yield* CredentialDatabase
-      const psp = yield* PspReads
-      const changes = yield* ChangeClock
-      let isStopping = false
-      // Stays true while the database is down.
-      let wasMigrated = false
-      const isReady = () => wasMigrated && !isStopping
-      const { read } = yield* Series.current
-      yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
-      yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
-      return HealthChecks.of({
-        checks: Effect.all(
-          {
-            records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
-            credentials: stateOfDatabase(credentials),
-            tasks: stateOfDatabase(tasks),
-            changes: Effect.map(changes.lastLag, (lag) =>
-              stateOfChanges(lag, records.distribution.isDistributed() === true)
-            ),
-            processor: Effect.map(psp.state, (state) => statesOfProcessor[state])
-          },
-          { concurrency: "unbounded" }
-        ),
-        isReady: Effect.gen(function* () {
-          if (!wasMigrated && !isStopping) {
-            const isDone = records.run(request, isMigrated(records))
-            if (yield* Effect.orElseSucceed(isDone, () => false)) wasMigrated = true
-          }
-          return isReady()
-        }),
-        stop: Effect.sync(() => void (isStopping = true))
+  static readonly layer = (roles: ReadonlyArray<Role>) =>
+    Layer.effect(
+      HealthChecks,
+      Effect.gen(function* () {
+        const records = yield* RecordDatabase
+        const tasks = yield* TaskDatabase
+        const credentials = yield* CredentialDatabase
+        const psp = yield* PspReads
+        const changes = yield* ChangeClock
+        const readiness = yield* Readiness.make(roles, { ...request, unavailable: identity })
+        let isStopping = false
+        const isReady = () => readiness.isReady() && !isStopping
+        const { read } = yield* Series.current
+        yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
+        yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
+        return HealthChecks.of({
+          checks: Effect.all(
+            {
+              records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
+              credentials: stateOfDatabase(credentials),
+              tasks: stateOfDatabase(tasks),
+              changes: Effect.map(changes.lastLag, (lag) =>
+                stateOfChanges(lag, records.distribution.isDistributed() === true)
+              ),
+              processor: Effect.map(psp.state, (state) => statesOfProcessor[state])
+            },
+            { concurrency: "unbounded" }
+          ),
+          isReady: Effect.map(readiness.check, isReady),
+          stop: Effect.sync(() => void (isStopping = true))
+        })
       })
-    })
-  )
+    )
 
   /** The fake has no dependencies, and is always ready. */
   static readonly layerMemory = Layer.succeed(
@@ -202,9 +196,7 @@ export const probes = (roles: ReadonlyArray<Role>) =>
       const health = yield* HealthChecks
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-      const used = [
-        ...new Set(has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks])
-      ]
+      const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])

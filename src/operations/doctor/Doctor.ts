@@ -20,7 +20,8 @@ const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   const isMain = (pool: Pool) => Redacted.value(pool.url) === Redacted.value(url)
   const others = [
     { variable: "READ_DATABASE_URL", pools: [records] },
-    { variable: "CREDENTIALS_DATABASE_URL", pools: [credentials] }
+    // The other roles read no keys.
+    ...(settings.roles.includes("data-api") ? [{ variable: "CREDENTIALS_DATABASE_URL", pools: [credentials] }] : [])
   ]
   return [
     { variable: "DATABASE_URL", pools: [tasks, records, credentials].filter(isMain) },

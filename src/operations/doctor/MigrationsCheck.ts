@@ -125,7 +125,7 @@ const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistribu
   })
 }
 
-const roleOf: Readonly<Record<Role, string>> = {
+export const roleOf: Readonly<Record<Role, string>> = {
   "data-api": "practice_data_api",
   intake: "practice_data_intake",
   worker: "practice_data_worker"

@@ -1,10 +1,11 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty; and the probes of them. */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Clock, DateTime, Effect, Fiber, Layer, Record } from "effect"
+import { Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Database from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
+import type { Role } from "../../../src/operations/Config.ts"
 import { HealthChecks, probes } from "../../../src/operations/HealthChecks.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
@@ -15,12 +16,14 @@ import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
-import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, loginOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })
 
-/** `slow`: a statement takes three tenths of a second. */
-type Place = "up" | "refusing" | "silent" | "slow" | "empty"
+const loginsOf = { "data-api": "api", intake: "intake", worker: "worker" } as const
+
+/** `slow`: a statement takes three tenths of a second. Of a role: with the login of it. `older` lacks a migration. */
+type Place = "up" | "refusing" | "silent" | "slow" | "empty" | "older" | "forbidden" | Role
 
 const options = {
   maxConnections: 2,
@@ -34,6 +37,13 @@ const databaseAt = Effect.fnUntraced(function* (place: Place) {
   if (place === "refusing") url.port = "1"
   if (place === "empty") url.pathname = "postgres"
   if (place === "refusing" || place === "empty") return yield* clientOf(url.href, options)
+  if (place === "older") {
+    const older = yield* clientOf(yield* migratedDatabase, options)
+    yield* older`delete from migrations where name = '00004_access'`
+    return older
+  }
+  if (place === "forbidden") return yield* loginOf("writer")
+  if (place === "data-api" || place === "intake" || place === "worker") return yield* loginOf(loginsOf[place])
   const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
   const database = yield* clientOf(proxied, options)
   yield* database`select 1`
@@ -60,21 +70,25 @@ interface Given {
   readonly behind?: number
 }
 
-/** The checks over databases at these places. */
-const checksOver = (given: Given) => {
-  const records = Effect.map(databaseAt(given.records ?? "up"), (database): Database.Database =>
-    given.isDistributed === true ? Object.assign(database, { distribution: Distribution.distributed }) : database
-  )
+/** The checks over any databases. */
+const checksOf = ({ lag = 0, processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
   const changes = Layer.effect(
     ChangeClock,
-    ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, lastLag: Effect.succeed(given.lag ?? 0) }))
+    ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, lastLag: Effect.succeed(lag) }))
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
-    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.succeed(given.processor ?? "up") }))
+    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.succeed(processor) }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
-  return HealthChecks.layer.pipe(
-    Layer.provide([changes, psp]),
+  return HealthChecks.layer(roles).pipe(Layer.provide([changes, psp]))
+}
+
+/** The checks over databases at these places. */
+const checksOver = (given: Given, roles: ReadonlyArray<Role> = ["data-api"]) => {
+  const records = Effect.map(databaseAt(given.records ?? "up"), (database): Database.Database =>
+    given.isDistributed === true ? Object.assign(database, { distribution: Distribution.distributed }) : database
+  )
+  return checksOf(given, roles).pipe(
     Layer.provide([
       Layer.effect(Database.RecordDatabase, records),
       Layer.effect(Database.CredentialDatabase, databaseAt(given.credentials ?? "up")),
@@ -129,6 +143,21 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Outputs, no
   ["there is no processor", { processor: "none" }, {}, { processor: "None" }]
 ]
 
+const refusals = ["refusing", "empty", "older", "forbidden"] as const
+
+/** Where a role is ready all the same. */
+const needs: ReadonlyArray<readonly [Role, "records" | "credentials" | "tasks", ReadonlyArray<Place>]> = [
+  ["data-api", "records", []],
+  ["data-api", "credentials", []],
+  ["data-api", "tasks", ["refusing"]],
+  ["intake", "records", refusals],
+  ["intake", "credentials", refusals],
+  ["intake", "tasks", []],
+  ["worker", "records", refusals],
+  ["worker", "credentials", refusals],
+  ["worker", "tasks", []]
+]
+
 layer(
   TestDatabase.layer,
   onDatabase
@@ -150,12 +179,59 @@ layer(
 
   it.effect.each([
     ["up", 200],
-    ["empty", 503],
     ["silent", 503]
   ] as const)("readiness over a database that is %s is %d", ([records, status]) =>
     Effect.map(answered("/health/ready", { records }), (answer) =>
       assert.deepStrictEqual([answer.status, answer.json], [status, { ready: status === 200 }])
     ).pipe(inItsOwnTime)
+  )
+
+  it.effect.each(needs)("%s beside the %s: readiness", ([role, database, readyIn]) =>
+    Effect.gen(function* () {
+      const others = { records: role, credentials: role, tasks: role, processor: "down" } as const
+      const readyAt: Array<Place> = []
+      for (const place of [role, "refusing", "empty", "older", "forbidden"] as const) {
+        const context = yield* Layer.build(Layer.fresh(checksOver({ ...others, [database]: place }, [role])))
+        if (yield* Context.get(context, HealthChecks).isReady) readyAt.push(place)
+      }
+      assert.deepStrictEqual(readyAt, [role, ...readyIn])
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect.each([
+    ["data-api", "select on pets"],
+    ["data-api", "select on api_keys"],
+    ["intake", "select on intake_secrets"],
+    ["intake", "insert (payload) on deletion_tasks"],
+    ["worker", "update (is_deleted) on invoices"],
+    ["worker", "delete on deletions"]
+  ] as const)(
+    "%s: readiness follows `%s`, the membership in the role and the migrations, and no outage",
+    ([role, right]) =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const group = `practice_data_${loginsOf[role]}`
+        const { name, url } = yield* newLogin(loginsOf[role])
+        const { proxy, url: proxied } = yield* TcpProxy.through(url)
+        const database = Database.layerShared(yield* clientOf(proxied, { ...options, maxConnections: 1 }))
+        const { isReady } = yield* Effect.provide(HealthChecks, Layer.provide(checksOf({}, [role]), database))
+        const isReadyAfter = (statement: string) =>
+          Effect.andThen(sql.unsafe(statement), Effect.andThen(TestClock.adjust("5 seconds"), isReady))
+        assert.isTrue(yield* isReady)
+        for (const [takes, gives] of [
+          [`revoke ${right} from ${group}`, `grant ${right} to ${group}`],
+          [`revoke ${group} from ${name}`, `grant ${group} to ${name}`],
+          [
+            "update migrations set name = 'other' where name = '00002_changes'",
+            "update migrations set name = '00002_changes' where name = 'other'"
+          ]
+        ] as const) {
+          assert.isFalse(yield* isReadyAfter(takes), takes)
+          assert.isTrue(yield* isReadyAfter(gives), gives)
+        }
+        yield* proxy.cut("reset")
+        assert.isTrue(yield* isReadyAfter("select 1"))
+      }).pipe(inItsOwnTime)
   )
 
   it.effect("readiness is 503 once the service is stopping; health is not", () =>

@@ -100,7 +100,7 @@ it.effect("the certificate of each of several servers is verified for its own na
 const url = Redacted.make("postgres://localhost")
 const none = Option.none()
 const settings = { databaseUrl: Option.some(url), readDatabaseUrl: none, credentialsDatabaseUrl: none, dataDir: "" }
-const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url)
+const pools = poolsOf({ ...settings, migrate: none, poolSize: 9, roles: [] }, url)
 
 it.each([
   // A lock is given up before the two seconds of a caller are over.

@@ -111,6 +111,15 @@ describe("the configuration", () => {
     })
   )
 
+  it.effect.each([
+    ["intake,worker", true],
+    ["worker,data-api", false]
+  ] as const)("the replica is the data API's alone: ROLES=%s", ([ROLES, isNone]) =>
+    Effect.map(read({ ROLES, READ_DATABASE_URL: "postgres://replica/db" }), ({ readDatabaseUrl }) =>
+      assert.strictEqual(Option.isNone(readDatabaseUrl), isNone)
+    )
+  )
+
   it.effect.each(["3s", "3000ms", "0.05m", "3 seconds", "3000 millis"])("a duration may be %s", (DRAIN) =>
     Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
   )

@@ -1,0 +1,106 @@
+/**
+ * The readiness of a process: each database that its roles need is migrated, and its login may do what they do. A database
+ * that is down keeps the state that it had.
+ */
+import { Clock, Effect, Schema, Semaphore } from "effect"
+import { Privilege } from "../database/Catalog.ts"
+import { rowsOf } from "../database/Columns.ts"
+import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { isMigrated } from "../database/Migrations.ts"
+import type { Failure, Request } from "../database/Store.ts"
+import type { Role } from "./Config.ts"
+import { roleOf } from "./doctor/MigrationsCheck.ts"
+import migrated from "./doctor/migrated.json" with { type: "json" }
+
+const privileges = Schema.decodeSync(Schema.Array(Privilege))(migrated.privileges)
+
+const isPublic = new Set(privileges.flatMap(({ grantee, object }) => (grantee === "public" ? [object] : [])))
+
+/** The privileges of a role on some objects. Without others it serves all the same: the day of a key, the audit log. */
+const privilegesOf = (role: Role, objects: RegExp) =>
+  privileges.filter(
+    ({ grantee, object }) =>
+      grantee === roleOf[role] &&
+      objects.test(object) &&
+      !isPublic.has(object) &&
+      !/^schema |touch_api_key|audit_log/.test(object)
+  )
+
+const ofKeys = /\.api_keys$/
+const ofTasks = /\.(deletion_tasks|deletions|change_\w+(\(\))?)$/
+const ofRecords = /^(?!.*\.(api_keys|deletion_tasks|deletions)$)/
+
+/** A database that a role needs. `isOptional`: the role serves without it, unless it refuses what it is asked for. */
+interface Need {
+  readonly sql: Database
+  readonly privileges: ReadonlyArray<Privilege>
+  readonly isOptional?: boolean
+}
+
+const heldRows = rowsOf(Schema.Struct({ isHeld: Schema.Boolean }))
+
+/** True if a database has all migrations, and its login these privileges. Names are found as statements find them. */
+const isUsable = Effect.fnUntraced(function* ({ privileges: needed, sql }: Need) {
+  if (!(yield* isMigrated(sql))) return false
+  const objects = needed.map(({ columns, object, privilege }) => ({
+    columns,
+    privilege,
+    name: object.replace(/^(function )?public\./, "$1")
+  }))
+  const [found] = yield* heldRows(sql`
+    select bool_and(coalesce(case
+      when starts_with(name, 'function ') then has_function_privilege(to_regprocedure(substr(name, 10)), privilege)
+      when columns is null then has_table_privilege(to_regclass(name), privilege)
+      else (select bool_and(has_column_privilege(to_regclass(name), each, privilege)) from unnest(columns) each)
+    end, false)) as "isHeld"
+    from jsonb_to_recordset(${sql.json(objects)}::jsonb) as needed (name text, privilege text, columns text[])`)
+  return found?.isHeld === true
+})
+
+/** The time for which a state is kept, in nanoseconds. Many may ask at once. */
+const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
+
+/** @param request its errors are the failures of the database */
+export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
+  const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
+  const needs: Readonly<Record<Role, ReadonlyArray<Need>>> = {
+    "data-api": [
+      { sql: records, privileges: privilegesOf("data-api", ofRecords) },
+      { sql: credentials, privileges: privilegesOf("data-api", ofKeys) },
+      // Without it, records are read all the same.
+      { sql: tasks, privileges: privilegesOf("data-api", ofTasks), isOptional: true }
+    ],
+    intake: [{ sql: tasks, privileges: privilegesOf("intake", /./) }],
+    worker: [{ sql: tasks, privileges: privilegesOf("worker", /./) }]
+  }
+  const states = roles.flatMap((role) => needs[role]).map((need) => ({ need, isReady: need.isOptional === true }))
+  const isReady = () => states.every((state) => state.isReady)
+  const turn = yield* Semaphore.make(1)
+  let checkedAt: bigint | undefined
+
+  const checkAll = Effect.forEach(
+    states,
+    (state) =>
+      Effect.match(state.need.sql.run(request, isUsable(state.need)), {
+        onFailure: ({ _tag }) => {
+          if (_tag === "Refused") state.isReady = false
+        },
+        onSuccess: (found) => {
+          state.isReady = found
+        }
+      }),
+    { concurrency: "unbounded", discard: true }
+  )
+  const check = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeNanos
+    if (checkedAt !== undefined && now - checkedAt < kept[isReady() ? "ready" : "unready"]) return
+    yield* checkAll
+    checkedAt = now
+  })
+  return {
+    /** The state, without a check. */
+    isReady,
+    /** Checks the databases, unless they were checked just now. */
+    check: turn.withPermit(check)
+  }
+})
