@@ -3,7 +3,7 @@
  * 401; an unreachable store of keys is 503, never 401.
  */
 import { Context, Effect, type Layer, Redacted } from "effect"
-import { type Headers, HttpClientRequest } from "effect/http"
+import { HttpClientRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
 
@@ -84,10 +84,3 @@ export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("practice-da
     Errors.responseInvalid
   ]
 }) {}
-
-/** Bytes. A body of no more is parsed and checked at once. */
-export const smallBody = 64 * 1024
-
-/** True if a body is sent in chunks, without its length, or announces a large one. */
-export const mayBeLarge = ({ headers }: { readonly headers: Headers.Headers }): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > smallBody

@@ -44,7 +44,10 @@ export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       DeletionHandlers.signedDelivery,
-      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) })
+      JsonBodyServer.layerOf(
+        { maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) },
+        DeletionHandlers.senders
+      )
     ])
   )
 

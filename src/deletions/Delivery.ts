@@ -1,6 +1,6 @@
 /** A delivery as it is scheduled, and its decoding from the body of a request. */
 import { hash } from "node:crypto"
-import { Array, Order, Predicate, Result, Schema } from "effect"
+import { Array, Effect, Order, Predicate, Result, Schema } from "effect"
 import * as Uuid from "uuid"
 import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
@@ -8,11 +8,9 @@ import {
   DeletedInvoice,
   DeletedInvoiceLine,
   type DeliveryHeaders,
-  InvoiceDeletions,
+  type InvoiceDeletions,
   maximumItems
 } from "../api/IntakeApi.ts"
-import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
-import { smallBody } from "../api/Authorization.ts"
 
 /** The items that a task deletes: sets, each item once. Ids that the delivery does not have are null. */
 export interface Deletions {
@@ -80,10 +78,13 @@ export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [
 
 const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
+/** The number of items that are decoded before others have a turn: some milliseconds. */
+const stride = 500
+
 /** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
 const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
   const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
-  return (list: unknown, found: Array<ValidationError>): ReadonlyArray<Item> => {
+  return Effect.fnUntraced(function* (list: unknown, found: Array<ValidationError>) {
     const items: Array<Item> = []
     if (list === undefined) return items
     if (!Array.isArray(list)) found.push({ loc: ["body", name], ...faults.list })
@@ -93,37 +94,23 @@ const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<I
         if (Result.isSuccess(decoded)) items.push(decoded.success)
         else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
         if (found.length >= maximumFaults) break
+        if (index % stride === stride - 1) yield* Effect.yieldNow
       }
     return items
-  }
+  })
 }
 
 const invoicesOf = listOf("invoices", DeletedInvoice)
 const linesOf = listOf("invoice_lines", DeletedInvoiceLine)
 
 /** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
-export const decode = (body: unknown): Result.Result<InvoiceDeletions, RequestInvalid> => {
-  if (!Predicate.isObject(body)) return Result.fail(invalidAt(["body"], faults.object))
+export const decode = Effect.fnUntraced(function* (body: unknown): Effect.fn.Return<InvoiceDeletions, RequestInvalid> {
+  if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
   const { invoices, invoice_lines } = body
   const count = countOf(invoices) + countOf(invoice_lines)
-  if (count > maximumItems) return Result.fail(invalidAt(["body"], tooLong(maximumItems, maximumItems + 1)))
+  if (count > maximumItems) return yield* invalidAt(["body"], tooLong(maximumItems, maximumItems + 1))
   const found: Array<ValidationError> = []
-  const decoded = { invoices: invoicesOf(invoices, found), invoice_lines: linesOf(invoice_lines, found) }
-  if (found.length > 0) return Result.fail(invalidRequest(found))
-  return count === 0 ? Result.fail(invalidAt(["body"], faults.noItems)) : Result.succeed(decoded)
-}
-
-const decoder = new TextDecoder()
-const wanted = wantedBy(InvoiceDeletions)
-
-/** Reads the delivery of a body: at once if it is small, otherwise in the worker thread. */
-export const job = (request: { readonly body: Uint8Array; readonly headers: Identity }): Outcome<Delivery> => {
-  const { body, headers } = request
-  const text = decoder.decode(body)
-  return (body.length > smallBody ? prune(text, wanted) : Result.succeed(text)).pipe(
-    Result.flatMap(parse),
-    Result.flatMap(decode),
-    Result.map((deletions) => deliveryOf(headers, deletions)),
-    outcomeOf
-  )
-}
+  const decoded = { invoices: yield* invoicesOf(invoices, found), invoice_lines: yield* linesOf(invoice_lines, found) }
+  if (found.length > 0) return yield* invalidRequest(found)
+  return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
+})

@@ -4,7 +4,7 @@ import { IncomingMessage } from "node:http"
 import { Context, type Duration, Effect, Layer, Predicate, Record, Redacted, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { CurrentOrganization, smallBody } from "../api/Authorization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
 import { errorHeaders, RequestInvalid, TaskIdRequired, Unauthorized } from "../api/Errors.ts"
@@ -12,11 +12,10 @@ import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faul
 import * as Intake from "../api/IntakeApi.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { pageOf } from "../api/records/Requests.ts"
-import { ReceivedBody } from "../http/JsonBodyServer.ts"
-import * as LargeBodies from "../http/LargeBodies.ts"
+import { parse, ReceivedBody } from "../http/JsonBodyServer.ts"
+import type { Sender } from "../http/LargeBodies.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { moduleBeside } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import * as Delivery from "./Delivery.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
@@ -55,18 +54,12 @@ const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
   return createHmac("sha256", key).update(prefix).update(body).digest("base64")
 }
 
-/** The reason why the signature of a request is refused; undefined where it is good. */
-const signatureFault = Effect.fnUntraced(function* (
-  headers: Intake.DeliveryHeaders,
-  secrets: ReadonlyArray<Redacted.Redacted> | "unsigned"
-) {
-  if (secrets.length === 0) return "all signing secrets of the organization are revoked"
-  if (secrets === "unsigned") return "the organization has no signing secret"
+/** The signatures of a request with its time in seconds, or the reason why they are refused whatever the body. */
+const claimOf = (headers: Intake.DeliveryHeaders, now: number) => {
   const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
   if (id === "") return "webhook-id is missing"
   if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
   if (timestamp === "") return "webhook-timestamp is missing"
-  const now = Math.floor((yield* Time.wall) / 1000)
   const signedAt = parseInt(timestamp, 10)
   if (Number.isNaN(signedAt)) return "webhook-timestamp is not a number"
   if (signedAt < now - tolerance) return `webhook-timestamp is too old: more than ${tolerance} seconds ago`
@@ -74,12 +67,25 @@ const signatureFault = Effect.fnUntraced(function* (
   if (signature.trim() === "") return "webhook-signature is missing"
   const given = signature.split(" ").filter((each) => /^v1,./.test(each))
   if (given.length === 0) return "webhook-signature is malformed: it has no signature of version v1"
+  return { prefix: `${id}.${signedAt}.`, given }
+}
 
-  const body = yield* ReceivedBody
+const seconds = Effect.map(Time.wall, (now) => Math.floor(now / 1000))
+
+/** The reason why the signature of a request is refused; undefined where it is good. */
+const signatureFault = Effect.fnUntraced(function* (
+  headers: Intake.DeliveryHeaders,
+  secrets: ReadonlyArray<Redacted.Redacted> | "unsigned"
+) {
+  if (secrets.length === 0) return "all signing secrets of the organization are revoked"
+  if (secrets === "unsigned") return "the organization has no signing secret"
+  const claim = claimOf(headers, yield* seconds)
+  if (typeof claim === "string") return claim
+  const { bytes } = yield* ReceivedBody
   for (const secret of secrets) {
-    const expected = Buffer.from(`v1,${macOf(secret, `${id}.${signedAt}.`, body) ?? ""}`)
+    const expected = Buffer.from(`v1,${macOf(secret, claim.prefix, bytes) ?? ""}`)
     const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
-    if (given.some((each) => isExpected(Buffer.from(each)))) return undefined
+    if (claim.given.some((each) => isExpected(Buffer.from(each)))) return undefined
     // A large body takes some milliseconds for each secret.
     yield* Effect.yieldNow
   }
@@ -121,15 +127,26 @@ export const signedDelivery = Layer.effect(
   })
 )
 
-const deliveries = moduleBeside(import.meta.url, "Delivery")
+/**
+ * Finds the sender of a large delivery before its body is read, over `IntakeSecrets`: an organization that signs, if the
+ * headers may be its own. Any other may be a stranger.
+ */
+export const senders = Effect.map(
+  IntakeSecrets,
+  (intakeSecrets) => (request: HttpServerRequest.HttpServerRequest) =>
+    Effect.gen(function* (): Effect.fn.Return<Sender, RequestInvalid> {
+      const headers = yield* headersOf(request)
+      const owner = headers["x-organization-id"]
+      const isClaimed = typeof claimOf(headers, yield* seconds) === "object"
+      const secrets = isClaimed ? yield* Effect.orElseSucceed(intakeSecrets.of(owner), () => []) : []
+      return { group: Array.isArray(secrets) && secrets.length > 0 ? "signed" : "stranger", owner }
+    }).pipe(Effect.orElseSucceed((): Sender => ({ group: "stranger", owner: "" })))
+)
 
-/** Reads the delivery of the current request, in the worker thread if it is large. */
+/** Reads the delivery of the current request. */
 const read = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders) {
-  const body = yield* ReceivedBody
-  const input = { body, headers }
-  const outcome =
-    body.length <= smallBody ? Delivery.job(input) : yield* LargeBodies.run<typeof Delivery>(deliveries, input)
-  return "detail" in outcome ? yield* new RequestInvalid(outcome) : outcome.value
+  const { text } = yield* ReceivedBody
+  return Delivery.deliveryOf(headers, yield* Delivery.decode(yield* Effect.fromResult(parse(yield* text))))
 })
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
@@ -187,7 +204,7 @@ export const intake = (delay: Duration.Duration) =>
     "invoice-deletions",
     Effect.fnUntraced(function* (handlers) {
       const scheduler = yield* Scheduler
-      // Raw, since a large payload is decoded in the worker thread.
+      // Raw, since the signature is over the bytes, and many items are decoded in steps.
       return handlers.handleRaw(
         "schedule",
         Effect.fnUntraced(

@@ -1,21 +1,20 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { isUtf8 } from "node:buffer"
 import { IncomingMessage } from "node:http"
-import { Bytes, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
+import { Bytes, Context, Effect, Layer, Option, Result, Schema, SchemaAST, type Scope, Stream } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { EncodingUnsupported, errorResponse, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
-import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
+import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { JsonBody, mayBeLarge, smallBody } from "../api/Authorization.ts"
-import type * as JsonPruning from "./JsonPruning.ts"
-import { parse, wantedBy } from "./JsonPruning.ts"
+import { CurrentOrganization, JsonBody } from "../api/Authorization.ts"
+import { faultAt, mayRepeat, type Shape, type Wanted } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
-import { moduleBeside } from "../process/Package.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-const pruning = moduleBeside(import.meta.url, "JsonPruning")
+/** Bytes. A body of no more is checked at once. */
+const smallBody = 64 * 1024
 
 const isEncoded = (contentEncoding = "") =>
   contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())
@@ -36,18 +35,61 @@ const checkRequest = (
   return found.length > 0 ? Effect.fail(invalidRequest(found)) : Effect.void
 }
 
-/** The body of the current request, for endpoints that decode it themselves. */
-export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/JsonBodyServer/ReceivedBody", {
-  defaultValue: () => new Uint8Array()
+/** A body whose endpoint decodes it itself. */
+interface Received {
+  readonly bytes: Uint8Array
+  /** Reads its JSON, pruned if it is large, once: the bytes are gone afterwards. */
+  readonly text: Effect.Effect<string, RequestInvalid | LargeBodies.LargeBodiesBusy>
+}
+
+/** The body of the current request. */
+export const ReceivedBody = Context.Reference<Received>("practice-data/http/JsonBodyServer/ReceivedBody", {
+  defaultValue: () => ({ bytes: new Uint8Array(), text: Effect.succeed("") })
 })
 
-/**
- * The bytes left for all bodies in memory, beyond the first 64 KiB of each. Received bytes count, not announced ones: a
- * client that announces much and sends little takes nothing.
- */
-export interface Budget {
-  left: number
+const shapeOf = (ast: SchemaAST.AST): Shape => {
+  if (SchemaAST.isObjects(ast)) {
+    return { fields: new Map(ast.propertySignatures.map(({ name, type }) => [String(name), shapeOf(type)])) }
+  }
+  return SchemaAST.isArrays(ast) && ast.rest[0] !== undefined ? { item: shapeOf(ast.rest[0]) } : {}
 }
+
+/** The part of a request body that its schema looks at. Objects and lists that can be null are not looked into. */
+export const wantedBy = ({ ast }: Schema.Top): Wanted => ({
+  shape: shapeOf(SchemaAST.toEncoded(ast)),
+  maximumItems: SchemaAST.resolveAt<number>("maximumItems")(ast) ?? Infinity,
+  maximumUnknown: maximumFaults
+})
+
+const missing = invalidAt(["body"], faults.missing)
+const isMissing = (text: string) => ["", "null"].includes(text.trim())
+
+const invalidJson = (at: number) => invalidAt(["body", at], faults.json)
+
+/** The value of a small or pruned text. */
+export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
+  isMissing(text)
+    ? Result.fail(missing)
+    : Result.try({ try: (): unknown => JSON.parse(text), catch: () => invalidJson(faultAt(text) ?? 0) })
+
+const decoder = new TextDecoder()
+
+/** A small text in which no name stands twice in an object. It may be no JSON. */
+const smallText = (text: string): Effect.Effect<string, RequestInvalid> => {
+  const at = mayRepeat(text) ? faultAt(text) : undefined
+  return at === undefined ? Effect.succeed(text) : Effect.fail(invalidJson(at))
+}
+
+/** The pruned text of a large body. */
+const largeText = (sender: LargeBodies.Sender, bytes: Uint8Array<ArrayBuffer>, wanted: Wanted) =>
+  Effect.flatMap(LargeBodies.prune(sender, bytes, wanted), (pruned) => {
+    if ("text" in pruned) return Effect.succeed(pruned.text)
+    return Effect.fail(
+      "items" in pruned
+        ? invalidAt(["body"], tooLong(wanted.maximumItems, pruned.items))
+        : invalidJson(pruned.invalidAt)
+    )
+  })
 
 const notUtf8 = invalidAt(["body", 0], faults.json)
 
@@ -76,17 +118,24 @@ const readEvents = (source: IncomingMessage) =>
       .on("close", () => resume(Effect.fail(notUtf8)))
   })
 
-const readStream = Effect.fnUntraced(function* (request: Request, maxBytes: number, budget: Budget) {
+interface Reading {
+  readonly maxBytes: number
+  readonly budgets: LargeBodies.Budgets
+  readonly sender: LargeBodies.Sender
+}
+
+const readStream = Effect.fnUntraced(function* (request: Request, { budgets, maxBytes, sender }: Reading) {
+  const { group, owner } = sender
+  const budget = budgets[group]
   const pieces: Array<Uint8Array> = []
   let length = 0
   let taken = 0
-  yield* Effect.addFinalizer(() => Effect.sync(() => void (budget.left += taken)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => budget.take(owner, -taken)))
   const add = (piece: Uint8Array): Effect.Effect<void, NotRead> => {
     length += piece.length
     if (length > maxBytes) return tooLarge(maxBytes)
-    const more = Math.max(0, length - smallBody) - taken
-    if (more > budget.left) return Effect.fail(LargeBodies.busy)
-    budget.left -= more
+    const more = Math.max(0, length - LargeBodies.uncounted) - taken
+    if (!budget.take(owner, more)) return Effect.fail(LargeBodies.busy)
     taken += more
     pieces.push(piece)
     return Effect.void
@@ -98,15 +147,14 @@ const readStream = Effect.fnUntraced(function* (request: Request, maxBytes: numb
   return Bytes.concat(pieces)
 })
 
-/** Reads the body of a request. Its bytes count until the request is over. One that announces too many is not read. */
+/** Reads the body of a request. Its bytes count until the request is over. */
 export const readBody = (
   request: Request,
-  { maxBytes, budget }: { readonly maxBytes: number; readonly budget: Budget }
+  reading: Reading
 ): Effect.Effect<Uint8Array<ArrayBuffer>, NotRead, Scope.Scope> => {
   const { headers, source } = request
-  if (Number(headers["content-length"] ?? 0) > maxBytes) return tooLarge(maxBytes)
   const isPlain = source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined
-  return isPlain && !mayBeLarge(request) ? readEvents(source) : readStream(request, maxBytes, budget)
+  return isPlain && !LargeBodies.mayBeLarge(request) ? readEvents(source) : readStream(request, reading)
 }
 
 /** A request whose text was read already, as its handlers see it. */
@@ -114,8 +162,6 @@ const withText = (request: Request, text: string) => {
   const read = Effect.succeed(text)
   return new Proxy(request, { get: (target, name): unknown => (name === "text" ? read : Reflect.get(target, name)) })
 }
-
-const decoder = new TextDecoder()
 
 /** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
 const refuse =
@@ -132,7 +178,16 @@ const refuse =
 
 const serviceBusy = Effect.succeed(errorResponse(new ServiceBusy()))
 
-const sharedBudget: Budget = { left: 64 * 1024 * 1024 }
+/** Finds the sender of a large body before it is read. */
+type SenderOf = (request: Request) => Effect.Effect<LargeBodies.Sender>
+
+const stranger: LargeBodies.Sender = { group: "stranger", owner: "" }
+
+// A large body is read for the holder of a key only.
+const keyHolder: SenderOf = () =>
+  Effect.map(Effect.serviceOption(CurrentOrganization), (found) =>
+    Option.isSome(found) && "id" in found.value ? { group: "key", owner: found.value.id } : stranger
+  )
 
 interface Options {
   /** The maximum size of a body in bytes. A larger one is a 413. */
@@ -145,45 +200,60 @@ interface Options {
     RequestInvalid,
     HttpServerRequest.HttpServerRequest
   >
-  readonly budget?: Budget
+  readonly budgets?: LargeBodies.Budgets
 }
 
-/** Reads bodies, and prunes large ones to what the endpoint looks at. */
-export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy }: Options) => {
+/**
+ * Reads bodies, and prunes large ones to what the endpoint looks at.
+ *
+ * @param senders by default, the organizations of API keys
+ */
+export const layerOf = <R>(
+  { budgets = LargeBodies.budgets, busy = serviceBusy, isRaw = false, maxBytes }: Options,
+  senders: Effect.Effect<SenderOf, never, R>
+) => {
   const answerBusy = Effect.andThen(note({ refusal: "load" }), busy)
-  return Layer.succeed(
-    JsonBody,
+  const unlessBusy = <E>(error: E | LargeBodies.LargeBodiesBusy) =>
+    error instanceof LargeBodies.LargeBodiesBusy ? answerBusy : Effect.fail(error)
+  const make = (senderOf: SenderOf) =>
     JsonBody.of((httpEffect, { endpoint }) => {
       const [payload = Schema.Unknown] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
       const wanted = wantedBy(payload)
-      const respond = (text: string, request: Request) =>
+      const respond = (request: Request) => (text: string) =>
         Effect.provideService(
           Effect.catch(httpEffect, refuse(text)),
           HttpServerRequest.HttpServerRequest,
           withText(request, text)
         )
-      const handle = (request: Request) => (body: Uint8Array) => {
-        if (!isUtf8(body)) return Effect.fail(notUtf8)
-        if (isRaw) return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, body)
-        if (body.length <= smallBody) return respond(decoder.decode(body), request)
-        return Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
-          onFailure: () => answerBusy,
-          onSuccess: (pruned) =>
-            "detail" in pruned ? Effect.fail(new RequestInvalid(pruned)) : respond(pruned.value, request)
-        })
+      const handle = (request: Request, sender: LargeBodies.Sender) => (bytes: Uint8Array<ArrayBuffer>) => {
+        if (!isUtf8(bytes)) return Effect.fail(notUtf8)
+        if (isRaw) {
+          const text = bytes.length > smallBody ? largeText(sender, bytes, wanted) : smallText(decoder.decode(bytes))
+          return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, { bytes, text })
+        }
+        return bytes.length > smallBody
+          ? Effect.matchEffect(largeText(sender, bytes, wanted), { onSuccess: respond(request), onFailure: unlessBusy })
+          : Effect.flatMapEager(smallText(decoder.decode(bytes)), respond(request))
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
           const request = Context.get(context, HttpServerRequest.HttpServerRequest)
           const query = Context.get(context, HttpServerRequest.ParsedSearchParams)
-          return Effect.flatMapEager(checkRequest(request, query), () =>
-            Effect.matchEffect(readBody(request, { maxBytes, budget }), {
-              onSuccess: handle(request),
-              onFailure: (error) => (error._tag === "LargeBodiesBusy" ? answerBusy : Effect.fail(error))
+          const answer = (sender: LargeBodies.Sender) =>
+            Effect.matchEffect(readBody(request, { maxBytes, budgets, sender }), {
+              onSuccess: handle(request, sender),
+              onFailure: unlessBusy
             })
-          )
+          return Effect.flatMapEager(checkRequest(request, query), () => {
+            if (!LargeBodies.mayBeLarge(request)) return answer(stranger)
+            const isTooLarge = Number(request.headers["content-length"] ?? 0) > maxBytes
+            return isTooLarge ? tooLarge(maxBytes) : Effect.flatMap(senderOf(request), answer)
+          })
         }
       )
     })
-  )
+  return Layer.effect(JsonBody, Effect.map(senders, make))
 }
+
+/** The same for holders of keys. */
+export const layer = (options: Options) => layerOf(options, Effect.succeed(keyHolder))

@@ -1,67 +1,133 @@
 /**
- * Jobs on large bodies, in one worker thread: hostile bodies do not block the event loop. The thread starts with the first
- * job, takes one at a time, and returns small values only.
+ * Large bodies: their memory, and the worker thread that prunes them, so that hostile ones do not block the event loop.
+ * Both are apart for holders of keys, for organizations that sign, and for strangers.
  */
+import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
-import { Data, Effect, Semaphore } from "effect"
+import { Data, Effect, PartitionedSemaphore } from "effect"
+import type { Headers } from "effect/http"
 import { moduleBeside } from "../process/Package.ts"
+import { ownMemory } from "../process/Processes.ts"
+import type { Pruned, Wanted } from "./JsonPruning.ts"
+import type { Answer, Job } from "./LargeBodyThread.ts"
 
-/** Too many large bodies are waiting for the thread, or it ran out of memory. */
+/** The groups of senders, the most important first. */
+const groups = ["key", "signed", "stranger"] as const
+
+/** The sender of a body: its group, and its organization, which shares with the others of the group. */
+export interface Sender {
+  readonly group: (typeof groups)[number]
+  readonly owner: string
+}
+
+/** Too many large bodies are in memory, or the thread ran out of it. */
 export class LargeBodiesBusy extends Data.TaggedError("LargeBodiesBusy") {}
 
-/** A module that has a job. Its input and its output are cloned on their way. */
-interface JobModule {
-  readonly job: (input: never) => unknown
-}
-
-export interface Message {
-  readonly module: string
-  readonly input: unknown
-}
-
-/** The maximum number of jobs. Bodies in memory have a limit of their own. */
-const maximumWaiting = 512
-
 export const busy = new LargeBodiesBusy()
-const places = Semaphore.makeUnsafe(maximumWaiting)
-const turn = Semaphore.makeUnsafe(1)
-let running: Worker | undefined
 
-const start = () => {
+/** Bytes of each body that do not count: 2,000 connections have 16 MiB. */
+export const uncounted = 8 * 1024
+
+/** True if a body is sent in chunks, without its length, or announces a length that counts. */
+export const mayBeLarge = ({ headers }: { readonly headers: Headers.Headers }): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > uncounted
+
+/**
+ * The memory for the bodies of a group, in bytes. An owner takes at most half of it. Received bytes count, not announced
+ * ones: a client that announces much and sends little takes nothing.
+ */
+export class Budget {
+  readonly #held = new Map<string, number>()
+  readonly #most: number
+  #left: number
+
+  constructor(bytes: number) {
+    this.#most = bytes / 2
+    this.#left = bytes
+  }
+
+  get left(): number {
+    return this.#left
+  }
+
+  /** Takes some bytes, or nothing where they are too many. Negative ones are given back. */
+  take(owner: string, bytes: number): boolean {
+    const held = (this.#held.get(owner) ?? 0) + bytes
+    if (bytes > 0 && (held > this.#most || bytes > this.#left)) return false
+    if (held > 0) this.#held.set(owner, held)
+    else this.#held.delete(owner)
+    this.#left -= bytes
+    return true
+  }
+}
+
+export type Budgets = Readonly<Record<Sender["group"], Budget>>
+
+const mebibyte = 1024 * 1024
+
+/** Three budgets, of 8 MiB each in 256 MiB of memory. */
+export const budgetsOf = (memory: number): Budgets => {
+  const bytes = Math.min(32 * mebibyte, Math.max(8 * mebibyte, memory / 32))
+  return { key: new Budget(bytes), signed: new Budget(bytes), stranger: new Budget(bytes) }
+}
+
+/** The budgets of this process. */
+export const budgets: Budgets = budgetsOf(ownMemory())
+
+const turn = () => PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
+
+/** A job of each group at a time, in turns of owners. */
+const turns = { key: turn(), signed: turn(), stranger: turn() }
+
+/** A running thread. */
+interface Thread {
+  readonly worker: Worker
+  readonly waiting: Map<number, (pruned: Effect.Effect<Pruned, LargeBodiesBusy>) => void>
+}
+
+let running: Thread | undefined
+let lastId = 0
+
+const start = (): Thread => {
   const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: 256 }
+    // Sources are compiled already.
+    execArgv: ["-r", fileURLToPath(new URL("../requireNode.cjs", import.meta.url))],
+    resourceLimits: { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 8 }
+  })
+  const thread: Thread = { worker, waiting: new Map() }
+  worker.on("message", ({ id, pruned }: Answer) => {
+    thread.waiting.get(id)?.(Effect.succeed(pruned))
+  })
+  worker.on("error", (cause) => {
+    const failed = Effect.andThen(Effect.logError("The thread for large bodies failed", cause), Effect.fail(busy))
+    for (const resume of thread.waiting.values()) resume(failed)
   })
   worker.once("exit", () => {
-    if (running === worker) running = undefined
+    if (running === thread) running = undefined
   })
-  return worker
+  return thread
 }
 
-const runNow = <Output>(message: Message) =>
-  Effect.callback<Output, LargeBodiesBusy>((resume) => {
-    const worker = (running ??= start())
-    const end = (result: Effect.Effect<Output, LargeBodiesBusy>) => {
-      worker.off("message", succeed).off("error", fail)
-      worker.unref()
-      resume(result)
-    }
-    const succeed = (output: Output) => end(Effect.succeed(output))
-    const fail = (cause: unknown) => {
-      running = undefined
-      end(Effect.andThen(Effect.logError("The thread for large bodies failed", cause), Effect.fail(busy)))
-    }
-    worker.on("message", succeed).on("error", fail)
+const runNow = (job: Omit<Job, "id">) =>
+  Effect.callback<Pruned, LargeBodiesBusy>((resume) => {
+    const { waiting, worker } = (running ??= start())
+    const id = ++lastId
+    waiting.set(id, (pruned) => {
+      waiting.delete(id)
+      if (waiting.size === 0) worker.unref()
+      resume(pruned)
+    })
     worker.ref()
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-    worker.postMessage(message)
+    worker.postMessage({ ...job, id } satisfies Job, [job.body.buffer])
   })
 
-/** Runs the job of a module in the thread, in turn. */
-export const run = <M extends JobModule>(
-  module: URL,
-  input: Parameters<M["job"]>[0]
-): Effect.Effect<ReturnType<M["job"]>, LargeBodiesBusy> =>
-  turn
-    .withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input })))
-    .pipe(places.withPermitsIfAvailable(1), Effect.flatMap(Effect.fromOption(() => busy)))
+/** Prunes a body in the thread, in turn. The body is gone afterwards. */
+export const prune = (
+  { group, owner }: Sender,
+  body: Uint8Array<ArrayBuffer>,
+  wanted: Wanted
+): Effect.Effect<Pruned, LargeBodiesBusy> =>
+  PartitionedSemaphore.withPermit(
+    turns[group],
+    owner
+  )(Effect.uninterruptible(runNow({ rank: groups.indexOf(group), body, wanted })))

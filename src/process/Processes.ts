@@ -47,6 +47,9 @@ const heap = 0.4
 /** The bytes of the machine, or of the container (cgroup 1 or 2) where it has fewer. */
 export const availableMemory = () => Math.min(process.constrainedMemory() || Infinity, totalmem())
 
+/** The bytes of this process. Of several, each has its share: its heap is as large a part of it. */
+export const ownMemory = () => Math.min(availableMemory(), getHeapStatistics().heap_size_limit / heap)
+
 /** Fails if the processes do not fit into so many bytes. */
 export const assertFits = Effect.fnUntraced(function* (processes: number, memory: number) {
   if (processes * needed <= memory) return

@@ -9,14 +9,17 @@ import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import { ownMemory } from "../process/Processes.ts"
 import * as Psp from "./PspClient.ts"
 
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
+const mebibyte = 1024 * 1024
+
 /** A page of a hundred objects has less than one mebibyte. All bodies that are being read must fit in memory. */
-const longestBody = 32 * 1024 * 1024
-const longestBodies = 256 * 1024 * 1024
+const longestBody = Math.min(32 * mebibyte, ownMemory() / 32)
+const longestBodies = Math.min(256 * mebibyte, ownMemory() / 8)
 
 /** A body, or all bodies being read together, are larger than the limit. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

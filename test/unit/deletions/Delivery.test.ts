@@ -1,8 +1,9 @@
 /** The decoding of a delivery item by item, its task id and its fingerprint. */
 import { assert, describe, it } from "@effect/vitest"
-import { Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import { version } from "uuid"
-import { prune, wantedBy } from "../../../src/http/JsonPruning.ts"
+import { wantedBy } from "../../../src/http/JsonBodyServer.ts"
+import { prune } from "../../../src/http/JsonPruning.ts"
 import { decode, deliveryOf, taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { maximumFaults, tooLong, validationErrors } from "../../../src/api/Faults.ts"
@@ -27,11 +28,11 @@ const whole = (text: string) =>
     onFailure: ({ issue }) => validationErrors(issue, ["body"]).slice(0, maximumFaults)
   })
 
-const itemByItem = (text: string) =>
-  Result.mapError(
-    Result.flatMap(prune(text, wanted), (json) => decode(JSON.parse(json))),
-    ({ detail }) => detail
-  )
+const itemByItem = (text: string) => {
+  const pruned = prune(text, wanted)
+  assert("text" in pruned)
+  return Effect.result(Effect.mapError(decode(JSON.parse(pruned.text)), ({ detail }) => detail))
+}
 
 const owner = { "idempotency-key": "k", "x-organization-id": "o" }
 
@@ -66,22 +67,28 @@ const different: ReadonlyArray<Pair> = [
 ]
 
 describe("a delivery", () => {
-  it.prop("is accepted or refused as by its schema", { body: Body }, ({ body }) => {
-    const text = JSON.stringify(body, undefined, 1)
-    assert.deepStrictEqual(itemByItem(text), whole(text))
-  })
+  it.effect.prop("is accepted or refused as by its schema", { body: Body }, ({ body }) =>
+    Effect.gen(function* () {
+      const text = JSON.stringify(body, undefined, 1)
+      assert.deepStrictEqual(yield* itemByItem(text), whole(text))
+    })
+  )
 
-  it("lists a hundred faults at most", () => {
-    const text = JSON.stringify({ invoices: Array.from({ length: 5000 }, () => ({ invoice_id: 1, clinic_id: 2 })) })
-    assert.deepStrictEqual(itemByItem(text), whole(text))
-  })
+  it.effect("lists a hundred faults at most", () =>
+    Effect.gen(function* () {
+      const text = JSON.stringify({ invoices: Array.from({ length: 5000 }, () => ({ invoice_id: 1, clinic_id: 2 })) })
+      assert.deepStrictEqual(yield* itemByItem(text), whole(text))
+    })
+  )
 
-  it("has at most 10,000 items of both kinds, whatever they are", () => {
-    const invoices = Array.from({ length: 10_000 }, () => ({ invoice_id: "i" }))
-    assert.isTrue(Result.isSuccess(decode({ invoices })))
-    const { detail } = Result.getOrThrow(Result.flip(decode({ invoices, invoice_lines: [0] })))
-    assert.deepStrictEqual(detail, [{ loc: ["body"], ...tooLong(10_000, 10_001) }])
-  })
+  it.effect("has at most 10,000 items of both kinds, whatever they are", () =>
+    Effect.gen(function* () {
+      const invoices = Array.from({ length: 10_000 }, () => ({ invoice_id: "i" }))
+      assert.lengthOf((yield* decode({ invoices })).invoices ?? [], 10_000)
+      const { detail } = yield* Effect.flip(decode({ invoices, invoice_lines: [0] }))
+      assert.deepStrictEqual(detail, [{ loc: ["body"], ...tooLong(10_000, 10_001) }])
+    })
+  )
 
   it("has a task id of its organization and key", () => {
     assert.strictEqual(taskIdOf("org_a", "delivery-1"), taskIdOf("org_a", "delivery-1"))

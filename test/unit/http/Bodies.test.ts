@@ -9,10 +9,8 @@ import { faults } from "../../../src/api/Faults.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { busy, tasks } from "../../../src/deletions/Handlers.ts"
 import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
-import { type Budget, readBody } from "../../../src/http/JsonBodyServer.ts"
-import type * as JsonPruning from "../../../src/http/JsonPruning.ts"
-import { wantedBy } from "../../../src/http/JsonPruning.ts"
-import { LargeBodiesBusy, run } from "../../../src/http/LargeBodies.ts"
+import { readBody, wantedBy } from "../../../src/http/JsonBodyServer.ts"
+import * as LargeBodies from "../../../src/http/LargeBodies.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import * as PspHandlers from "../../../src/psp/Handlers.ts"
 import * as RecordHandlers from "../../../src/records/Handlers.ts"
@@ -61,7 +59,10 @@ const malformed = [
   [`{"status":"é",}`, 14],
   [`[1 2]`, 3],
   [`{"a":`.repeat(100_000), 500_000],
-  [bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)), 0]
+  [bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)), 0],
+  ['{"status":"a","status":null}', 14],
+  [String.raw`{"organization":"org_x","\u006frganization":"x"}`, 24],
+  [`{"x":[{"a":1,"a":1}],"status":"${"s".repeat(100_000)}"}`, 13]
 ] as const
 
 const otherTypes = [undefined, "", "application/jsonp", "text/plain; application/json"]
@@ -77,7 +78,7 @@ layer(InProcess.layer())("a body", (test) => {
     Effect.forEach(values, (raw) => expectAnswer({ raw }, 422, { detail: [{ loc: ["body"], ...faults[kind] }] }))
   )
 
-  test.effect("that is not JSON or UTF-8 is 422 with the position where it stops being it", () =>
+  test.effect("that is not JSON or UTF-8, or has a member twice, is 422 with the position", () =>
     Effect.forEach(malformed, ([raw, at]) => expectAnswer({ raw }, 422, invalid([at, faults.json])))
   )
 
@@ -97,14 +98,22 @@ layer(InProcess.layer())("a body", (test) => {
   )
 })
 
+const sender = (group: LargeBodies.Sender["group"], owner: string): LargeBodies.Sender => ({ group, owner })
+
 /** Reads bodies of these sizes, each in a scope that stays open. The length of each; undefined of one that is refused. */
-const readAll = (budget: Budget, sizes: ReadonlyArray<number>, headers?: Readonly<Record<string, string>>) =>
+const readAll = (
+  budgets: LargeBodies.Budgets,
+  from: LargeBodies.Sender,
+  sizes: ReadonlyArray<number>,
+  headers?: Readonly<Record<string, string>>
+) =>
   Effect.forEach(sizes, (size) =>
     Effect.gen(function* () {
       const init = { method: "POST", headers: headers ?? { "content-length": String(size) }, body: streamed(size) }
       const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { ...init, duplex: "half" }))
       const scope = yield* Scope.make()
-      const read = yield* Effect.exit(Scope.provide(readBody(request, { maxBytes: mebibyte, budget }), scope))
+      const reading = readBody(request, { maxBytes: mebibyte, budgets, sender: from })
+      const read = yield* Effect.exit(Scope.provide(reading, scope))
       return { scope, length: Exit.isSuccess(read) ? read.value.length : undefined }
     })
   )
@@ -113,31 +122,59 @@ const lengthsOf = (read: ReadonlyArray<{ readonly length: number | undefined }>)
 
 const chunked = { "transfer-encoding": "chunked" }
 
+const budgetsOf = (kibibytes: number): LargeBodies.Budgets => {
+  const budget = () => new LargeBodies.Budget(kibibytes * kibibyte)
+  return { key: budget(), signed: budget(), stranger: budget() }
+}
+
 describe("the memory of large bodies", () => {
-  it.effect("is shared beyond the first 64 KiB of each, and given back when their requests are over, read or not", () =>
+  it.effect("is shared beyond the first 8 KiB of each, and given back when their requests are over, read or not", () =>
     Effect.gen(function* () {
-      const budget = { left: 200 * kibibyte }
-      const sizes = [164, 164, 65, 64, 10, 2000].map((size) => size * kibibyte)
+      const budgets = budgetsOf(400)
+      const sizes = [108, 108, 9, 8, 2000].map((size) => size * kibibyte)
       for (let round = 0; round < 3; round++) {
-        const read = yield* readAll(budget, sizes)
-        assert.deepStrictEqual(lengthsOf(read), [sizes[0], sizes[1], undefined, sizes[3], sizes[4], undefined])
+        const read = yield* readAll(budgets, sender("key", "a"), sizes)
+        assert.deepStrictEqual(lengthsOf(read), [sizes[0], sizes[1], undefined, sizes[3], undefined])
         for (const { scope } of read) yield* Scope.close(scope, Exit.void)
       }
-      assert.strictEqual(budget.left, 200 * kibibyte)
+      assert.strictEqual(budgets.key.left, 400 * kibibyte)
     })
   )
 
   it.effect("counts what was received, whatever is announced", () =>
     Effect.gen(function* () {
-      const read = yield* readAll({ left: 100 * kibibyte }, [164 * kibibyte, 65 * kibibyte], chunked)
-      assert.deepStrictEqual(lengthsOf(read), [164 * kibibyte, undefined])
-      const small = yield* readAll({ left: 0 }, [64 * kibibyte], { "content-length": String(mebibyte) })
-      assert.deepStrictEqual(lengthsOf(small), [64 * kibibyte])
+      const budgets = budgetsOf(200)
+      const read = yield* readAll(budgets, sender("key", "a"), [108 * kibibyte, 9 * kibibyte], chunked)
+      assert.deepStrictEqual(lengthsOf(read), [108 * kibibyte, undefined])
+      const announced = { "content-length": String(mebibyte) }
+      const small = yield* readAll(budgetsOf(0), sender("key", "a"), [8 * kibibyte], announced)
+      assert.deepStrictEqual(lengthsOf(small), [8 * kibibyte])
     })
   )
+
+  it.effect("is apart for keys, organizations that sign and strangers, and one of them leaves half to the others", () =>
+    Effect.gen(function* () {
+      const budgets = budgetsOf(400)
+      const size = 108 * kibibyte
+      const lengths = (group: LargeBodies.Sender["group"], owner: string) =>
+        Effect.map(readAll(budgets, sender(group, owner), [size, size, size]), lengthsOf)
+      assert.deepStrictEqual(yield* lengths("stranger", "a"), [size, size, undefined])
+      assert.deepStrictEqual(yield* lengths("stranger", "b"), [size, size, undefined])
+      assert.deepStrictEqual(yield* lengths("stranger", "c"), [undefined, undefined, undefined])
+      assert.deepStrictEqual(yield* lengths("signed", "a"), [size, size, undefined])
+      assert.deepStrictEqual(yield* lengths("key", "a"), [size, size, undefined])
+    })
+  )
+
+  it("is 24 MiB of 256, and at most 96", () => {
+    const leftOf = (memory: number) => Object.values(LargeBodies.budgetsOf(memory * mebibyte)).map(({ left }) => left)
+    assert.deepStrictEqual(leftOf(256), Array(3).fill(8 * mebibyte))
+    assert.deepStrictEqual(leftOf(512), Array(3).fill(16 * mebibyte))
+    assert.deepStrictEqual(leftOf(65_536), Array(3).fill(32 * mebibyte))
+  })
 })
 
-const bodies = JsonBodyServer.layer({ maxBytes: 1_000_000, budget: { left: 100_000 } })
+const bodies = JsonBodyServer.layer({ maxBytes: 1_000_000, budgets: budgetsOf(200) })
 
 const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, bodies]),
@@ -157,7 +194,7 @@ layer(server)("a large body, while others take up all memory for them,", (test) 
       const { headers } = yield* expectAnswer(large(300_000), 503, { detail: new ServiceBusy().detail })
       assert.strictEqual(headers["retry-after"], "1")
       yield* expectAnswer(large(10), 200, { body: [] })
-      yield* expectAnswer(large(100_000), 200, { body: [] })
+      yield* expectAnswer(large(90_000), 200, { body: [] })
     })
   )
 
@@ -175,10 +212,12 @@ layer(server)("a large body, while others take up all memory for them,", (test) 
   )
 })
 
-const pruning = new URL("../../../src/http/JsonPruning.ts", import.meta.url)
 const wanted = wantedBy(Schema.Struct({ text: Schema.String }))
 
-const prune = (text: string) => run<typeof JsonPruning>(pruning, { body: new TextEncoder().encode(text), wanted })
+const prune = (text: string, from = sender("key", "a")) =>
+  LargeBodies.prune(from, new TextEncoder().encode(text), wanted)
+
+const hostile = `{"text":"a","x":[${"[],".repeat(500_000)}[]]}`
 
 describe("large bodies", () => {
   it.live("are pruned while the event loop turns", () =>
@@ -187,30 +226,24 @@ describe("large bodies", () => {
       let turns = 0
       const turn = Effect.sync(() => turns++)
       const ticking = yield* Effect.forkChild(Effect.repeat(turn, Schedule.spaced("1 millis")))
-      const many = Array.from({ length: 8 }, () => prune(`{"text":"a","x":[${"[],".repeat(500_000)}[]]}`))
+      const many = Array.from({ length: 8 }, () => prune(hostile))
       for (const result of yield* Effect.all(many, { concurrency: "unbounded" }))
-        assert.deepStrictEqual(result, { value: '{"text":"a","x":null}' })
+        assert.deepStrictEqual(result, { text: '{"text":"a","x":null}' })
       yield* Fiber.interrupt(ticking)
       assert.isAbove(turns, 20)
     })
   )
 
-  it.live("wait for their turn, and no more than 512 of them", () =>
+  it.live("of strangers make way for those of keys and of organizations that sign, and owners take turns", () =>
     Effect.gen(function* () {
-      const all = Array.from({ length: 600 }, () => Effect.exit(prune("{}")))
-      const exits = yield* Effect.all(all, { concurrency: "unbounded" })
-      assert.strictEqual(exits.filter(Exit.isSuccess).length, 512)
-      assert.deepStrictEqual(yield* prune("{}"), { value: "{}" })
-    })
-  )
-
-  it.live("are read by another thread after one that failed", () =>
-    Effect.gen(function* () {
-      const failing = run<{ readonly job: (input: string) => string }>(new URL("nowhere.ts", pruning), "")
-      assert.instanceOf(yield* Effect.flip(failing), LargeBodiesBusy)
-      assert.deepStrictEqual(yield* prune("{"), {
-        detail: [{ loc: ["body", 1], msg: "JSON decode error", type: "json_invalid" }]
-      })
+      const ended: Array<string> = []
+      const run = (text: string, group: LargeBodies.Sender["group"], owner: string) =>
+        Effect.forkChild(Effect.map(prune(text, sender(group, owner)), () => ended.push(`${group} ${owner}`)))
+      const strangers = yield* Effect.forEach(["a", "a", "a", "b"], (owner) => run(hostile, "stranger", owner))
+      yield* Effect.sleep("1 millis")
+      const others = yield* Effect.all([run(hostile, "signed", "a"), run("{}", "key", "a")])
+      yield* Effect.forEach([...strangers, ...others], Fiber.join)
+      assert.deepStrictEqual(ended, ["key a", "signed a", "stranger a", "stranger a", "stranger b", "stranger a"])
     })
   )
 })

@@ -62,13 +62,6 @@ layer(InProcess.layer())("a field", (it) => {
       )
   )
 
-  it.effect("that is named twice means the last one", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* idsOf(`{"limit":5,"limit":2}`))?.length, 2)
-      yield* expectAnswer({ raw: `{"limit":2,"limit":"x"}` }, 422, invalid(["limit", faults.int]))
-    })
-  )
-
   it.effect.each(unstorable)("with U+0000 or a lone surrogate is 422 string_unicode: %s", (raw) =>
     Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
       expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
