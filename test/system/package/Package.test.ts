@@ -206,9 +206,14 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         )
         assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null })
         const older = pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`)
-        const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
+        const start = run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
+        const { code, stderr } = yield* start
         assert.strictEqual(code, 1)
         assert.match(stderr, tooOld)
+        assert.include(stderr, "`npm ci` without --omit=dev")
+        // As npm installs it without its script.
+        mkdirSync(join(clone, "node_modules/node"))
+        assert.include((yield* start).stderr, "`npm rebuild node --ignore-scripts=false`")
       })
     )
 
