@@ -203,8 +203,6 @@ export const errorHeader = "x-error"
 /** The name of an error in `x-error`: its class, or the text of its status, in snake case. */
 export const errorName = (given: string) => Text.pascalToSnake(given.replaceAll(" ", ""))
 
-const nameOf = ({ fields }: ErrorClass) => errorName(fields._tag.schema.literal)
-
 // Distinguishes the error of an endpoint from that of a proxy, of another server, or of an unknown path.
 const marked = { "x-service": "practice-data" } as const
 
@@ -217,26 +215,6 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
   ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
 })
 
-/** The seconds in a `Retry-After`, which a proxy may have made a date. */
-export const secondsIn = (retryAfter = "") => Math.ceil(Number(retryAfter)) || 1
-
-/** The schema of the headers of errors of one status. */
-export const headersWith = (
-  classes: Array.NonEmptyReadonlyArray<ErrorClass>,
-  fixed: Readonly<Record<string, string>> = {}
-): Readonly<Record<string, Schema.Codec<string>>> => ({
-  ...Record.map(marked, (value) => Schema.Literal(value)),
-  [errorHeader]: Schema.Literals(Array.map(classes, nameOf)),
-  // A client takes other values, which a later release may send.
-  ...Record.map(fixed, () => Schema.String),
-  ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })
-})
-
-/** The description of a response of errors: their names. The OpenAPI document joins those of one status. */
-export const described = (classes: Array.NonEmptyReadonlyArray<ErrorClass>) => ({
-  description: Array.map(classes, nameOf).join(" | ")
-})
-
 /** The response of an endpoint's error, for where no schema encodes it. */
 export const errorResponse = (failure: DetailError, fixed: Readonly<Record<string, string>> = {}) =>
   HttpServerResponse.jsonUnsafe(
@@ -244,31 +222,39 @@ export const errorResponse = (failure: DetailError, fixed: Readonly<Record<strin
     { status: failure.httpApiStatus, headers: { ...errorHeaders(failure), ...fixed } }
   )
 
-interface Given<Detail> {
-  readonly detail: Detail
-  readonly retryAfter?: number
-}
-
-/** The response of errors of one status, with headers that are always the same. */
-const response = <E extends Sent & Given<Detail>, Detail>(
+/**
+ * The response of errors of one status, with headers that are always the same. Its description is their names, which the
+ * OpenAPI document joins to those of other responses of the status.
+ */
+export const response = <E extends Sent, Body>(
   errors: Schema.ConstraintCodec<E, unknown>,
   classes: Array.NonEmptyReadonlyArray<ErrorClass>,
-  body: Schema.Codec<{ readonly detail: Detail }, unknown>,
-  decode: (given: Given<Detail>, name: unknown) => E,
-  fixed?: Readonly<Record<string, string>>
-): Schema.Codec<E, unknown> =>
-  Schema.toType(errors)
+  body: Schema.Codec<Body, unknown>,
+  encode: (failure: E) => Body,
+  decode: (body: Body, retryAfter: number, name: string | undefined) => E,
+  fixed: Readonly<Record<string, string>> = {}
+): Schema.Codec<E, unknown> => {
+  const names = Array.map(classes, ({ fields }) => errorName(fields._tag.schema.literal))
+  // A client takes other values of the other headers, which a later release or a proxy may send.
+  const headers: Readonly<Record<string, Schema.Codec<string>>> = {
+    ...Record.map(marked, (value) => Schema.Literal(value)),
+    [errorHeader]: Schema.Literals(names),
+    ...Record.map(fixed, () => Schema.String),
+    ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })
+  }
+  return Schema.toType(errors)
     .pipe(
       HttpApiSchema.encodeToWithHeaders(
-        { body, headers: headersWith(classes, fixed) },
+        { body, headers },
         {
-          decode: ({ body: { detail }, headers: { [errorHeader]: name, "retry-after": after } }) =>
-            decode({ detail, ...(after !== undefined && { retryAfter: secondsIn(after) }) }, name),
-          encode: (failure) => ({ body: { detail: failure.detail }, headers: { ...errorHeaders(failure), ...fixed } })
+          decode: (given) =>
+            decode(given.body, Math.ceil(Number(given.headers["retry-after"])) || 1, given.headers[errorHeader]),
+          encode: (failure) => ({ body: encode(failure), headers: { ...errorHeaders(failure), ...fixed } })
         }
       )
     )
-    .annotate(described(classes))
+    .annotate({ description: names.join(" | ") })
+}
 
 // Responses of a status share a schema, so that the OpenAPI document has it once.
 const bodies = new Map<number, typeof ErrorDetail>()
@@ -280,8 +266,11 @@ const detailResponse = <E extends DetailError>(
   const status = statusOf(classes[0])
   const body = bodies.get(status) ?? ErrorDetail.pipe(HttpApiSchema.status(status))
   bodies.set(status, body)
-  const classOf = (name: unknown) => classes.find((one) => nameOf(one) === name) ?? classes[0]
-  return response(Schema.Union(classes), classes, body, (given, name) => new (classOf(name))(given), fixed)
+  const decode = ({ detail }: typeof body.Type, retryAfter: number, name: string | undefined) => {
+    const Class = classes.find(({ fields }) => errorName(fields._tag.schema.literal) === name) ?? classes[0]
+    return new Class({ detail, retryAfter })
+  }
+  return response(Schema.Union(classes), classes, body, ({ detail }) => ({ detail }), decode, fixed)
 }
 
 /** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
@@ -299,5 +288,6 @@ export const responseInvalid = response(
   RequestInvalid,
   [RequestInvalid],
   HTTPValidationError.pipe(HttpApiSchema.status(422)),
+  ({ detail }) => ({ detail }),
   ({ detail }) => new RequestInvalid({ detail })
 )

@@ -170,16 +170,13 @@ export class IntakeUnavailable extends Errors.error<IntakeUnavailable>()("Intake
   retryAfter: Schema.Int
 }) {}
 
-const unavailable = IntakeUnavailable.pipe(
-  HttpApiSchema.encodeToWithHeaders(
-    { body: receipt(Errors.statusOf(IntakeUnavailable)), headers: Errors.headersWith([IntakeUnavailable]) },
-    {
-      decode: ({ body, headers }) =>
-        new IntakeUnavailable({ receipt: body, retryAfter: Errors.secondsIn(headers["retry-after"]) }),
-      encode: (failure) => ({ body: failure.receipt, headers: Errors.errorHeaders(failure) })
-    }
-  )
-).annotate(Errors.described([IntakeUnavailable]))
+const unavailable = Errors.response(
+  IntakeUnavailable,
+  [IntakeUnavailable],
+  receipt(Errors.statusOf(IntakeUnavailable)),
+  (failure) => failure.receipt,
+  (given, retryAfter) => new IntakeUnavailable({ receipt: given, retryAfter })
+)
 
 /** The sender of a delivery. `unavailable`: the secrets could not be read, so nothing may be accepted. */
 export class Sender extends Context.Service<Sender, { readonly verification: "passed" | "unavailable" }>()(

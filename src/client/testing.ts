@@ -30,11 +30,8 @@ const codes: Readonly<Record<number, string>> = {
   401: "unauthorized",
   404: "record_not_found",
   410: "cursor_expired",
-  413: "payload_too_large",
-  415: "encoding_unsupported",
   422: "request_invalid",
   429: "too_many_requests",
-  501: "changes_not_served",
   503: "record_store_down"
 }
 
