@@ -90,39 +90,41 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
  * A tracer whose spans are exported with bounded texts without secrets. Effect's exporter would write the message of every
  * error, and a message of a database may quote a row: it gets the kind of an error, and the code of a database.
  */
-export const describing = (tracer: Tracer.Tracer, clock: Clock.Clock): Tracer.Tracer =>
-  Tracer.make({
-    span: (options) => {
-      const span = tracer.span(options)
-      // The wall clock may be set while the span runs.
-      const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
-      const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
-      return {
-        _tag: "Span",
-        annotations,
-        attributes,
-        kind,
-        links,
-        name,
-        parent,
-        sampled,
-        spanId,
-        traceId,
-        get status() {
-          return span.status
-        },
-        attribute: (key, value) => {
-          // A statement without the indentation of our source.
-          const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-          span.attribute(key, text === undefined ? value : safe(text, longest))
-        },
-        // Such as a log line, whose message may quote anything.
-        event: () => {},
-        addLinks: (more) => span.addLinks(more),
-        end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+export const describing = (tracer: Tracer.Tracer) =>
+  Effect.map(Clock.Clock, (clock) =>
+    Tracer.make({
+      span: (options) => {
+        const span = tracer.span(options)
+        // The wall clock may be set while the span runs.
+        const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
+        const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
+        return {
+          _tag: "Span",
+          annotations,
+          attributes,
+          kind,
+          links,
+          name,
+          parent,
+          sampled,
+          spanId,
+          traceId,
+          get status() {
+            return span.status
+          },
+          attribute: (key, value) => {
+            // A statement without the indentation of our source.
+            const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
+            span.attribute(key, text === undefined ? value : safe(text, longest))
+          },
+          // Such as a log line, whose message may quote anything.
+          event: () => {},
+          addLinks: (more) => span.addLinks(more),
+          end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+        }
       }
-    }
-  })
+    })
+  )
 
 /** A span that is made by hand. The maker ends it. */
 export interface Options {

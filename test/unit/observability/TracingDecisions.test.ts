@@ -1,6 +1,6 @@
 /** Which requests are sampled, and which span a caller names. */
 import { assert, it } from "@effect/vitest"
-import { Clock, Context, Effect, References, Tracer } from "effect"
+import { Context, Effect, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { HttpServerRequest } from "effect/http"
 import { Account, sample } from "../../../src/observability/RequestFacts.ts"
@@ -59,12 +59,11 @@ it.effect(
   () =>
     Effect.gen(function* () {
       const { spans, tracer } = keeping()
-      const clock = yield* Clock.Clock
       yield* Effect.flatMap(Effect.currentSpan, (span) => {
         span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
         span.event("a line", 0n, { text: "secret" })
         return Effect.andThen(TestClock.setTime(-600_000), TestClock.adjust("1 second"))
-      }).pipe(Effect.withSpan("a"), Effect.provideService(Tracer.Tracer, Tracing.describing(tracer, clock)))
+      }).pipe(Effect.withSpan("a"), Effect.provideServiceEffect(Tracer.Tracer, Tracing.describing(tracer)))
       assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
       assert.deepStrictEqual(spans[0]?.events, [])
       assert.deepInclude(spans[0]?.status, { startTime: 0n, endTime: 1_000_000_000n })
