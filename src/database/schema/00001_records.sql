@@ -158,13 +158,10 @@ create table products (
   primary key (organization_id, id)
 );
 
-create index products_search                        on products (organization_id, modified_at, id, created_at);
-create index products_search_changed_before_created on products (organization_id, modified_at, id, created_at) where modified_at < created_at;
-create index products_created                       on products (organization_id, created_at);
-create index products_clinic                        on products (organization_id, clinic, modified_at, id);
-create index products_pims_id                       on products (organization_id, pims_id, modified_at, id);
-create index products_product_code                  on products (organization_id, product_code, modified_at, id);
-create index products_product_name                  on products (organization_id, product_name, modified_at, id);
+create index products_clinic       on products (organization_id, clinic, modified_at, id);
+create index products_pims_id      on products (organization_id, pims_id, modified_at, id);
+create index products_product_code on products (organization_id, product_code, modified_at, id);
+create index products_product_name on products (organization_id, product_name, modified_at, id);
 
 comment on table products is 'A product of a clinic';
 comment on column products.clinic is 'The clinic: clinics.id';
@@ -190,12 +187,9 @@ create table pets (
   primary key (organization_id, id)
 );
 
-create index pets_search                        on pets (organization_id, updated_at, id, created_at);
-create index pets_search_changed_before_created on pets (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index pets_created                       on pets (organization_id, created_at);
-create index pets_client_id                     on pets (organization_id, client_id, updated_at, id);
-create index pets_clinic                        on pets (organization_id, clinic, updated_at, id);
-create index pets_species                       on pets (organization_id, species, updated_at, id);
+create index pets_client_id on pets (organization_id, client_id, updated_at, id);
+create index pets_clinic    on pets (organization_id, clinic, updated_at, id);
+create index pets_species   on pets (organization_id, species, updated_at, id);
 
 comment on table pets is 'A pet of a client';
 comment on column pets.name is 'Name of the pet';
@@ -224,12 +218,9 @@ create table subscriptions (
   primary key (organization_id, id)
 );
 
-create index subscriptions_search                        on subscriptions (organization_id, updated_at, id, created_at);
-create index subscriptions_search_changed_before_created on subscriptions (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index subscriptions_created                       on subscriptions (organization_id, created_at);
-create index subscriptions_clinic                        on subscriptions (organization_id, clinic, updated_at, id);
-create index subscriptions_pet                           on subscriptions (organization_id, pet, updated_at, id);
-create index subscriptions_status                        on subscriptions (organization_id, status, updated_at, id);
+create index subscriptions_clinic on subscriptions (organization_id, clinic, updated_at, id);
+create index subscriptions_pet    on subscriptions (organization_id, pet, updated_at, id);
+create index subscriptions_status on subscriptions (organization_id, status, updated_at, id);
 
 comment on table subscriptions is 'A pet on a wellness plan';
 comment on column subscriptions.pet is 'The pet: pets.id';
@@ -270,11 +261,8 @@ create table pet_benefits (
   primary key (organization_id, id)
 );
 
-create index pet_benefits_search                        on pet_benefits (organization_id, removed, updated_at, id, created_at);
-create index pet_benefits_search_changed_before_created on pet_benefits (organization_id, removed, updated_at, id, created_at) where updated_at < created_at;
-create index pet_benefits_created                       on pet_benefits (organization_id, created_at);
-create index pet_benefits_search_pet                    on pet_benefits (organization_id, pet, removed, updated_at, id) where pet is not null;
-create index pet_benefits_search_subscription           on pet_benefits (organization_id, subscription, removed, updated_at, id) where subscription is not null;
+create index pet_benefits_search_pet          on pet_benefits (organization_id, pet, removed, updated_at, id) where pet is not null;
+create index pet_benefits_search_subscription on pet_benefits (organization_id, subscription, removed, updated_at, id) where subscription is not null;
 
 comment on table pet_benefits is 'A benefit that a plan grants a pet';
 comment on column pet_benefits.pet is 'The pet: pets.id';
@@ -314,13 +302,10 @@ create table payment_plans (
   primary key (organization_id, id)
 );
 
-create index payment_plans_search                        on payment_plans (organization_id, updated_at, id, created_at);
-create index payment_plans_search_changed_before_created on payment_plans (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index payment_plans_created                       on payment_plans (organization_id, created_at);
-create index payment_plans_clinic                        on payment_plans (organization_id, clinic, updated_at, id);
-create index payment_plans_pet                           on payment_plans (organization_id, pet, updated_at, id);
-create index payment_plans_status                        on payment_plans (organization_id, status, updated_at, id);
-create index payment_plans_subscription                  on payment_plans (organization_id, subscription, updated_at, id);
+create index payment_plans_clinic       on payment_plans (organization_id, clinic, updated_at, id);
+create index payment_plans_pet          on payment_plans (organization_id, pet, updated_at, id);
+create index payment_plans_status       on payment_plans (organization_id, status, updated_at, id);
+create index payment_plans_subscription on payment_plans (organization_id, subscription, updated_at, id);
 
 comment on table payment_plans is 'The schedule of payments of a subscription';
 comment on column payment_plans.subscription is 'The subscription: subscriptions.id';
@@ -363,12 +348,9 @@ create table payment_intents (
   primary key (organization_id, id)
 );
 
-create index payment_intents_search                        on payment_intents (organization_id, updated_at, id, created_at);
-create index payment_intents_search_changed_before_created on payment_intents (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index payment_intents_created                       on payment_intents (organization_id, created_at);
-create index payment_intents_clinic_id                     on payment_intents (organization_id, clinic_id, updated_at, id);
-create index payment_intents_pet                           on payment_intents (organization_id, pet, updated_at, id);
-create index payment_intents_subscription                  on payment_intents (organization_id, subscription, updated_at, id);
+create index payment_intents_clinic_id    on payment_intents (organization_id, clinic_id, updated_at, id);
+create index payment_intents_pet          on payment_intents (organization_id, pet, updated_at, id);
+create index payment_intents_subscription on payment_intents (organization_id, subscription, updated_at, id);
 
 comment on table payment_intents is 'A payment that a plan schedules, and its outcome';
 comment on column payment_intents.clinic_name is 'Name of the clinic';
@@ -425,12 +407,9 @@ create table cancellation_payment_intents (
   primary key (organization_id, id)
 );
 
-create index cancellation_payment_intents_search                        on cancellation_payment_intents (organization_id, updated_at, id, created_at);
-create index cancellation_payment_intents_search_changed_before_created on cancellation_payment_intents (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index cancellation_payment_intents_created                       on cancellation_payment_intents (organization_id, created_at);
-create index cancellation_payment_intents_clinic_id                     on cancellation_payment_intents (organization_id, clinic_id, updated_at, id);
-create index cancellation_payment_intents_pet                           on cancellation_payment_intents (organization_id, pet, updated_at, id);
-create index cancellation_payment_intents_subscription                  on cancellation_payment_intents (organization_id, subscription, updated_at, id);
+create index cancellation_payment_intents_clinic_id    on cancellation_payment_intents (organization_id, clinic_id, updated_at, id);
+create index cancellation_payment_intents_pet          on cancellation_payment_intents (organization_id, pet, updated_at, id);
+create index cancellation_payment_intents_subscription on cancellation_payment_intents (organization_id, subscription, updated_at, id);
 
 comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
 comment on column cancellation_payment_intents.clinic_name is 'Name of the clinic';
@@ -478,15 +457,12 @@ create table invoices (
   primary key (organization_id, id)
 );
 
-create index invoices_search                        on invoices (organization_id, is_deleted, updated_at, id, created_at);
-create index invoices_search_changed_before_created on invoices (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
-create index invoices_created                       on invoices (organization_id, created_at);
-create index invoices_search_client_id              on invoices (organization_id, client_id, is_deleted, updated_at, id) where client_id is not null;
-create index invoices_search_home_clinic            on invoices (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
-create index invoices_search_invoice_pims_id        on invoices (organization_id, invoice_pims_id, is_deleted, updated_at, id) where invoice_pims_id is not null;
-create index invoices_search_pet                    on invoices (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index invoices_search_status                 on invoices (organization_id, status, is_deleted, updated_at, id) where status is not null;
-create index invoices_search_visiting               on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
+create index invoices_search_client_id       on invoices (organization_id, client_id, is_deleted, updated_at, id) where client_id is not null;
+create index invoices_search_home_clinic     on invoices (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
+create index invoices_search_invoice_pims_id on invoices (organization_id, invoice_pims_id, is_deleted, updated_at, id) where invoice_pims_id is not null;
+create index invoices_search_pet             on invoices (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index invoices_search_status          on invoices (organization_id, status, is_deleted, updated_at, id) where status is not null;
+create index invoices_search_visiting        on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
 
 comment on table invoices is 'An invoice of a clinic to a client';
 comment on column invoices.home_clinic is 'The clinic that holds the plan: clinics.id';
@@ -523,13 +499,10 @@ create table invoice_lines (
   primary key (organization_id, id)
 );
 
-create index invoice_lines_search                        on invoice_lines (organization_id, is_deleted, updated_at, id, created_at);
-create index invoice_lines_search_changed_before_created on invoice_lines (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
-create index invoice_lines_created                       on invoice_lines (organization_id, created_at);
-create index invoice_lines_search_clinic                 on invoice_lines (organization_id, clinic, is_deleted, updated_at, id) where clinic is not null;
-create index invoice_lines_search_invoice                on invoice_lines (organization_id, invoice, is_deleted, updated_at, id) where invoice is not null;
-create index invoice_lines_search_pet                    on invoice_lines (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index invoice_lines_search_product_code           on invoice_lines (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
+create index invoice_lines_search_clinic       on invoice_lines (organization_id, clinic, is_deleted, updated_at, id) where clinic is not null;
+create index invoice_lines_search_invoice      on invoice_lines (organization_id, invoice, is_deleted, updated_at, id) where invoice is not null;
+create index invoice_lines_search_pet          on invoice_lines (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index invoice_lines_search_product_code on invoice_lines (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
 
 comment on table invoice_lines is 'One line of an invoice';
 comment on column invoice_lines.invoice is 'The invoice: invoices.id';
@@ -577,14 +550,11 @@ create table consumption_logs (
   primary key (organization_id, id)
 );
 
-create index consumption_logs_search                        on consumption_logs (organization_id, is_deleted, updated_at, id, created_at);
-create index consumption_logs_search_changed_before_created on consumption_logs (organization_id, is_deleted, updated_at, id, created_at) where updated_at < created_at;
-create index consumption_logs_created                       on consumption_logs (organization_id, created_at);
-create index consumption_logs_search_home_clinic            on consumption_logs (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
-create index consumption_logs_search_invoice_line           on consumption_logs (organization_id, invoice_line, is_deleted, updated_at, id) where invoice_line is not null;
-create index consumption_logs_search_pet                    on consumption_logs (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index consumption_logs_search_product_code           on consumption_logs (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
-create index consumption_logs_search_subscription           on consumption_logs (organization_id, subscription, is_deleted, updated_at, id) where subscription is not null;
+create index consumption_logs_search_home_clinic  on consumption_logs (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
+create index consumption_logs_search_invoice_line on consumption_logs (organization_id, invoice_line, is_deleted, updated_at, id) where invoice_line is not null;
+create index consumption_logs_search_pet          on consumption_logs (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
+create index consumption_logs_search_product_code on consumption_logs (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
+create index consumption_logs_search_subscription on consumption_logs (organization_id, subscription, is_deleted, updated_at, id) where subscription is not null;
 
 comment on table consumption_logs is 'The use of a benefit by one line of an invoice';
 comment on column consumption_logs.home_clinic is 'The clinic that holds the plan: clinics.id';
@@ -634,15 +604,12 @@ create table charges (
   primary key (organization_id, id)
 );
 
-create index charges_search                        on charges (organization_id, updated_at, id, created_at);
-create index charges_search_changed_before_created on charges (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index charges_created                       on charges (organization_id, created_at);
-create index charges_home_clinic                   on charges (organization_id, home_clinic, updated_at, id);
-create index charges_invoice                       on charges (organization_id, invoice, updated_at, id);
-create index charges_invoice_pims_id               on charges (organization_id, invoice_pims_id, updated_at, id);
-create index charges_pet                           on charges (organization_id, pet, updated_at, id);
-create index charges_status                        on charges (organization_id, status, updated_at, id);
-create index charges_visiting                      on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
+create index charges_home_clinic     on charges (organization_id, home_clinic, updated_at, id);
+create index charges_invoice         on charges (organization_id, invoice, updated_at, id);
+create index charges_invoice_pims_id on charges (organization_id, invoice_pims_id, updated_at, id);
+create index charges_pet             on charges (organization_id, pet, updated_at, id);
+create index charges_status          on charges (organization_id, status, updated_at, id);
+create index charges_visiting        on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
 
 comment on table charges is 'The amount that a client owes for an invoice, and the payments';
 comment on column charges.home_clinic is 'The clinic that holds the plan: clinics.id';
@@ -672,11 +639,8 @@ create table charge_payments (
   primary key (organization_id, id)
 );
 
-create index charge_payments_search                        on charge_payments (organization_id, updated_at, id, created_at);
-create index charge_payments_search_changed_before_created on charge_payments (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index charge_payments_created                       on charge_payments (organization_id, created_at);
-create index charge_payments_charge                        on charge_payments (organization_id, charge, updated_at, id);
-create index charge_payments_status                        on charge_payments (organization_id, status, updated_at, id);
+create index charge_payments_charge on charge_payments (organization_id, charge, updated_at, id);
+create index charge_payments_status on charge_payments (organization_id, status, updated_at, id);
 
 comment on table charge_payments is 'A payment towards a charge';
 comment on column charge_payments.currency is 'Currency, as ISO 4217';
@@ -695,10 +659,7 @@ create table charge_adjustments (
   primary key (organization_id, id)
 );
 
-create index charge_adjustments_search                        on charge_adjustments (organization_id, updated_at, id, created_at);
-create index charge_adjustments_search_changed_before_created on charge_adjustments (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index charge_adjustments_created                       on charge_adjustments (organization_id, created_at);
-create index charge_adjustments_charge                        on charge_adjustments (organization_id, charge, updated_at, id);
+create index charge_adjustments_charge on charge_adjustments (organization_id, charge, updated_at, id);
 
 comment on table charge_adjustments is 'A correction of a charge''s amount';
 comment on column charge_adjustments.charge is 'The charge: charges.id';
@@ -716,12 +677,26 @@ create table charge_refunds (
   primary key (organization_id, id)
 );
 
-create index charge_refunds_search                        on charge_refunds (organization_id, updated_at, id, created_at);
-create index charge_refunds_search_changed_before_created on charge_refunds (organization_id, updated_at, id, created_at) where updated_at < created_at;
-create index charge_refunds_created                       on charge_refunds (organization_id, created_at);
-create index charge_refunds_charge                        on charge_refunds (organization_id, charge, updated_at, id);
+create index charge_refunds_charge on charge_refunds (organization_id, charge, updated_at, id);
 
 comment on table charge_refunds is 'Money returned on a charge';
 comment on column charge_refunds.refund_date is 'Time of the refund';
 comment on column charge_refunds.amount is 'Amount of the refund';
 comment on column charge_refunds.charge is 'The charge: charges.id';
+
+-- The indexes of searches by time: by the last change, by the last change where it precedes the creation (the writer's times),
+-- and by the creation.
+do $indexes$ declare place text; name text; begin
+  for place, name in values
+    ('updated_at', 'pets'), ('updated_at', 'subscriptions'), ('updated_at', 'payment_plans'),
+    ('updated_at', 'payment_intents'), ('updated_at', 'cancellation_payment_intents'), ('updated_at', 'charges'),
+    ('updated_at', 'charge_payments'), ('updated_at', 'charge_adjustments'), ('updated_at', 'charge_refunds'),
+    ('is_deleted, updated_at', 'invoices'), ('is_deleted, updated_at', 'invoice_lines'),
+    ('is_deleted, updated_at', 'consumption_logs'), ('modified_at', 'products'), ('removed, updated_at', 'pet_benefits')
+  loop
+    execute format('create index %I on %I (organization_id, %s, id, created_at)', name || '_search', name, place);
+    execute format('create index %I on %I (organization_id, %s, id, created_at) where %s < created_at',
+      name || '_search_changed_before_created', name, place, split_part(place, ', ', -1));
+    execute format('create index %I on %I (organization_id, created_at)', name || '_created', name);
+  end loop;
+end $indexes$;
