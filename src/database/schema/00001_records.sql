@@ -99,13 +99,18 @@ begin
   end loop;
 end $procedure$;
 
-create table organizations (
+-- The columns of every table of records.
+create table columns_of_records (
   organization_id text collate "C" not null,
   id              text collate "C" not null,
-  name            text collate "C",
   created_at      timestamptz not null default now(),
-  updated_at      timestamptz not null default now(),
-  primary key (organization_id, id),
+  primary key (organization_id, id)
+);
+
+create table organizations (
+  like columns_of_records including all,
+  name       text collate "C",
+  updated_at timestamptz not null default now(),
   constraint id_of_the_organization check (id = organization_id)
 );
 
@@ -117,16 +122,13 @@ comment on table organizations is 'An organization: the owner of clinics and of 
 comment on column organizations.name is 'Name of the organization';
 
 create table clinics (
-  organization_id   text collate "C" not null,
-  id                text collate "C" not null,
+  like columns_of_records including all,
   clinic_pims_id    text collate "C",
   name              text collate "C",
   time_zone         text collate "C",
   url               text collate "C",
   organization      text collate "C",
-  created_at        timestamptz not null default now(),
   processor_account text collate "C",
-  primary key (organization_id, id),
   constraint time_zone_known check (is_time_zone(time_zone))
 );
 
@@ -144,8 +146,7 @@ comment on column clinics.created_at is 'Time of the creation: yours, now by def
 comment on column clinics.processor_account is 'The connected payment processor account. Not shown';
 
 create table products (
-  organization_id           text collate "C" not null,
-  id                        text collate "C" not null,
+  like columns_of_records including all,
   clinic                    text collate "C",
   product_code              text collate "C",
   pims_id                   text collate "C",
@@ -153,9 +154,7 @@ create table products (
   retail_price              numeric,
   member_price              numeric,
   member_cancellation_price numeric,
-  created_at                timestamptz not null default now(),
-  modified_at               timestamptz not null default now(),
-  primary key (organization_id, id)
+  modified_at               timestamptz not null default now()
 );
 
 create index products_clinic       on products (organization_id, clinic, modified_at, id);
@@ -173,18 +172,15 @@ comment on column products.member_price is 'Price for members of a plan';
 comment on column products.member_cancellation_price is 'Price that a cancellation settles at';
 
 create table pets (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  name            text collate "C",
-  species         text collate "C",
-  breed           text collate "C",
-  sex             text collate "C",
-  date_of_birth   date,
-  clinic          text collate "C",
-  client_id       text collate "C",
-  created_at      timestamptz not null default now(),
-  updated_at      timestamptz not null default now(),
-  primary key (organization_id, id)
+  like columns_of_records including all,
+  name          text collate "C",
+  species       text collate "C",
+  breed         text collate "C",
+  sex           text collate "C",
+  date_of_birth date,
+  clinic        text collate "C",
+  client_id     text collate "C",
+  updated_at    timestamptz not null default now()
 );
 
 create index pets_client_id on pets (organization_id, client_id, updated_at, id);
@@ -201,8 +197,7 @@ comment on column pets.clinic is 'The clinic: clinics.id';
 comment on column pets.client_id is 'The client';
 
 create table subscriptions (
-  organization_id   text collate "C" not null,
-  id                text collate "C" not null,
+  like columns_of_records including all,
   pet               text collate "C",
   clinic            text collate "C",
   plan_name         text collate "C",
@@ -213,9 +208,7 @@ create table subscriptions (
   price             numeric,
   billing_frequency text collate "C",
   auto_renew        boolean not null default false,
-  created_at        timestamptz not null default now(),
-  updated_at        timestamptz not null default now(),
-  primary key (organization_id, id)
+  updated_at        timestamptz not null default now()
 );
 
 create index subscriptions_clinic on subscriptions (organization_id, clinic, updated_at, id);
@@ -235,8 +228,7 @@ comment on column subscriptions.billing_frequency is 'Frequency of billing';
 comment on column subscriptions.auto_renew is 'True if it renews automatically';
 
 create table pet_benefits (
-  organization_id               text collate "C" not null,
-  id                            text collate "C" not null,
+  like columns_of_records including all,
   pet                           text collate "C",
   subscription                  text collate "C",
   benefit_name                  text collate "C",
@@ -252,13 +244,11 @@ create table pet_benefits (
   is_perk                       boolean not null default false,
   in_kind_discount              numeric,
   parent_petbenefit             text collate "C",
-  created_at                    timestamptz not null default now(),
   updated_at                    timestamptz not null default now(),
   inactivation_date             timestamptz,
   activation_date               timestamptz,
   product_ids                   text[] not null default '{}',
-  removed                       boolean not null default false,
-  primary key (organization_id, id)
+  removed                       boolean not null default false
 );
 
 create index pet_benefits_search_pet          on pet_benefits (organization_id, pet, removed, updated_at, id) where pet is not null;
@@ -286,8 +276,7 @@ comment on column pet_benefits.product_ids is 'The products that it covers';
 comment on column pet_benefits.removed is 'True if the benefit was removed from its plan. Not shown';
 
 create table payment_plans (
-  organization_id    text collate "C" not null,
-  id                 text collate "C" not null,
+  like columns_of_records including all,
   subscription       text collate "C",
   pet                text collate "C",
   clinic             text collate "C",
@@ -297,9 +286,7 @@ create table payment_plans (
   payments_made      integer,
   frequency          text collate "C",
   next_payment_date  timestamptz,
-  created_at         timestamptz not null default now(),
-  updated_at         timestamptz not null default now(),
-  primary key (organization_id, id)
+  updated_at         timestamptz not null default now()
 );
 
 create index payment_plans_clinic       on payment_plans (organization_id, clinic, updated_at, id);
@@ -319,8 +306,7 @@ comment on column payment_plans.frequency is 'Frequency of the payments';
 comment on column payment_plans.next_payment_date is 'Due date of the next payment';
 
 create table payment_intents (
-  organization_id             text collate "C" not null,
-  id                          text collate "C" not null,
+  like columns_of_records including all,
   clinic_name                 text collate "C",
   clinic_id                   text collate "C",
   pet                         text collate "C",
@@ -331,7 +317,6 @@ create table payment_intents (
   paid                        boolean not null default false,
   is_refunded                 boolean not null default false,
   is_test                     boolean not null default false,
-  created_at                  timestamptz not null default now(),
   updated_at                  timestamptz not null default now(),
   is_modify_catchup_payment   boolean not null default false,
   payment_modifications       text[],
@@ -344,8 +329,7 @@ create table payment_intents (
   plan_header                 text collate "C",
   payment_split_to_platform   numeric,
   payment_split_to_processor  numeric,
-  payment_split_to_clinic     numeric,
-  primary key (organization_id, id)
+  payment_split_to_clinic     numeric
 );
 
 create index payment_intents_clinic_id    on payment_intents (organization_id, clinic_id, updated_at, id);
@@ -377,8 +361,7 @@ comment on column payment_intents.payment_split_to_processor is 'Portion that se
 comment on column payment_intents.payment_split_to_clinic is 'Portion that settles with the clinic';
 
 create table cancellation_payment_intents (
-  organization_id                             text collate "C" not null,
-  id                                          text collate "C" not null,
+  like columns_of_records including all,
   clinic_name                                 text collate "C",
   clinic_id                                   text collate "C",
   date                                        timestamptz,
@@ -399,12 +382,10 @@ create table cancellation_payment_intents (
   refund_ids                                  text[] not null default '{}',
   is_succeeded                                boolean not null default false,
   is_test                                     boolean not null default false,
-  created_at                                  timestamptz not null default now(),
   updated_at                                  timestamptz not null default now(),
   plan_name                                   text collate "C",
   species                                     text collate "C",
-  plan_header                                 text collate "C",
-  primary key (organization_id, id)
+  plan_header                                 text collate "C"
 );
 
 create index cancellation_payment_intents_clinic_id    on cancellation_payment_intents (organization_id, clinic_id, updated_at, id);
@@ -437,8 +418,7 @@ comment on column cancellation_payment_intents.species is 'Second part of wellne
 comment on column cancellation_payment_intents.plan_header is 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown';
 
 create table invoices (
-  organization_id  text collate "C" not null,
-  id               text collate "C" not null,
+  like columns_of_records including all,
   home_clinic      text collate "C",
   servicing_clinic text collate "C",
   client_id        text collate "C",
@@ -452,9 +432,7 @@ create table invoices (
   total            numeric,
   is_deleted       boolean not null default false,
   deleted_at       timestamptz,
-  created_at       timestamptz not null default now(),
-  updated_at       timestamptz not null default now(),
-  primary key (organization_id, id)
+  updated_at       timestamptz not null default now()
 );
 
 create index invoices_search_client_id       on invoices (organization_id, client_id, is_deleted, updated_at, id) where client_id is not null;
@@ -480,8 +458,7 @@ comment on column invoices.is_deleted is 'True if the invoice was deleted: yours
 comment on column invoices.deleted_at is 'Time of the deletion, as is_deleted';
 
 create table invoice_lines (
-  organization_id      text collate "C" not null,
-  id                   text collate "C" not null,
+  like columns_of_records including all,
   invoice              text collate "C",
   clinic               text collate "C",
   pet                  text collate "C",
@@ -494,9 +471,7 @@ create table invoice_lines (
   total                numeric,
   is_deleted           boolean not null default false,
   deleted_at           timestamptz,
-  created_at           timestamptz not null default now(),
-  updated_at           timestamptz not null default now(),
-  primary key (organization_id, id)
+  updated_at           timestamptz not null default now()
 );
 
 create index invoice_lines_search_clinic       on invoice_lines (organization_id, clinic, is_deleted, updated_at, id) where clinic is not null;
@@ -519,8 +494,7 @@ comment on column invoice_lines.is_deleted is 'True if the line was deleted: you
 comment on column invoice_lines.deleted_at is 'Time of the deletion, as is_deleted';
 
 create table consumption_logs (
-  organization_id                   text collate "C" not null,
-  id                                text collate "C" not null,
+  like columns_of_records including all,
   home_clinic                       text collate "C",
   servicing_clinic                  text collate "C",
   invoice_pims_id                   text collate "C",
@@ -544,10 +518,8 @@ create table consumption_logs (
   revenue_to_recognize_per_unit     numeric,
   is_unlimited_benefit              boolean not null default false,
   subscription                      text collate "C",
-  created_at                        timestamptz not null default now(),
   updated_at                        timestamptz not null default now(),
-  is_deleted                        boolean not null default false,
-  primary key (organization_id, id)
+  is_deleted                        boolean not null default false
 );
 
 create index consumption_logs_search_home_clinic  on consumption_logs (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
@@ -583,8 +555,7 @@ comment on column consumption_logs.subscription is 'The subscription: subscripti
 comment on column consumption_logs.is_deleted is 'True if the log was deleted';
 
 create table charges (
-  organization_id     text collate "C" not null,
-  id                  text collate "C" not null,
+  like columns_of_records including all,
   home_clinic         text collate "C",
   servicing_clinic    text collate "C",
   invoice             text collate "C",
@@ -598,10 +569,8 @@ create table charges (
   overpaid_amount     numeric,
   outstanding_balance numeric,
   refunded_amount     numeric,
-  created_at          timestamptz not null default now(),
   updated_at          timestamptz not null default now(),
-  pet                 text collate "C",
-  primary key (organization_id, id)
+  pet                 text collate "C"
 );
 
 create index charges_home_clinic     on charges (organization_id, home_clinic, updated_at, id);
@@ -628,15 +597,12 @@ comment on column charges.refunded_amount is 'Amount refunded';
 comment on column charges.pet is 'The pet of the charge: pets.id. Not shown';
 
 create table charge_payments (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  currency        text collate "C",
-  status          text collate "C",
-  amount          numeric,
-  charge          text collate "C",
-  created_at      timestamptz not null default now(),
-  updated_at      timestamptz not null default now(),
-  primary key (organization_id, id)
+  like columns_of_records including all,
+  currency   text collate "C",
+  status     text collate "C",
+  amount     numeric,
+  charge     text collate "C",
+  updated_at timestamptz not null default now()
 );
 
 create index charge_payments_charge on charge_payments (organization_id, charge, updated_at, id);
@@ -649,14 +615,11 @@ comment on column charge_payments.amount is 'Amount of the payment';
 comment on column charge_payments.charge is 'The charge: charges.id';
 
 create table charge_adjustments (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  charge          text collate "C",
-  amount          numeric,
-  reason          text collate "C",
-  created_at      timestamptz not null default now(),
-  updated_at      timestamptz not null default now(),
-  primary key (organization_id, id)
+  like columns_of_records including all,
+  charge     text collate "C",
+  amount     numeric,
+  reason     text collate "C",
+  updated_at timestamptz not null default now()
 );
 
 create index charge_adjustments_charge on charge_adjustments (organization_id, charge, updated_at, id);
@@ -667,14 +630,11 @@ comment on column charge_adjustments.amount is 'Amount of the correction';
 comment on column charge_adjustments.reason is 'Reason of the correction';
 
 create table charge_refunds (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  refund_date     timestamptz,
-  amount          numeric,
-  charge          text collate "C",
-  created_at      timestamptz not null default now(),
-  updated_at      timestamptz not null default now(),
-  primary key (organization_id, id)
+  like columns_of_records including all,
+  refund_date timestamptz,
+  amount      numeric,
+  charge      text collate "C",
+  updated_at  timestamptz not null default now()
 );
 
 create index charge_refunds_charge on charge_refunds (organization_id, charge, updated_at, id);
@@ -684,7 +644,7 @@ comment on column charge_refunds.refund_date is 'Time of the refund';
 comment on column charge_refunds.amount is 'Amount of the refund';
 comment on column charge_refunds.charge is 'The charge: charges.id';
 
--- The indexes of searches by time: by the last change, by the last change where it precedes the creation (the writer's times),
+-- The indexes of searches by time: by the last change, by the last change where it precedes the creation (a writer's times),
 -- and by the creation.
 do $indexes$ declare place text; name text; begin
   for place, name in values
@@ -700,3 +660,5 @@ do $indexes$ declare place text; name text; begin
     execute format('create index %I on %I (organization_id, created_at)', name || '_created', name);
   end loop;
 end $indexes$;
+
+drop table columns_of_records;
