@@ -214,70 +214,6 @@ begin
   return new;
 end $function$;
 
--- Marks the rows that a statement has inserted. One look for each id in a single query costs a COPY little; a trigger for
--- each row would cost it a fifth. Looks are in the order of the index, where each finds the pages of the one before it. The
--- plan is kept for statements of any size, so that it may depend on no number of rows or facts: `limit` and `offset` leave
--- a look by the index alone.
-create function mark_inserted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_memoize = off set jit = off as $function$
-declare
-  hits text[];
-  invoice home.invoices;
-  line home.invoice_lines;
-  deleted timestamptz;
-begin
-  -- There never was a fact. To look for one would read those that were deleted, for as long as a transaction may see them.
-  if pg_relation_size('home.deletions') = 0 then return null; end if;
-  if tg_table_name = 'invoices' then
-    hits := array(
-      select array[n.organization_id, n.id]
-      from (select organization_id, id, hashtextextended(id, 0) as hash from written order by hash) n
-      cross join lateral (
-        select from home.deletions d
-        where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = n.hash limit 1
-      ) d
-    );
-    if hits = '{}' then return null; end if;
-    for invoice in
-      select t.* from generate_subscripts(hits, 1) n cross join lateral (
-        select * from home.invoices t where t.organization_id = hits[n][1] and t.id = hits[n][2] offset 0
-      ) t
-    loop
-      deleted := home.invoice_deleted(invoice, true);
-      if deleted is not null and not invoice.is_deleted then
-        update home.invoices set is_deleted = true, deleted_at = deleted
-          where organization_id = invoice.organization_id and id = invoice.id;
-      end if;
-    end loop;
-  else
-    hits := array(
-      select array[n.organization_id, n.id]
-      from (
-        select organization_id, n.id, hashtextextended(n.id, 0) as hash from written n
-        union all select organization_id, n.id, hashtextextended(n.invoice, 0) from written n
-        order by hash
-      ) n
-      cross join lateral (
-        select from home.deletions d
-        where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = n.hash limit 1
-      ) d
-    );
-    if hits = '{}' then return null; end if;
-    for line in
-      select t.* from generate_subscripts(hits, 1) n cross join lateral (
-        select * from home.invoice_lines t where t.organization_id = hits[n][1] and t.id = hits[n][2] offset 0
-      ) t
-    loop
-      deleted := home.line_deleted(line, true);
-      if deleted is not null and not line.is_deleted then
-        update home.invoice_lines set is_deleted = true, deleted_at = deleted
-          where organization_id = line.organization_id and id = line.id;
-      end if;
-    end loop;
-  end if;
-  return null;
-end $function$;
-
 -- Fired before `zz_written`, which renders the row.
 create trigger deleted_changed before update on invoices for each row when (
   old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
@@ -287,14 +223,54 @@ create trigger deleted_changed before update on invoice_lines for each row when 
   old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
   or new.id <> old.id or new.organization_id <> old.organization_id or new.invoice is distinct from old.invoice
 ) execute function keep_deleted();
-create trigger deleted_inserted after insert on invoices referencing new table as written
-  for each statement execute function mark_inserted();
-create trigger deleted_inserted after insert on invoice_lines referencing new table as written
-  for each statement execute function mark_inserted();
+
+-- Marks the rows that a statement has inserted. One look for each id in a single query costs a COPY little; a trigger for
+-- each row would cost it a fifth. Looks are in the order of the index, where each finds the pages of the one before it. The
+-- plan is kept for statements of any size, so that it may depend on no number of rows or facts: `limit` and `offset` leave
+-- a look by the index alone.
+do $marks$ declare name text; kind text; keys text; begin
+  for name, kind, keys in values
+    ('invoices', 'invoice', 'select organization_id, id, hashtextextended(id, 0) as hash from written'),
+    ('invoice_lines', 'line', 'select organization_id, n.id, hashtextextended(n.id, 0) as hash from written n
+        union all select organization_id, n.id, hashtextextended(n.invoice, 0) from written n')
+  loop
+    execute format($create$
+create function %1$s_inserted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_memoize = off set jit = off as $function$
+declare
+  hits text[];
+  inserted home.%1$s;
+  deleted timestamptz;
+begin
+  -- There never was a fact. To look for one would read those that were deleted, for as long as a transaction may see them.
+  if pg_relation_size('home.deletions') = 0 then return null; end if;
+  hits := array(
+    select array[n.organization_id, n.id] from (%3$s order by hash) n
+    cross join lateral (
+      select from home.deletions d
+      where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = n.hash limit 1
+    ) d
+  );
+  if hits = '{}' then return null; end if;
+  for inserted in
+    select t.* from generate_subscripts(hits, 1) n cross join lateral (
+      select * from home.%1$s t where t.organization_id = hits[n][1] and t.id = hits[n][2] offset 0
+    ) t
+  loop
+    deleted := home.%2$s_deleted(inserted, true);
+    if deleted is not null and not inserted.is_deleted then
+      update home.%1$s set is_deleted = true, deleted_at = deleted
+        where organization_id = inserted.organization_id and id = inserted.id;
+    end if;
+  end loop;
+  return null;
+end $function$ $create$, name, kind, keys);
+    execute format($create$
+create trigger deleted_inserted after insert on %1$s referencing new table as written
+  for each statement execute function %1$s_inserted();
 -- Rows of logical replication fire no triggers of statements.
-create trigger deleted_replicated before insert on invoices for each row execute function keep_deleted();
-create trigger deleted_replicated before insert on invoice_lines for each row execute function keep_deleted();
-alter table invoices enable always trigger deleted_changed;
-alter table invoice_lines enable always trigger deleted_changed;
-alter table invoices enable replica trigger deleted_replicated;
-alter table invoice_lines enable replica trigger deleted_replicated;
+create trigger deleted_replicated before insert on %1$s for each row execute function keep_deleted();
+alter table %1$s enable always trigger deleted_changed, enable replica trigger deleted_replicated;
+    $create$, name);
+  end loop;
+end $marks$;

@@ -103,7 +103,7 @@ grant select, insert on audit_log to practice_data_worker;
 grant select on change_feeds, change_times to practice_data_worker;
 
 revoke all on function touch_api_key, change_begin, change_mark, change_forget, record_removed, records_truncated,
-  invoice_deleted, line_deleted, keep_deleted, mark_inserted from public;
+  invoice_deleted, line_deleted, keep_deleted, invoices_inserted, invoice_lines_inserted from public;
 revoke all on procedure describe_records, validate_records, render, publish from public;
 grant execute on function touch_api_key to practice_data_api;
 grant execute on function change_begin, change_mark, change_forget to practice_data_api, practice_data_worker;
