@@ -4,7 +4,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
-import { EmbeddedDatabaseError } from "../database/Database.ts"
+import { EmbeddedDatabaseError, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
@@ -69,6 +69,12 @@ export const intakeServicesMemory = (delay: Duration.Duration) =>
 
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
+/** The worker over the task database, by the size of its pool. */
+const workerOf = (retention?: Duration.Duration) => {
+  const worker = Effect.map(TaskDatabase, ({ connections }) => Worker.layer(Worker.optionsFor(connections)))
+  return Layer.mergeAll(Layer.unwrap(worker), Settling.layer, Worker.layerRetention(retention))
+}
+
 /**
  * The data API for a server of your own, beside its other routes: over the databases and a processor. Its metrics are in
  * the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of `effect/observability` serves
@@ -79,19 +85,16 @@ export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfA
 )
 
 /**
- * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases. It has
- * metrics as the data API has them, and reads no variable: provide `SignaturesRequired` to refuse unsigned deliveries.
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the pool of the task
+ * database, of which it leaves two connections to deliveries. It has metrics as the data API has them, and reads no
+ * variable: provide `SignaturesRequired` to refuse unsigned deliveries.
  *
  * @param delay from receiving a delivery to running it
  */
 export const intake = (delay: Duration.Duration) =>
-  Layer.mergeAll(
-    Server.intakeRoutes(delay),
-    Server.middlewareOfApis,
-    Worker.layer(Worker.optionsFor(10)),
-    Settling.layer,
-    Worker.layerRetention()
-  ).pipe(Layer.provide(intakeServices(delay)))
+  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, workerOf()).pipe(
+    Layer.provide(intakeServices(delay))
+  )
 
 /**
  * Serves routes on a server of your own. Its socket opens once the routes are ready: effect's server never responds to
@@ -194,11 +197,7 @@ const serving = (settings: Settings) =>
 /** The work beside requests, as soon as the database is migrated. */
 const background = (settings: Settings) => {
   const isWorker = settings.roles.includes("worker")
-  const worker = Layer.mergeAll(
-    Worker.layer(Worker.optionsFor(settings.poolSize)),
-    Settling.layer,
-    Worker.layerRetention(settings.taskRetention)
-  )
+  const worker = workerOf(settings.taskRetention)
   return Databases.afterMigration(
     settings,
     // The role of the intake may not keep the order of the records.

@@ -4,6 +4,7 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import type { Pool } from "../observability/Metrics.ts"
+import * as Loop from "../process/Loop.ts"
 import { note } from "../process/Printed.ts"
 import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
@@ -123,7 +124,8 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
       const scope = yield* Effect.scope
       const names = namesOf(settings)
       const migrated = untilMigrated(names.tasks, yield* Database.TaskDatabase)
-      yield* Effect.forkScoped(Effect.andThen(migrated, Layer.buildWithScope(worker, scope)))
+      const started = Effect.andThen(migrated, Layer.buildWithScope(worker, scope))
+      yield* Effect.forkScoped(Loop.restarting("The start of the worker", started))
       if (needsKeys(settings) && names.credentials !== names.tasks) {
         yield* Effect.forkScoped(untilMigrated(names.credentials, yield* Database.CredentialDatabase))
       }

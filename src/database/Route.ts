@@ -7,6 +7,7 @@ import { Socket } from "node:net"
 import { type PgClient, PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Fiber, type Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Loop from "../process/Loop.ts"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
@@ -143,7 +144,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     const turned = Effect.andThen(watchServer, Effect.ignore(find))
     // A server that is going away may be found once more.
     const atMostOften = Effect.all([turned, Effect.sleep("200 millis")], { concurrency: 2, discard: true })
-    yield* Effect.forkScoped(Effect.forever(atMostOften))
+    yield* Effect.forkScoped(Loop.forever("The route to a server", atMostOften))
   }
 
   return {

@@ -318,7 +318,13 @@ export const make = Effect.fnUntraced(function* ({
       })
     })
 
-  return { run, runShort, successes: outage.successes }
+  return {
+    run,
+    runShort,
+    successes: outage.successes,
+    /** The number of dedicated ones. */
+    connections
+  }
 })
 
 export type Store = Effect.Success<ReturnType<typeof make>>

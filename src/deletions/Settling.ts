@@ -11,6 +11,7 @@ import { Array, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
+import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
 import { byOrganization, SchedulerUnavailable } from "./Task.ts"
@@ -202,14 +203,9 @@ export const make = Effect.gen(function* () {
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { step } = yield* make
-    yield* step.pipe(
-      Effect.catchDefect((defect) => Effect.as(Effect.logError("Settling deletions met a bug", defect), pauses.idle)),
-      // The database is down, or busy.
-      Effect.orElseSucceed(() => pauses.idle),
-      Effect.flatMap(Effect.sleep),
-      Effect.forever,
-      Effect.forkScoped
-    )
+    // The database is down, or busy.
+    const pause = Effect.orElseSucceed(step, () => pauses.idle)
+    yield* Effect.forkScoped(Loop.forever("Settling deletions", Effect.flatMap(pause, Effect.sleep)))
   })
 )
 

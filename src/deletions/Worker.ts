@@ -5,6 +5,7 @@
  */
 import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { errorType } from "../observability/Tracing.ts"
+import * as Loop from "../process/Loop.ts"
 import * as Retries from "./Retries.ts"
 import { Scheduler } from "./Scheduler.ts"
 import * as Task from "./Task.ts"
@@ -255,11 +256,9 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const rounds = Effect.uninterruptible(round).pipe(
     // A due task may be locked by another worker.
     Effect.flatMap((claimed) => (claimed > 0 ? Effect.yieldNow : sleep(shortestSleep))),
-    catchBug("A round of the worker failed", (message) => new Task.SchedulerUnavailable({ message })),
-    Effect.retry(Schedule.spaced("500 millis")),
-    Effect.forever
+    Effect.retry(Schedule.spaced("500 millis"))
   )
-  return { rounds, stop }
+  return { rounds: Loop.forever("The worker", rounds), stop }
 })
 
 /** Runs a worker until it is interrupted. */
@@ -292,12 +291,11 @@ export const layerRetention = (retention = Duration.days(90)) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { empty } = yield* Scheduler
-      yield* DateTime.now.pipe(
+      const step = DateTime.now.pipe(
         Effect.flatMap((now) => empty(DateTime.subtractDuration(now, retention), emptied.batch)),
         Effect.orElseSucceed(() => 0),
-        Effect.flatMap((count) => Effect.sleep(count < emptied.batch ? emptied.idle : emptied.pause)),
-        Effect.forever,
-        Effect.forkScoped
+        Effect.flatMap((count) => Effect.sleep(count < emptied.batch ? emptied.idle : emptied.pause))
       )
+      yield* Effect.forkScoped(Loop.forever("The retention of payloads", step))
     })
   )

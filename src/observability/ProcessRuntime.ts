@@ -2,6 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
+import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
 import * as Series from "./Series.ts"
 
@@ -17,10 +18,11 @@ const monitor = Effect.acquireRelease(
 const watchEventLoop = Effect.gen(function* () {
   // One is reset while the other one continues: a delay is shown for 15 to 30 seconds.
   let [older, younger] = [yield* monitor, yield* monitor]
-  yield* Effect.sync(() => {
+  const swap = Effect.sync(() => {
     older.reset()
     ;[older, younger] = [younger, older]
-  }).pipe(Effect.delay("15 seconds"), Effect.forever, Effect.forkScoped)
+  })
+  yield* Effect.forkScoped(Loop.forever("The delays of the event loop", Effect.delay(swap, "15 seconds")))
   return (quantile: number) => {
     const delay = older.percentile(quantile * 100)
     return Math.max(0, delay / 1e9 - resolution / 1000)

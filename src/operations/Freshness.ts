@@ -12,6 +12,7 @@ import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import type { Failure, Request } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
+import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
 
 /** The age of a change. */
@@ -195,7 +196,6 @@ export class Freshness extends Context.Service<
       let last: Report | undefined
       const migrated = Effect.flatMap(isMigrated(sql), (isDone) => (isDone ? read(sql, longest) : Effect.undefined))
       const round = Effect.gen(function* () {
-        yield* sql.distribution.refresh
         const isSingle = sql.distribution.isDistributed() === false
         const found = yield* Effect.result(isSingle ? sql.run(request, migrated) : Effect.undefined)
         last = Result.getOrUndefined(found)
@@ -210,7 +210,7 @@ export class Freshness extends Context.Service<
         until: () => sql.distribution.isDistributed() !== undefined,
         schedule: Schedule.spaced("1 second")
       })
-      yield* Effect.forkScoped(Effect.andThen(known, Effect.forever(watch)))
+      yield* Effect.forkScoped(Loop.forever("The ages of the records", Effect.andThen(known, watch)))
       return Freshness.of({ last: Effect.sync(() => last) })
     })
   )

@@ -2,7 +2,7 @@
  * The health of the service: its endpoints, and the checks of its dependencies; and probes of the databases, which read
  * figures for the metrics: the backlog of tasks, the lag of a replica.
  */
-import { Clock, Context, Duration, Effect, identity, Layer, Option, Record, Schedule, String } from "effect"
+import { Clock, Context, Duration, Effect, identity, Layer, Option, Record, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
@@ -16,6 +16,7 @@ import {
 import * as Store from "../database/Store.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
+import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
@@ -207,6 +208,8 @@ export const probes = (roles: ReadonlyArray<Role>) =>
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
       yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))
-      yield* round.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+      yield* Effect.forkScoped(
+        Loop.forever("The probes of the databases", Effect.andThen(round, Effect.sleep("5 seconds")))
+      )
     })
   )

@@ -3,12 +3,13 @@
  * is ready, to show why it is not, and closes last.
  */
 import { readFileSync } from "node:fs"
-import { Context, Duration, Effect, flow, identity, Layer, type Option, type Redacted, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, flow, identity, Layer, type Option, type Redacted, Schema } from "effect"
 import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { explainListen } from "../process/Failure.ts"
+import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
 import { Figures, type Seen } from "./Figures.ts"
@@ -67,6 +68,9 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   ["GET", "/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
 
+const watch = (look: Effect.Effect<unknown>) =>
+  Loop.forever("The figures of the operators' page", Effect.andThen(look, Effect.sleep("5 seconds")))
+
 /** The routes of a listener on this host, over their services. */
 export const routes = (host: string) =>
   Layer.mergeAll(
@@ -79,7 +83,7 @@ export const routes = (host: string) =>
     ),
     HttpRouter.middleware(flow(unexpectedErrors, guard(host)), { global: true }),
     // An outage is known also if nobody has a page open.
-    Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))))
+    Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(watch(look))))
   )
 
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}

@@ -12,19 +12,20 @@ import type { Role } from "./Config.ts"
 import { roleOf } from "./doctor/MigrationsCheck.ts"
 import migrated from "./doctor/migrated.json" with { type: "json" }
 
-const privileges = Schema.decodeSync(Schema.Array(Privilege))(migrated.privileges)
+/** The privileges of roles by the migrations. */
+const granted = Effect.orDie(Schema.decodeEffect(Schema.Array(Privilege))(migrated.privileges))
 
-const isPublic = new Set(privileges.flatMap(({ grantee, object }) => (grantee === "public" ? [object] : [])))
-
-/** The privileges of a role on some objects. Without others it serves all the same: the day of a key, the audit log. */
-const privilegesOf = (role: Role, objects: RegExp) =>
-  privileges.filter(
+/** The privileges of a role on some objects. It serves without the others: the day on which a key was used, the audit log. */
+const privilegesOf = (all: ReadonlyArray<Privilege>, role: Role, objects: RegExp) => {
+  const isPublic = new Set(all.flatMap(({ grantee, object }) => (grantee === "public" ? [object] : [])))
+  return all.filter(
     ({ grantee, object }) =>
       grantee === roleOf[role] &&
       objects.test(object) &&
       !isPublic.has(object) &&
       !/^schema |touch_api_key|audit_log/.test(object)
   )
+}
 
 const ofKeys = /\.api_keys$/
 const ofTasks = /\.(deletion_tasks|deletions|change_\w+(\(\))?)$/
@@ -63,15 +64,16 @@ const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 /** @param request its errors are the failures of the database */
 export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
+  const all = yield* granted
   const needs: Readonly<Record<Role, ReadonlyArray<Need>>> = {
     "data-api": [
-      { sql: records, privileges: privilegesOf("data-api", ofRecords) },
-      { sql: credentials, privileges: privilegesOf("data-api", ofKeys) },
+      { sql: records, privileges: privilegesOf(all, "data-api", ofRecords) },
+      { sql: credentials, privileges: privilegesOf(all, "data-api", ofKeys) },
       // Without it, records are read all the same.
-      { sql: tasks, privileges: privilegesOf("data-api", ofTasks), isOptional: true }
+      { sql: tasks, privileges: privilegesOf(all, "data-api", ofTasks), isOptional: true }
     ],
-    intake: [{ sql: tasks, privileges: privilegesOf("intake", /./) }],
-    worker: [{ sql: tasks, privileges: privilegesOf("worker", /./) }]
+    intake: [{ sql: tasks, privileges: privilegesOf(all, "intake", /./) }],
+    worker: [{ sql: tasks, privileges: privilegesOf(all, "worker", /./) }]
   }
   const states = roles.flatMap((role) => needs[role]).map((need) => ({ need, isReady: need.isOptional === true }))
   const isReady = () => states.every((state) => state.isReady)

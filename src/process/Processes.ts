@@ -10,6 +10,7 @@ import { totalmem } from "node:os"
 import { getHeapStatistics } from "node:v8"
 import { Context, Deferred, Duration, Effect, Exit, Layer, Option, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
+import * as Loop from "./Loop.ts"
 import { moduleBeside } from "./Package.ts"
 import { wrong } from "./Variable.ts"
 
@@ -215,18 +216,6 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
 
 const portOf = (address: string) => Number(new URL(address).port)
 
-const shortestPause = Duration.millis(100)
-const longestPause = Duration.seconds(30)
-
-/** A child that has run for this long has not failed to start. */
-const stable = Duration.minutes(1)
-
-/** The pause before another child starts, by the one before it: it doubles, and is the shortest after a stable child. */
-export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) =>
-  Duration.isGreaterThan(lived, stable)
-    ? shortestPause
-    : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
-
 type Address = Readonly<{ host: string; port: number }>
 
 const isRefused = (address: Address) =>
@@ -282,7 +271,7 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
         Effect.timed
       )
       if (reason === undefined) return
-      pause = pauseAfter(pause, lived)
+      pause = Loop.pauseAfter(pause, lived)
       yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
       place.restarts += 1
@@ -290,8 +279,10 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
   })
   const [first, ...others] = places
   if (first === undefined) return
-  yield* Effect.forkIn(keep(first, wanted), together)
+  const supervised = (place: Place, port: number) =>
+    Effect.forkIn(Loop.restarting("The supervision of a process", keep(place, port)), together)
+  yield* supervised(first, wanted)
   const address = yield* Deferred.await(listening)
   yield* Effect.log(`Listening on ${address}`)
-  yield* Effect.forEach(others, (place) => Effect.forkIn(keep(place, portOf(address)), together), { discard: true })
+  yield* Effect.forEach(others, (place) => supervised(place, portOf(address)), { discard: true })
 })

@@ -2,11 +2,12 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schedule, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Series from "../observability/Series.ts"
+import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
 import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
 import { progressMembers, type Seen, wokenQuery } from "./FeedQuery.ts"
@@ -201,9 +202,12 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
       stopWaiting: waiters.stop,
       /** Ticks without end. */
       watch: Effect.all(
-        [Effect.repeat(tick, Schedule.spaced("1 second")), Effect.repeat(forget, Schedule.spaced("1 minute"))],
+        [
+          Loop.forever("The clock of the changes", Effect.andThen(tick, Effect.sleep("1 second"))),
+          Loop.forever("The retention of removals", Effect.andThen(forget, Effect.sleep("1 minute")))
+        ],
         { concurrency: "unbounded", discard: true }
-      ).pipe(Effect.andThen(Effect.never))
+      )
     }
   })
 }) {

@@ -41,7 +41,7 @@ const wrong: ReadonlyArray<Wrong> = [
   ["HEADERS_TIMEOUT", `${timeout} 10s`, ["0 seconds", "2 hours"]],
   ["BODY_TIMEOUT", `${timeout} 15s`, ["1", "Infinity"]],
   ["IDLE_TIMEOUT", `${timeout} 75s`, ["0 seconds", "soon"]],
-  ["DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001"]],
+  ["DATABASE_POOL_SIZE", "an integer from 2 to 1000, such as 10", ["0", "1", "1001"]],
   ["RATE_LIMIT", "an integer from 1 to 1000000, such as 100", ["0", "1000001"]],
   ["DATA_DIR", "a folder such as .data, or memory", [" ", long]],
   ["ROLES", roles, ["data-api,cook", "Worker", " ", "data-api,"]],

@@ -1,9 +1,9 @@
 /** Several processes: how a parent finds that a child hangs, the pauses between children that end, and the memory that they share. */
 import { assert, it } from "@effect/vitest"
-import { Array, Clock, Deferred, Duration, Effect, Fiber } from "effect"
+import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { explain } from "../../../src/process/Failure.ts"
-import { assertFits, hangs, heapOfEach, pauseAfter } from "../../../src/process/Processes.ts"
+import { assertFits, hangs, heapOfEach } from "../../../src/process/Processes.ts"
 
 const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
   Effect.gen(function* () {
@@ -48,13 +48,6 @@ it.effect("A child is not blamed for a time in which its parent was not awake", 
     yield* Fiber.interrupt(fiber)
   })
 )
-
-it("A child that ends again and again is replaced after a pause that doubles, up to half a minute", () => {
-  const pauses = Array.scan(Array.range(1, 11), Duration.zero, (before) => pauseAfter(before, Duration.seconds(60)))
-  const expected = [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
-  assert.deepStrictEqual(pauses.map(Duration.toMillis), expected)
-  assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
-})
 
 const refusal = (processes: number, mebibytes: number) =>
   Effect.map(Effect.flip(assertFits(processes, mebibytes * 1024 ** 2)), explain)

@@ -1,0 +1,36 @@
+/** What runs in the background for good: it outlives failures and bugs. */
+import { assert, it } from "@effect/vitest"
+import { Array, Duration, Effect, Fiber, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { forever, pauseAfter } from "../../../src/process/Loop.ts"
+
+it("What ends again and again starts again after a pause that doubles, up to half a minute", () => {
+  const pauses = Array.scan(Array.range(1, 11), Duration.zero, (before) => pauseAfter(before, Duration.seconds(60)))
+  const expected = [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
+  assert.deepStrictEqual(pauses.map(Duration.toMillis), expected)
+  assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
+})
+
+it.effect(
+  "A loop starts again after a failure, a bug and an interruption from within, which are logged; its own end is not",
+  () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const ends = [Effect.fail("failure"), Effect.die(new Error("bug")), Effect.interrupt]
+      let steps = 0
+      const step = Effect.suspend((): Effect.Effect<void, string> => ends[steps++] ?? Effect.sleep("1 second"))
+      const fiber = yield* forever("The test", step).pipe(
+        Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.isAbove(steps, 9)
+      yield* Fiber.interrupt(fiber)
+      const texts = lines.map((line) => /The test failed, and starts again in \w+/.exec(line)?.[0])
+      assert.deepStrictEqual(
+        texts,
+        ["100ms", "200ms", "400ms"].map((pause) => `The test failed, and starts again in ${pause}`)
+      )
+      assert.include(lines[1], "bug")
+    })
+)
