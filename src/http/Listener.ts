@@ -21,6 +21,10 @@ export const grace = Duration.seconds(10)
 // A client that waits for responses opens no new connection.
 const holding = Duration.millis(100)
 
+// Connections that the kernel keeps until they are accepted. The attempts of others would be lost, and repeated a second
+// later, when many arrive at once. The kernel has a limit of its own (somaxconn), mostly 4096.
+const backlog = 4096
+
 // A new connection may have a request on its way.
 const onTheWay = Duration.seconds(1)
 
@@ -78,7 +82,7 @@ export class Listener extends Context.Service<
     const { host, port, reusePort = false } = options
     return Layer.merge(
       Layer.effect(Listener, listener),
-      NodeHttpServer.layer(() => server, { host, port, reusePort, gracefulShutdownTimeout: grace })
+      NodeHttpServer.layer(() => server, { host, port, reusePort, backlog, gracefulShutdownTimeout: grace })
     )
   }
 }

@@ -10,6 +10,7 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, statusError, wasRefused } from "./OrderedServer.ts"
+import { identify } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -207,6 +208,7 @@ export const around = (
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
         facts.duration = Time.monotonicOf(clock) - started
+        if (isKeyed && facts.organization !== undefined) identify(request.source, facts.organization)
         facts.status = Exit.isSuccess(exit) ? exit.value.status : 499
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
         // A statement was refused, and run again.

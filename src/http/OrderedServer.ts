@@ -7,12 +7,16 @@
  * responses made and kept in memory.
  */
 import { randomUUID } from "node:crypto"
-import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from "node:http"
+import { type IncomingMessage, Server, ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { DateTime, Duration, Iterable } from "effect"
+import { DateTime, Duration, Iterable, Option } from "effect"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import { type Connection, isWaiting } from "./Connection.ts"
+import { refusalOf, ServedRequest } from "./ServedRequest.ts"
+import * as Shares from "./Shares.ts"
+import { Turns } from "./Turns.ts"
 
 export interface Limits {
   readonly maxConnections: number
@@ -30,48 +34,14 @@ const maximumQueued = 10_000
 /** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
 const lingering = 2000
 
+/** Milliseconds before a request beyond the share of its sender is refused: the client may dial again at once. */
+const pause = 1000
+
 /** A turn of the event loop that is shorter, in milliseconds, had no socket to handle. */
 const quietTurn = 0.2
 
 /** The longest wait for a quiet turn, in milliseconds. */
 const longestWaitForQuiet = 250
-
-/**
- * Each piece of a body costs as much as 1000 bytes: 256 may have any size, beyond them the average counts. Chunks of 32
- * bytes pass: some arrive in two pieces, where a read ends within them.
- */
-const minimumAverage = 28
-const mostMissing = 256 * minimumAverage
-
-/** A request that reports a body in too many small pieces, and drops the rest. */
-class PieceLimitedRequest extends IncomingMessage {
-  onTooManyPieces: ((request: IncomingMessage) => void) | undefined
-  /** The bytes that the pieces lack for the average. */
-  #missing = 0
-
-  override push(piece: unknown, encoding?: BufferEncoding): boolean {
-    // The parser pushes all that it has read, however often it is told to stop.
-    if (this.#missing > mostMissing) return true
-    if (Buffer.isBuffer(piece)) this.#missing += minimumAverage - piece.length
-    if (this.#missing <= mostMissing) return super.push(piece, encoding)
-    this.onTooManyPieces?.(this)
-    return false
-  }
-}
-
-interface Connection {
-  readonly socket: Socket
-  /** The response in progress. */
-  current: ServerResponse | undefined
-  /** The requests after it, in order. */
-  readonly queue: Array<() => void>
-  /** The bytes read when the last response was sent. */
-  bytesRead: number
-  /** When it is closed unless a request begins: bytes that never become a request keep it from being idle. */
-  deadline: number
-  /** True if no more requests are accepted. */
-  isRefused: boolean
-}
 
 const statuses: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
@@ -81,20 +51,6 @@ const statuses: Readonly<Record<string, number>> = {
 
 /** The events of a request. */
 const events = ["request", "checkContinue", "checkExpectation"]
-
-/** The names and values of headers that node:http reads. Releases differ in how they treat the rest. */
-const mostHeaders = 2000
-
-/** The status that refuses a request whose end proxies may see elsewhere; undefined if it is served. */
-const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): number | undefined => {
-  if (rawHeaders.length >= mostHeaders) return 431
-  const encoding = headers["transfer-encoding"]
-  if (httpVersion === "1.1" ? headers.host === undefined : encoding !== undefined) return 400
-  if (encoding === undefined) return undefined
-  if (encoding.toLowerCase() !== "chunked") return 400
-  // node:http ignores errors in the chunks of such a request.
-  return headers.upgrade === undefined ? undefined : 411
-}
 
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
@@ -117,10 +73,22 @@ export const wasRefused = (request: object): boolean => refusedRequests.has(requ
 /** The status of a connection that is closed without a response. */
 const noResponse = 444
 
-const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
+const refusals: Readonly<Record<number, RequestFacts.Refusal>> = {
+  408: "timeout",
+  413: "too_large",
+  431: "too_large",
+  503: "load"
+}
+
+const headersOf: Readonly<Record<number, string>> = { 405: "allow: GET, HEAD, POST", 503: "retry-after: 1" }
 
 /** Responds to a request that does not reach the routes, as far as it could be read, and closes its connection. */
-const refuse = (socket: Socket, status: number, request: IncomingMessage | undefined): RequestFacts.RequestFacts => {
+const refuse = (
+  socket: Socket,
+  status: number,
+  request: IncomingMessage | undefined,
+  organization?: string
+): RequestFacts.RequestFacts => {
   if (request !== undefined) refusedRequests.add(request)
   const id = requestIdOf(request?.headers["x-request-id"])
   const facts = new RequestFacts.Account({
@@ -131,6 +99,7 @@ const refuse = (socket: Socket, status: number, request: IncomingMessage | undef
     userAgent: request?.headers["user-agent"],
     address: socket.remoteAddress
   })
+  facts.organization = organization
   facts.status = status
   facts.refusal = refusals[status] ?? "protocol"
   if (status === noResponse) {
@@ -146,7 +115,8 @@ const refuse = (socket: Socket, status: number, request: IncomingMessage | undef
     `content-length: ${body.length}`,
     "connection: close",
     `${errorHeader}: ${error.headers[errorHeader]}`,
-    `x-request-id: ${id}`
+    `x-request-id: ${id}`,
+    ...[headersOf[status] ?? []].flat()
   ]
   const sent = facts.method === "HEAD" ? "" : body
   facts.bytes = sent.length
@@ -156,14 +126,21 @@ const refuse = (socket: Socket, status: number, request: IncomingMessage | undef
   return facts
 }
 
-/** Above this share of the connections, responses close theirs: idle ones would keep other clients out. */
-const crowded = 0.75
-
 export class OrderedServer extends Server {
   readonly #connections = new Map<Duplex, Connection>()
+  /** Those that wait for their refusal, beside the others. */
+  readonly #paused = new Set<Connection>()
+  readonly #most: number
+  readonly #shares: ReturnType<typeof Shares.make>
+  readonly #turns = new Turns()
   readonly #longestIdle: number
-  // One for all: with a closure for each request, five times as much outlived the young generation, measured.
-  readonly #tooManyPieces = ({ socket }: IncomingMessage) => this.#fail("TOO_MANY_PIECES", socket)
+  readonly #reports: ServedRequest["reports"] = {
+    fragmented: ({ socket }) => this.#fail("TOO_MANY_PIECES", socket),
+    identified: ({ headers, socket }, organization) => {
+      const connection = this.#connections.get(socket)
+      if (connection !== undefined) this.#shares.settle(connection, headers.authorization, organization)
+    }
+  }
   #queued = 0
   #isDraining = false
   // Until there is a handler.
@@ -179,7 +156,7 @@ export class OrderedServer extends Server {
       requestTimeout: bodyTimeout,
       keepAliveTimeout: idleTimeout,
       connectionsCheckingInterval: sweepInterval,
-      IncomingMessage: PieceLimitedRequest,
+      IncomingMessage: ServedRequest,
       // Node's own, of 64 KiB, is 122 MiB for 2,000 bodies that nobody reads yet.
       highWaterMark: 16 * 1024,
       // Refused below, with a body.
@@ -187,8 +164,11 @@ export class OrderedServer extends Server {
       // A request to switch to another protocol is served as HTTP, and is the last of its connection.
       shouldUpgradeCallback: () => false
     })
-    this.maxConnections = limits.maxConnections
+    this.#most = limits.maxConnections
+    this.#shares = Shares.make(limits.maxConnections)
     this.timeout = idleTimeout
+    // A client may end its side after its request. Types of node:http lack this property.
+    Object.assign(this, { httpAllowHalfOpen: true })
     this.#longestIdle = idleTimeout + headersTimeout + sweepInterval
     this.once("listening", () => {
       // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
@@ -207,6 +187,10 @@ export class OrderedServer extends Server {
     })
     // Without a listener, node:http would respond by itself.
     this.on("checkExpectation", () => {})
+    this.on("connect", (request, socket) => {
+      const connection = this.#connections.get(socket.on("error", () => socket.destroy()).resume())
+      if (connection?.isRefused === false) this.#refuse(connection, 405, request)
+    })
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
@@ -225,42 +209,66 @@ export class OrderedServer extends Server {
     const { req: request } = response
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRefused || !connection.socket.writable) return false
-    if (request instanceof PieceLimitedRequest) request.onTooManyPieces = this.#tooManyPieces
+    if (request instanceof ServedRequest) request.reports = this.#reports
     // node:http drops the bytes after it.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = event === "checkExpectation" ? 417 : refusalOf(request)
     if (refusal !== undefined) return this.#refuse(connection, refusal, request)
+    const holder = this.#shares.claim(connection, this.open, request.headers.authorization)
+    if (holder !== undefined) return this.#refuse(connection, 503, request, holder.organization)
     const begin = () => {
       // Its body was refused while it was queued: that response comes next.
       if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
       super.emit(event, ...args)
     }
-    if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining && !this.#isHolding)
-      begin()
+    const isNext = connection.current === undefined && connection.queue.length === 0
+    if (isNext && !this.#isDraining && !this.#isHolding && this.#turns.isFree()) begin()
     else {
       this.#enqueue(connection, begin, request)
       // The last response is known once the whole chunk is parsed.
       if (this.#isDraining) setImmediate(() => this.#next(connection))
+      else if (isNext) this.#turns.wait(Shares.keyOf(request.headers.authorization), () => this.#next(connection))
     }
     return true
   }
 
   #open(socket: Socket) {
-    const deadline = performance.now() + this.#longestIdle
-    const connection: Connection = { socket, current: undefined, queue: [], bytesRead: 0, deadline, isRefused: false }
+    this.#turns.accept()
+    if (this.#connections.size - this.#paused.size >= this.#most && !this.#makeRoom()) return void socket.destroy()
+    const connection: Connection = {
+      socket,
+      holder: undefined,
+      current: undefined,
+      queue: [],
+      bytesRead: 0,
+      deadline: performance.now() + this.#longestIdle,
+      isRefused: false
+    }
     this.#connections.set(socket, connection)
     socket.once("close", () => {
       this.#connections.delete(socket)
+      this.#paused.delete(connection)
+      this.#shares.release(connection)
       this.#clearQueue(connection)
     })
+  }
+
+  /** Closes the oldest connection that waits for its client: one of a stranger, otherwise an idle one. */
+  #makeRoom(): boolean {
+    this.emit("drop")
+    const find = (isFound: (connection: Connection) => boolean) =>
+      Iterable.findFirst(this.#connections.values(), (connection) => isWaiting(connection) && isFound(connection))
+    const ofStranger = find(({ holder }) => holder?.organization === undefined)
+    const last = Option.getOrUndefined(Option.orElse(ofStranger, () => find(({ current }) => current === undefined)))
+    last?.socket.destroy()
+    return last !== undefined
   }
 
   #begin(connection: Connection, response: ServerResponse) {
     connection.current = response
     connection.deadline = Infinity
-    const isLast = this.#isDraining || this.#connections.size > this.maxConnections * crowded
-    if (isLast && connection.queue.length === 0) response.setHeader("connection", "close")
+    if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
@@ -309,15 +317,26 @@ export class OrderedServer extends Server {
   }
 
   /** Refuses a request after the responses to those before it, and accepts no more of its connection. */
-  #refuse(connection: Connection, status: number, request: IncomingMessage | undefined) {
+  #refuse(connection: Connection, status: number, request: IncomingMessage | undefined, organization?: string) {
     connection.isRefused = true
     const respond = () => {
       connection.deadline = performance.now() + lingering
-      this.emit("refused", refuse(connection.socket, status, request))
+      this.emit("refused", refuse(connection.socket, status, request, organization))
     }
+    const respondLater = () => {
+      connection.deadline = Infinity
+      this.#shares.release(connection)
+      if (this.#paused.size >= this.#most) return respond()
+      // Later ones wait longer: clients that dial again at once would all do so at the same time.
+      const wait = pause * (1 + this.#paused.size / this.#most)
+      this.#paused.add(connection)
+      // oxlint-disable-next-line effecttsgo/global-timers -- as above
+      setTimeout(() => this.#paused.delete(connection) && respond(), wait)
+    }
+    const begin = status === 503 ? respondLater : respond
     const { current, queue } = connection
-    if ((current === undefined || current.req === request) && queue.length === 0) respond()
-    else this.#enqueue(connection, respond, request)
+    if ((current === undefined || current.req === request) && queue.length === 0) begin()
+    else this.#enqueue(connection, begin, request)
     return true
   }
 

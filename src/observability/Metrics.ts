@@ -103,7 +103,10 @@ export const metrics = {
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
   practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the most connections that may be open.", {}),
-  practice_data_http_connections_refused_total: counter("Connections refused: MAX_CONNECTIONS were open.", {}),
+  practice_data_http_connections_refused_total: counter(
+    "Connections closed or refused because MAX_CONNECTIONS were open.",
+    {}
+  ),
   practice_data_organization_requests_total: counter(
     "Requests with a valid key, by organization: the first 1,000 that a process sees, then other.",
     {

@@ -7,10 +7,11 @@ import type { RequestListener, ServerResponse } from "node:http"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
+import { identify } from "../../../src/http/ServedRequest.ts"
 import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
-import { exchange, get, open, statusesOf } from "../../support/Raw.ts"
+import { type Connection, exchange, get, open, statusesOf } from "../../support/Raw.ts"
 
 const minute = Duration.minutes(1)
 
@@ -170,19 +171,89 @@ describe("A connection", () => {
   )
 })
 
-it.live("Responses close their connections once more than three quarters of the connections are open", () =>
+/** The statuses of a connection after one more request on it. */
+const ask = ({ received, send, socket }: Connection, key?: string) =>
   Effect.gen(function* () {
-    const { port, server } = yield* opened
-    server.on("request", (_, response) => response.end())
-    const closes: Array<boolean> = []
-    for (let count = 1; count <= 8; count++) {
-      const { received, send } = yield* open(`http://127.0.0.1:${port}`)
-      yield* send(get("/"))
-      yield* eventually("a response", () => received().endsWith("\r\n\r\n"))
-      closes.push(/^connection: close\r$/im.test(received()))
-    }
-    assert.deepStrictEqual(closes, [false, false, false, false, false, false, false, true])
+    const before = statusesOf(received()).length
+    yield* send(get("/", key === undefined ? "" : `Authorization: Bearer ${key}\r\n`))
+    yield* eventually("a response", () => statusesOf(received()).length > before || socket.destroyed)
+    return statusesOf(received())
   })
+
+/** A server whose handler knows the organization of any key that begins with `pda_`, and its connections. */
+const shared = Effect.gen(function* () {
+  const { port, server } = yield* opened
+  server.on("request", (request, response) => {
+    if (request.headers.authorization?.includes("pda_") === true) identify(request, "org_a")
+    if (request.url === "/") response.end()
+  })
+  const connect = open(`http://127.0.0.1:${port}`)
+  return { server, connect }
+})
+
+it.live("An API key holds a quarter of the connections: beyond, it is 503 a second later, and closed", () =>
+  Effect.gen(function* () {
+    const { connect, server } = yield* shared
+    const refused: Array<RequestFacts> = []
+    server.on("refused", (each: RequestFacts) => refused.push(each))
+    const [first, second, third, other] = [yield* connect, yield* connect, yield* connect, yield* connect]
+    yield* eventually("four connections", () => server.open === 4)
+    assert.deepStrictEqual(yield* ask(first, "pda_a"), [200])
+    assert.deepStrictEqual(yield* ask(second, "pda_a"), [200])
+    const begun = performance.now()
+    yield* third.send(get("/", "Authorization: bearer  pda_a\r\n"))
+    assert.deepStrictEqual(yield* ask(other, "pda_b"), [200])
+    assert.match(
+      yield* third.closed,
+      /^HTTP\/1\.1 503 [^]*\r\nretry-after: 1\r\n[^]*\{"detail":"Service Unavailable"\}$/
+    )
+    assert.isAbove(performance.now() - begun, 900)
+    assert.deepInclude(refused[0], { status: 503, refusal: "load", organization: "org_a", path: "/" })
+    // A connection of a proxy has a request of one key after that of another.
+    assert.deepStrictEqual(yield* ask(other, "pda_a"), [200, 503])
+    assert.deepStrictEqual(yield* ask(second, "pda_b"), [200, 200])
+    assert.deepStrictEqual(yield* ask(yield* connect, "pda_a"), [200])
+  })
+)
+
+it.live("Strangers hold half of the connections: beyond, each is served once", () =>
+  Effect.gen(function* () {
+    const { connect } = yield* shared
+    const strangers = yield* Effect.forEach(Array.from({ length: 8 }), () => connect)
+    for (const [index, each] of strangers.entries())
+      assert.deepStrictEqual(yield* ask(each, index % 2 === 0 ? undefined : `made_up_${index}`), [200])
+    const ofKey = yield* connect
+    assert.deepStrictEqual(yield* ask(ofKey, "pda_a"), [200])
+    ofKey.socket.destroy()
+    const [first, second, third] = strangers
+    if (first === undefined || second === undefined || third === undefined) return
+    assert.deepStrictEqual(yield* ask(first), [200, 503])
+    assert.deepStrictEqual(yield* ask(second, "made_up"), [200, 503])
+    // A proxy has sent requests of strangers before.
+    assert.deepStrictEqual(yield* ask(third, "pda_a"), [200, 200])
+  })
+)
+
+it.live(
+  "A new connection beyond the limit closes one that waits for its client: of a stranger first, of a key last",
+  () =>
+    Effect.gen(function* () {
+      const { connect, server } = yield* shared
+      const idle = yield* Effect.forEach(Array.from({ length: 8 }), () => connect)
+      const [served, ofKey] = [yield* connect, yield* connect]
+      yield* eventually("ten connections", () => server.open === 10)
+      yield* served.send(get("/unanswered"))
+      assert.deepStrictEqual(yield* ask(ofKey, "pda_a"), [200])
+      const waiting = [...idle, ofKey]
+      for (const [index, next] of waiting.entries()) {
+        const { send } = yield* connect
+        yield* send(get("/unanswered", `Authorization: Bearer pda_${index}\r\n`))
+        yield* eventually("the end of one", () => next.socket.destroyed && server.inFlight === index + 2)
+        assert.strictEqual(waiting.filter(({ socket }) => socket.destroyed).length, index + 1)
+      }
+      assert.strictEqual(yield* (yield* connect).closed, "")
+      assert.isFalse(served.socket.destroyed)
+    })
 )
 
 it.live(
@@ -247,9 +318,10 @@ const table: ReadonlyArray<Sent> = [
   { sent: "an upgrade with chunks", headers: upgrade + chunked, body: inChunks, statuses: [411] },
   { sent: "an upgrade with invalid chunks", headers: upgrade + chunked, body: "zz\r\n", statuses: [411] },
   { sent: "a protocol, and no upgrade to it", headers: "Upgrade: h2c\r\n", statuses: [200] },
-  { sent: "a connection to another host", method: "CONNECT", statuses: [] },
+  { sent: "a connection to another host", method: "CONNECT", statuses: [405] },
   { sent: "an unknown expectation", headers: `Expect: tea\r\n${length}`, body, statuses: [417] },
   { sent: "no Host", headers: length, body, statuses: [400] },
+  { sent: "two Hosts", headers: "Host: localhost\r\n", statuses: [400] },
   { sent: "chunks in HTTP/1.0", version: "1.0", headers: chunked, body: inChunks, statuses: [400] },
   { sent: "chunks and a length", headers: chunked + length, body: inChunks, statuses: [400] },
   { sent: "two lengths", headers: length + length, body, statuses: [400] },
@@ -290,10 +362,8 @@ it.live.each(table)("A connection with $sent is answered $statuses, and then clo
     yield* send(next.slice(9))
     assert.deepStrictEqual(statusesOf(yield* closed), sent.statuses, "in two pieces")
 
-    if (sent.method !== "CONNECT") {
-      const answer = yield* exchange(url, get("/") + first + next)
-      assert.deepStrictEqual(statusesOf(answer), [200, ...sent.statuses], "after another request")
-    }
+    const answer = yield* exchange(url, get("/") + first + next)
+    assert.deepStrictEqual(statusesOf(answer), [200, ...sent.statuses], "after another request")
     assert.notInclude(ids, "smuggled")
   })
 )

@@ -1,0 +1,59 @@
+/** A request of `OrderedServer`, which reports to it, and the check of its headers. */
+import { IncomingMessage } from "node:http"
+
+interface Reports {
+  /** Called once when the body comes in too many small pieces. The rest of it is dropped. */
+  readonly fragmented: (request: IncomingMessage) => void
+  /** Called when the API key of the request is known to belong to an organization. */
+  readonly identified: (request: IncomingMessage, organization: string) => void
+}
+
+/**
+ * Each piece of a body costs as much as 1000 bytes: 256 may have any size, beyond them the average counts. Chunks of 32
+ * bytes pass: some arrive in two pieces, where a read ends within them.
+ */
+const minimumAverage = 28
+const mostMissing = 256 * minimumAverage
+
+export class ServedRequest extends IncomingMessage {
+  // The same for all: with closures for each request, five times as much outlived the young generation, measured.
+  reports: Reports | undefined
+  /** The bytes that the pieces lack for the average. */
+  #missing = 0
+
+  override push(piece: unknown, encoding?: BufferEncoding): boolean {
+    // The parser pushes all that it has read, however often it is told to stop.
+    if (this.#missing > mostMissing) return true
+    if (Buffer.isBuffer(piece)) this.#missing += minimumAverage - piece.length
+    if (this.#missing <= mostMissing) return super.push(piece, encoding)
+    this.reports?.fragmented(this)
+    return false
+  }
+}
+
+/** Reports the organization of a request's API key to its server. */
+export const identify = (request: object, organization: string) => {
+  if (request instanceof ServedRequest) request.reports?.identified(request, organization)
+}
+
+/** The names and values of headers that node:http reads. Releases differ in how they treat the rest. */
+const mostHeaders = 2000
+
+const isHost = (name = "") => name.length === 4 && name.toLowerCase() === "host"
+
+const hasOneHost = (rawHeaders: ReadonlyArray<string>) => {
+  let hosts = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) hosts += Number(isHost(rawHeaders[index]))
+  return hosts === 1
+}
+
+/** The status that refuses a request whose end proxies may see elsewhere; undefined if it is served. */
+export const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): number | undefined => {
+  if (rawHeaders.length >= mostHeaders) return 431
+  const encoding = headers["transfer-encoding"]
+  if (httpVersion === "1.1" ? !hasOneHost(rawHeaders) : encoding !== undefined) return 400
+  if (encoding === undefined) return undefined
+  if (encoding.toLowerCase() !== "chunked") return 400
+  // node:http ignores errors in the chunks of such a request.
+  return headers.upgrade === undefined ? undefined : 411
+}
