@@ -6,6 +6,7 @@ import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schema } f
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { clientEnds } from "../http/ServedRequest.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
@@ -52,6 +53,7 @@ const makeWaiters = (records: Database, connections: number) => {
     const waiter: Waiter = { ...seen, woken: yield* Deferred.make<boolean>() }
     waiters.add(waiter)
     return yield* Deferred.await(waiter.woken).pipe(
+      Effect.raceFirst(clientEnds),
       Effect.timeoutOrElse({ duration: within, orElse: () => Effect.succeed(false) }),
       Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
     )
@@ -196,7 +198,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
           tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`,
           false
         ),
-      /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
+      /** Waits for changes after a position. False on a timeout, where too many wait, if the client left, and once the process stops. */
       wait: waiters.wait,
       /** Ends all waiting, now and from now on. */
       stopWaiting: waiters.stop,
