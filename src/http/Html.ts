@@ -3,6 +3,7 @@ import { hash } from "node:crypto"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { Marked, marked, type RendererObject } from "marked"
+import { compress } from "./Compression.ts"
 
 const escapes: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -140,15 +141,18 @@ export const secured = (response: HttpServerResponse.HttpServerResponse, styles:
   })
 }
 
-/** Adds an ETag, and responds 304 to a browser that has the content already. */
+/** Adds an ETag, and responds 304 to a browser that has the content already. It is compressed once. */
 export const cacheable = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   // Weak: the same for each content encoding.
   const etag = `W/"${hash("sha256", body._tag === "Uint8Array" ? body.body : "", "base64url")}"`
   const headers = { etag, "cache-control": "no-cache" }
   const whole = HttpServerResponse.setHeaders(response, headers)
+  const made = new Map<string, HttpServerResponse.HttpServerResponse>()
   const unchanged = HttpServerResponse.empty({ status: 304, headers })
   return Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
-    request.headers["if-none-match"]?.includes(etag) === true ? unchanged : whole
+    request.headers["if-none-match"]?.includes(etag) === true
+      ? unchanged
+      : compress(whole, request.headers["accept-encoding"], made)
   )
 }

@@ -1,13 +1,12 @@
 /** The middleware around every request, by the paths that are served. */
-import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib"
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer, type Types } from "effect"
-import { HttpBody, HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import Negotiator from "negotiator"
+import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
+import { compress } from "./Compression.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, statusError, wasRefused } from "./OrderedServer.ts"
 import { identify } from "./ServedRequest.ts"
@@ -62,41 +61,6 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
 /** The response to an unknown path, or to a method that a path does not have. */
 const refused = (methods: ReadonlyArray<string> | undefined) =>
   methods === undefined ? notFound : statusResponse(405, { allow: methods.join(", ") })
-
-/** Bytes. A smaller body fits into one packet. */
-const minimumSize = 1400
-
-// Levels that cost about a tenth of a millisecond for a page of 100 records and leave an eighth of it or less.
-const encoders = {
-  zstd: (bytes: Uint8Array) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
-  br: (bytes: Uint8Array) =>
-    brotliCompressSync(bytes, {
-      params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
-    }),
-  gzip: (bytes: Uint8Array) => gzipSync(bytes, { level: 1 })
-}
-
-/** The cheapest first, for a client without a preference. */
-const preferred = ["zstd", "br", "gzip"] as const
-const available = [...preferred, "identity"] as const
-
-/**
- * Encodes a response as `Accept-Encoding` prefers; small ones are left as they are. The middleware of `effect` ignores the
- * preference of the client, `identity` included, and uses another thread for each response, which costs more than these
- * encoders.
- */
-const compress = (response: HttpServerResponse.HttpServerResponse, acceptEncoding: string | undefined) => {
-  const { body } = response
-  if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
-  const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
-  const encoding = client.encoding(available, { preferred })
-  if (encoding === undefined || encoding === "identity") return response
-  const encoded = HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
-  return HttpServerResponse.setHeaders(HttpServerResponse.setBody(response, encoded), {
-    "content-encoding": encoding,
-    vary: [response.headers["vary"] ?? [], "accept-encoding"].flat().join(", ")
-  })
-}
 
 /** Compresses a response if the client accepts it. Responses that may have records are not cached. */
 const completed =

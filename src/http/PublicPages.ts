@@ -261,8 +261,10 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const [demo] = yield* DemoKeys
       const { key, organization } = demo ?? { key: "<your API key>", organization: "org_1" }
       const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
-      const openApi = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-      yield* router.add("GET", "/openapi.json", openApi)
+      const openApi = yield* Effect.cached(
+        Effect.sync(() => cacheable(HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
+      )
+      yield* router.add("GET", "/openapi.json", Effect.flatten(openApi))
       const docs = yield* Effect.cached(
         Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (parsed) =>
           documentationPage(parsed, quickStart, demo?.key)

@@ -18,9 +18,9 @@ import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
+import * as Time from "../process/Time.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import * as Time from "../process/Time.ts"
 import type { Role } from "./Config.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 import * as Readiness from "./Readiness.ts"
@@ -129,9 +129,11 @@ export const handlers = HttpApiBuilder.group(
   "health",
   Effect.fnUntraced(function* (endpoints) {
     const health = yield* HealthChecks
+    // Anyone can send any number of requests.
+    const shared = yield* Time.cachedFor(health.checks, "1 second")
     return endpoints.handleAll({
       health: () =>
-        Effect.map(health.checks, (checks) => {
+        Effect.map(shared, (checks) => {
           const isWell = Object.values(checks).every(({ status }) => status === "pass")
           return { status: isWell ? ("pass" as const) : ("warn" as const), version, checks }
         }),

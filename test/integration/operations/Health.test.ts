@@ -1,6 +1,6 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty; and the probes of them. */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
+import { Array, Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Database from "../../../src/database/Database.ts"
@@ -232,6 +232,28 @@ layer(
         yield* proxy.cut("reset")
         assert.isTrue(yield* isReadyAfter("select 1"))
       }).pipe(inItsOwnTime)
+  )
+
+  it.effect("a second's requests share one look at the dependencies", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const checks = Effect.sync(() => ({ looks: { status: "pass" as const, output: String((looks += 1)) } }))
+      const health = Layer.effect(
+        HealthChecks,
+        Effect.map(HealthChecks, (fake) => HealthChecks.of({ ...fake, checks }))
+      )
+      yield* Effect.gen(function* () {
+        yield* Effect.all(
+          Array.makeBy(100, () => get("/health")),
+          { concurrency: "unbounded" }
+        )
+        yield* get("/health")
+        assert.strictEqual(looks, 1)
+        yield* TestClock.adjust("1 second")
+        yield* get("/health")
+        assert.strictEqual(looks, 2)
+      }).pipe(Effect.provide(layerIntake(Layer.merge(layerMemory, Layer.provide(health, layerMemory)))))
+    }).pipe(inItsOwnTime)
   )
 
   it.effect("readiness is 503 once the service is stopping; health is not", () =>

@@ -1,10 +1,12 @@
 /** The pages for browsers: where everything is, and the documentation. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { Document } from "../../../src/api/openapi/Parsed.ts"
 import { demoKeys } from "../../../src/demo/DemoData.ts"
+import { cacheable } from "../../../src/http/Html.ts"
 import * as PublicPages from "../../../src/http/PublicPages.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { compact, InProcess, layerDemo, send } from "../../support/inProcess.ts"
@@ -21,6 +23,23 @@ const layerPages = (served: PublicPages.Served, keys: typeof demoKeys) =>
 const get = (path: string, headers: Readonly<Record<string, string | undefined>> = {}) =>
   send({ path, method: "GET", headers: { authorization: undefined, "content-type": undefined, ...headers } })
 
+test.effect("a page is compressed once for each encoding", () =>
+  Effect.gen(function* () {
+    const page = cacheable(HttpServerResponse.text("text ".repeat(1000)))
+    const compressed = (encoding: string) =>
+      Effect.provideService(
+        page,
+        HttpServerRequest.HttpServerRequest,
+        HttpServerRequest.fromWeb(new Request("http://localhost/", { headers: { "accept-encoding": encoding } }))
+      )
+    for (const encoding of ["gzip", "br", "zstd"]) {
+      const first = yield* compressed(encoding)
+      assert.strictEqual(first.headers["content-encoding"], encoding)
+      assert.strictEqual((yield* compressed(encoding)).body, first.body)
+    }
+  })
+)
+
 layer(layerPages({ dataApi: true, intake: true }, demoKeys))("with demo data", (it) => {
   it.effect("/ is a small page with the demo keys and a line to paste", () =>
     Effect.gen(function* () {
@@ -36,12 +55,18 @@ layer(layerPages({ dataApi: true, intake: true }, demoKeys))("with demo data", (
     })
   )
 
-  it.effect("the documentation has the first demo key, runs no script but its own, and is sent once to a browser", () =>
+  it.effect.each(["/api/v3/docs", "/api/v3/openapi.json"])("%s is sent once to a browser", (path) =>
+    Effect.gen(function* () {
+      const { headers } = yield* get(path)
+      const again = yield* get(path, { "if-none-match": headers["etag"] })
+      assert.deepStrictEqual([again.status, again.text, again.headers["etag"]], [304, "", headers["etag"]])
+      assert.strictEqual((yield* get(path, { "if-none-match": `W/"another"` })).status, 200)
+    })
+  )
+
+  it.effect("the documentation has the first demo key, and runs no script but its own", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* get("/api/v3/docs")
-      const again = yield* get("/api/v3/docs", { "if-none-match": headers["etag"] })
-      assert.deepStrictEqual([again.status, again.text, again.headers["etag"]], [304, "", headers["etag"]])
-      assert.strictEqual((yield* get("/api/v3/docs", { "if-none-match": `W/"another"` })).status, 200)
       assert.include(text, `data-key="${demoKeys[0]?.key}"`)
       assert.match(headers["content-security-policy"] ?? "", /default-src 'none'; script-src 'self';/)
       assert.notMatch(headers["content-security-policy"] ?? "", /https?:|\*|script-src[^;]*unsafe/)
