@@ -107,7 +107,7 @@ export const signedDelivery = Layer.effect(
         const headers = yield* headersOf(request)
         const organization = headers["x-organization-id"]
         const idempotencyKey = headers["idempotency-key"]
-        yield* note({ organization, idempotencyKey })
+        yield* note({ organization, isKnown: false, idempotencyKey })
         const secrets = yield* Effect.option(intakeSecrets.of(organization))
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
@@ -118,7 +118,10 @@ export const signedDelivery = Layer.effect(
         }
         const isUnsigned = secrets.value === "unsigned" && !isRequired
         const fault = isUnsigned ? undefined : yield* signatureFault(headers, secrets.value)
-        if (fault === undefined) return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
+        if (fault === undefined) {
+          if (!isUnsigned) yield* note({ isKnown: true })
+          return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
+        }
         yield* note({ refusal: "signature", outcome: "unsigned" })
         yield* Effect.annotateLogs(warn(fault), { organization, idempotency_key: idempotencyKey })
         return yield* new Unauthorized({ detail: `The delivery is not signed as required: ${fault}` })

@@ -17,6 +17,7 @@ import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { isLost, reasonOf } from "../database/SqlFailure.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
@@ -163,6 +164,7 @@ export const make = Effect.fnUntraced(function* (
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
         const { hasRoom, isKnown } = yield* roomOf(organization, payload.length)
+        if (isKnown) yield* note({ isKnown })
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = !hasRoom

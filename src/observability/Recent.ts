@@ -17,8 +17,8 @@ export const lengths = {
   day: { step: 5 * minute, span: 1440 * minute }
 } as const
 
-/** The most organizations in the slot that counts, since a client may make up any number, and in a slot before. */
-const mostOrganizations = { running: 1000, slot: 40 } as const
+/** The most organizations in the slot that counts, and in a slot before. A client may make up any number of unknown ones. */
+const most = { organizations: { running: 1000, slot: 40 }, unknown: { running: 100, slot: 10 } }
 
 const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: bounds.map(() => 0) })
 
@@ -31,18 +31,21 @@ export type Counts = Readonly<Omit<Sum, "latency"> & { latency: ReadonlyArray<nu
 export type Rows = ReadonlyArray<readonly [name: string, counts: Counts]>
 
 /** The most names in a window. */
-const groups = { slots: Infinity, endpoints: Infinity, organizations: 200, refusals: Infinity }
+const groups = { slots: Infinity, endpoints: Infinity, organizations: 200, unknown: 20, refusals: Infinity }
 
 /**
- * The counts of slots, by their start in milliseconds since 1970, of endpoints, of refusals by their reason, and of the
- * most active organizations, with `others` for the rest.
+ * The counts of slots, by their start in milliseconds since 1970, of endpoints, of refusals by their reason, of the most
+ * active organizations, and of unknown ones that deliveries name, each with `others` for the rest.
  */
 export type Window = { readonly [Group in keyof typeof groups]: Rows }
 
 /** Plain JSON. */
 export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
-export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
+export type Observed = Pick<
+  RequestFacts,
+  "endpoint" | "organization" | "isKnown" | "status" | "duration" | "polled" | "refusal"
+>
 
 const add = (to: Sum, from: Counts) => {
   to.requests += from.requests
@@ -59,29 +62,35 @@ export const total = (rows: Rows): Counts => rows.reduce((sum, [, counts]) => ad
 const others = "others"
 
 /** The sum of each name: of the names with the most requests, and of all others together. */
-const sumOf = (rows: Iterable<Rows[number]>, most = Infinity): Array<[string, Sum]> => {
+const sumOf = (rows: Iterable<Rows[number]>, limit = Infinity): Array<[string, Sum]> => {
   const sums = new Map<string, Sum>()
   for (const [name, counts] of rows) sums.set(name, add(sums.get(name) ?? zero(), counts))
   const ranked = [...sums]
-  if (ranked.length <= most) return ranked
+  if (ranked.length <= limit) return ranked
   ranked.sort(([, one], [, two]) => two.requests - one.requests)
-  return sumOf(ranked.map(([name, counts], rank) => [rank < most ? name : others, counts]))
+  return sumOf(ranked.map(([name, counts], rank) => [rank < limit ? name : others, counts]))
 }
 
 /** The window of parts that may overlap. */
 const windowOf = (parts: ReadonlyArray<{ readonly [Group in keyof Window]: Iterable<Rows[number]> }>): Window =>
-  Record.map(groups, (most, group) =>
+  Record.map(groups, (limit, group) =>
     sumOf(
       parts.flatMap((part) => [...part[group]]),
-      most
+      limit
     )
   )
 
-const count = (sums: Map<string, Sum>, name: string | undefined, status: number, bucket: number) => {
+const count = (
+  sums: Map<string, Sum>,
+  name: string | undefined,
+  status: number,
+  bucket: number,
+  limit = most.organizations.running
+) => {
   if (name === undefined) return
   let sum = sums.get(name)
   if (sum === undefined) {
-    const counted = sums.size < mostOrganizations.running ? name : others
+    const counted = sums.size < limit ? name : others
     sum = sums.get(counted) ?? zero()
     sums.set(counted, sum)
   }
@@ -97,17 +106,20 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   let slots = [slot]
   const recent = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
   const next = (now: number) => {
-    slot.organizations = new Map(sumOf(slot.organizations, mostOrganizations.slot))
+    slot.organizations = new Map(sumOf(slot.organizations, most.organizations.slot))
+    slot.unknown = new Map(sumOf(slot.unknown, most.unknown.slot))
     slot = begin(now - (now % step))
     slots = [...recent(now), slot]
   }
   return {
-    record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
+    record: (now: number, observed: Observed) => {
+      const { duration, endpoint, isKnown, organization, polled, refusal, status } = observed
       if (now >= slot.start + step) next(now)
       const bucket = bounds.findIndex((bound) => duration - polled <= bound)
       count(slot.slots, slot.name, status, bucket)
       count(slot.endpoints, endpoint, status, bucket)
-      count(slot.organizations, organization, status, bucket)
+      if (isKnown) count(slot.organizations, organization, status, bucket)
+      else count(slot.unknown, organization, status, bucket, most.unknown.running)
       count(slot.refusals, reasonOf({ refusal, status }), status, bucket)
     },
     /** `ahead`: how far the wall clock is ahead of the times that were recorded. */

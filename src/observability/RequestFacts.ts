@@ -46,6 +46,8 @@ export class Account {
   /** While a request for changes waited for one, as its client chose. */
   polled = 0
   organization: string | undefined
+  /** False of an organization that a delivery names, unless it is one of the records or has signed it. */
+  isKnown = true
   /** The first characters of the API key, as in lists of keys; never more. */
   keyPrefix: string | undefined
   /** The number of records in the response. */
@@ -83,7 +85,10 @@ export class Account {
 }
 
 type Noted = Partial<
-  Pick<Account, "polled" | "organization" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome">
+  Pick<
+    Account,
+    "polled" | "organization" | "isKnown" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome"
+  >
 >
 
 /** The facts of a request with its response. */

@@ -255,11 +255,12 @@ export const requests = Page.page(
     const { look } = yield* Figures
     const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
     const window = windowOf(parameter)
-    const { endpoints, organizations, refusals } = recent[window]
+    const { endpoints, organizations, refusals, unknown } = recent[window]
     return (now) => [
       charts(recent, window, now, "/ops/requests"),
       countsBy("endpoints", "endpoint", endpoints),
       countsBy("organizations", "organization", organizations),
+      unknown.length > 0 && countsBy("unknown", "unknown organization", unknown),
       countsBy("refused", "reason of refusal", refusals),
       small(
         "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",

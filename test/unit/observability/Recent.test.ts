@@ -10,6 +10,7 @@ const noon = Date.UTC(2026, 0, 31, 12)
 const observed = (some: Partial<Recent.Observed> = {}): Recent.Observed => ({
   endpoint: "/api/v3/charges/search",
   organization: "org_a",
+  isKnown: true,
   status: 200,
   duration: 1,
   polled: 0,
@@ -88,6 +89,23 @@ describe("Recent", () => {
     assert.isAbove(of(hour.organizations, "others")?.requests ?? 0, 2000)
     assert.strictEqual(requestsIn(hour.organizations), 3010)
     assert.strictEqual(requestsIn(hour.slots), 3010)
+  })
+
+  it("lists known organizations, whatever others deliveries name", () => {
+    const counter = Recent.make()
+    for (let index = 0; index < 5000; index++)
+      counter.record(noon, observed({ organization: `made_up_${index % 1040}`, isKnown: false }))
+    counter.record(noon, observed())
+    for (const at of [noon, noon + minute]) {
+      const { organizations, unknown } = counter.snapshot(at).hour
+      assert.deepStrictEqual(
+        organizations.map(([name]) => name),
+        ["org_a"]
+      )
+      assert.isAtMost(unknown.length, 21)
+      assert.strictEqual(requestsIn(unknown), 5000)
+      counter.record(at + minute, observed())
+    }
   })
 
   it("takes any name", () => {

@@ -73,6 +73,7 @@ export const busy = (now: number): Recent.Snapshot => {
     counter.record(now - day + (index + 1) * (day / 600), {
       endpoint: `/api/v3/${paths[index % paths.length]}/${index % 3 === 0 ? "changes" : "search"}`,
       organization: `org_${organizations[index % organizations.length]}`,
+      isKnown: true,
       status: isFailing ? 503 : index % 29 === 0 ? 422 : 200,
       duration: 1 + (index % 41),
       polled: 0,
