@@ -54,14 +54,15 @@ const namesLoopback = ({ headers }: Request) => {
   return isLoopback((name?.[1] ?? name?.[2] ?? "").toLowerCase())
 }
 
-/** Tells whether a page of another site sent the request. Its links to our pages are fine. */
+/**
+ * Tells whether a page of another site sent the request. Its links to our pages are fine. Where a browser says so itself,
+ * that counts: behind a proxy, `Host` is not the host of the page. It does where the page has HTTPS, or is on localhost.
+ */
 const isCrossSite = ({ headers, method }: Request) => {
-  const site = headers["sec-fetch-site"]
-  const isOurs = site === undefined || site === "same-origin" || site === "none"
+  const { host, origin, "sec-fetch-site": site } = headers
   const isLink =
     method === "GET" && headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document"
-  if (!isOurs && !isLink) return true
-  const { host, origin } = headers
+  if (site !== undefined) return site !== "same-origin" && site !== "none" && !isLink
   if (method === "GET" || method === "HEAD" || origin === undefined) return false
   return URL.parse(origin)?.host !== host?.toLowerCase()
 }
@@ -89,7 +90,7 @@ export const responseTo = ({ message, status }: Problem) =>
 
 const misdirected = problem(
   421,
-  "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
+  "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy with HTTPS send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
 )
 
 /** Fails unless the request has access. Monitors need no token for metrics and health. */

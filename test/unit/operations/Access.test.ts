@@ -24,6 +24,8 @@ const site = (name: string, others: Readonly<Record<string, string>> = {}): Aske
 const followed = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }
 const host = (name: string): Asked => ({ headers: { host: name } })
 const form = { name: "alice", token }
+// A proxy passes on the origin of the page, and sends a host that this listener takes.
+const proxied = { host: "localhost", origin: "https://ops.example" }
 const from = (origin: string): Asked => ({ form, headers: { origin } })
 const post = (headers: Readonly<Record<string, string>>): Asked => ({ method: "POST", headers })
 const signed = (password: string): Asked => ({ headers: basic("alice", password) })
@@ -47,6 +49,10 @@ const cases: ReadonlyArray<Case> = [
   ["a form of another site", here, replay, from("http://evil.example"), 403],
   ["a form on another port", here, replay, from("http://localhost:3000"), 403],
   ["a form of a page without an origin", here, replay, from("null"), 403],
+  ["a form of its own behind a proxy", here, replay, { form, ...site("same-origin", proxied) }, 303],
+  ["a form of another site behind a proxy", here, replay, { form, ...site("cross-site", proxied) }, 403],
+  ["a form of a sibling site behind a proxy", here, replay, { form, ...site("same-site", proxied) }, 403],
+  ["a form behind a proxy without HTTPS", here, replay, { form, headers: proxied }, 403],
   ["a form that another site sends", here, replay, { form, ...site("cross-site", followed) }, 403],
   ["a read where no token is set", { token: undefined }, "/ops", {}, 200],
   ["a change where no token is set", { token: undefined }, replay, { form }, 403],
