@@ -3,7 +3,7 @@
  * back for every request that has arrived: behind hundreds of them in each turn, a new client would wait for seconds.
  */
 
-/** The requests that begin in a turn. They take some milliseconds. */
+/** The requests that begin as they arrive in a turn, and those that begin at its end. They take some milliseconds. */
 const most = 16
 
 /** Milliseconds in which none begins while each turn has a new connection: more wait behind it. */
@@ -24,10 +24,15 @@ export class Turns {
     this.#schedule()
   }
 
-  /** Tells if a request may begin as it arrives. Otherwise it has to wait. */
+  /**
+   * Tells if a request may begin as it arrives. Otherwise it has to wait. The count is of several turns where few arrive:
+   * to end each turn would cost more than the turn of every 17th request.
+   */
   isFree(): boolean {
-    this.#schedule()
-    return this.#accepts === 0 && this.#waiting.size === 0 && this.#begun++ < most
+    if (this.#accepts > 0 || this.#waiting.size > 0) return false
+    this.#begun += 1
+    if (this.#begun > most) this.#schedule()
+    return this.#begun <= most
   }
 
   wait(sender: string, begin: () => void) {
@@ -44,7 +49,6 @@ export class Turns {
   }
 
   readonly #turn = () => {
-    const left = most - this.#begun
     const now = performance.now()
     const isAccepting = this.#accepts === 2 && now - this.#lastBegun < accepting
     this.#isScheduled = false
@@ -52,13 +56,13 @@ export class Turns {
     if (this.#accepts > 0) this.#accepts -= 1
     if (!isAccepting) {
       this.#lastBegun = now
-      this.#begin(left)
+      this.#begin()
     }
     if (this.#accepts > 0 || this.#waiting.size > 0) this.#schedule()
   }
 
-  #begin(count: number) {
-    let left = count
+  #begin() {
+    let left = most
     for (const [sender, waiting] of this.#waiting) {
       if (left-- <= 0) return
       // The next one of this sender comes after those of the others.

@@ -17,12 +17,13 @@ it.effect("sixteen requests begin in a turn, in turns of their senders, and none
     for (let count = 0; count < 30; count++) wait("a")
     wait("b")
     yield* turn
-    assert.strictEqual(begun.join(""), "ab" + "a".repeat(13))
+    assert.strictEqual(begun.join(""), "ab" + "a".repeat(14))
     turns.accept()
     yield* turn
-    assert.lengthOf(begun, 15)
+    assert.lengthOf(begun, 16)
     yield* turn
     assert.lengthOf(begun, 31)
+    yield* turn
     turns.accept()
     assert.isFalse(turns.isFree())
     yield* turn
