@@ -7,6 +7,7 @@ import { TaskDatabase } from "../../../src/database/Database.ts"
 import * as Claims from "../../../src/deletions/Claims.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { eventually } from "../../support/eventually.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -203,6 +204,33 @@ suite("beside", single, {
       })
     )
   }),
+  "finished tasks that a dump still sees, claims read none, and find one of a machine whose clock is behind":
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const { claim, untilDue } = yield* Scheduler
+      const other = yield* elsewhere
+      yield* addTasks(5000, { organization_id: "'org_' || n % 3", due_at: "now() - n * interval '1 hour'" })
+      const dump = other`set transaction isolation level repeatable read`
+      const open = yield* openTransaction(other, Effect.andThen(dump, other`select from deletion_tasks limit 1`))
+      yield* sql`update deletion_tasks set state = 'running', due_at = now() - interval '2 minutes'`
+      yield* sql`update deletion_tasks set state = 'completed', due_at = null`
+      yield* untilDue
+      const read = sql<{ entries: number }>`
+        select sum(pg_stat_get_xact_tuples_returned(indexrelid))::int as entries
+        from pg_index where indrelid = 'deletion_tasks'::regclass`
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const before = yield* read
+          for (const except of [undefined, new Set(["org_a"])])
+            assert.isEmpty(yield* claim({ due: 64, expired: 16, alone: 1, ...(except && { except }) }, lease))
+          assert.deepStrictEqual(yield* read, before)
+        })
+      )
+      yield* addTasks(1, { organization_id: "'late'", due_at: "now() - interval '1 hour'" })
+      const claiming = Effect.andThen(untilDue, claim({ due: 1 }, lease))
+      yield* Effect.orDie(eventually("its claim", claiming, ({ length }) => length === 1))
+      yield* open.rollback
+    }).pipe(TestClock.withLive),
   "more organizations with nothing due than a turn visits, the next turn reaches the one behind them": Effect.gen(
     function* () {
       const { claim } = yield* Scheduler
