@@ -104,16 +104,20 @@ suite("at once", postgres, {
     1
   ),
 
-  "a claim and a renewal skip a task that another session holds": Effect.gen(function* () {
+  "a claim, a renewal and a release skip a task that another session holds": Effect.gen(function* () {
     const { ids, other } = yield* dueTasks("1", "2", "3")
-    const { renew } = yield* Scheduler
+    const { release, renew } = yield* Scheduler
     const others = yield* doesNotWait(other, ids[0], claimAll())
     assert.sameMembers(idsOf(others), ids.slice(1))
     const first = yield* claimOne()
     yield* TestClock.adjust("9 seconds")
     yield* doesNotWait(other, ids[0], renew([first, ...others], lease))
     yield* TestClock.adjust("9 seconds")
-    assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
+    const again = yield* claimOne()
+    assert.deepStrictEqual(idsOf([again]), ids.slice(0, 1))
+    assert.isFalse(yield* doesNotWait(other, ids[0], release(again)))
+    assert.isTrue(yield* release(again))
+    assert.strictEqual((yield* claimOne()).attempt, 2)
   }),
   "a run that waits for a renewal is completed": Effect.gen(function* () {
     const { other } = yield* dueTasks("1")
