@@ -11,7 +11,7 @@ import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import own from "./own/index.ts"
 import type { AddFieldError } from "./addField.ts"
-import { script, scriptOf } from "./script.ts"
+import { inTransaction, script, scriptOf } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
@@ -82,7 +82,8 @@ const requireCurrent = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
 const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
-  sql.withTransaction(
+  inTransaction(
+    sql,
     Effect.gen(function* () {
       // As the sessions of a pool, which a pooler may keep from them: a process that is paused holds its locks for seconds.
       yield* sql`select set_config('idle_in_transaction_session_timeout', '5s', true), pg_advisory_xact_lock(${lock})`

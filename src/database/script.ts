@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { textsOf } from "./Columns.ts"
 
 const set = (...values: ReadonlyArray<string>) => `
@@ -21,6 +22,15 @@ const rendering = [
 export const renderPlainly = `select ${set(...rendering)}`
 
 const compiling = ["('plpgsql.extra_errors', 'none')", "('session_replication_role', 'origin')"]
+/** Runs statements in a transaction. When the connection is lost, it fails with their error: to roll back would be a defect. */
+export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
+  Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
+    let first: Effect.Effect<never, E> | undefined
+    const noted = Effect.tapError(statements, (error) => Effect.sync(() => (first = Effect.fail(error))))
+    return Effect.catchDefect(sql.withTransaction(noted), (defect): Effect.Effect<never, E | SqlError> =>
+      isSqlError(defect) ? (first ?? Effect.fail(defect)) : Effect.die(defect)
+    )
+  })
 
 /** Runs a text of SQL statements, one after the other. A prepared statement holds only one, and `do` runs them all. */
 export const script = (text: string) =>

@@ -16,7 +16,8 @@ import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import { isLost, reasonOf } from "../database/SqlFailure.ts"
+import { inTransaction } from "../database/script.ts"
+import { isUnreachable, reasonOf } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
@@ -207,9 +208,9 @@ export const make = Effect.fnUntraced(function* (
       const groups = groupsOf(claims)
       const isAlone = claims.length === 1
       const settings = sql.unsafe(Deletion.transactionSettings(isAlone ? undefined : statementTimeout))
-      const inTransaction = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
-        sql.withTransaction(Effect.andThen(settings, Effect.forEach(groups, step)))
-      const running = Effect.andThen(inTransaction(remember), inTransaction(end)).pipe(
+      const forAll = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
+        inTransaction(sql, Effect.andThen(settings, Effect.forEach(groups, step)))
+      const running = Effect.andThen(forAll(remember), forAll(end)).pipe(
         Effect.map((ended) => {
           const outcomes = new Map(
             ended.flatMap(({ completed }) => completed.map((done) => [idOf(done), done.outcome] as const))
@@ -221,7 +222,7 @@ export const make = Effect.fnUntraced(function* (
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {
           // Without a connection, the others would fail as well.
-          if (isLost(error)) return Effect.fail(error)
+          if (isUnreachable(error)) return Effect.fail(error)
           const reason = reasonOf(error)
           return isAlone && Retries.failureKind(error) !== "permanent"
             ? Effect.succeed([{ postponed: reason }])

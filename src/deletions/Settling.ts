@@ -11,6 +11,7 @@ import { Array, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
+import { inTransaction } from "../database/script.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
@@ -99,7 +100,8 @@ export const make = Effect.gen(function* () {
   )
 
   const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
-    sql.withTransaction(
+    inTransaction(
+      sql,
       Effect.andThen(
         sql.unsafe(Deletion.transactionSettings()),
         Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true })
