@@ -1,6 +1,7 @@
 /** The statements that read a feed of changes. */
 import { Array } from "effect"
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
+import { maximumChanges } from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf, unionAll } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
@@ -63,10 +64,11 @@ export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): str
   )
 
 /**
- * The query of up to `limit` changes, and one more if there are more, in the order of the ranges. Each table is read in the
+ * The query of the first changes, in the order of the ranges. Each table is read in the
  * order of an index, and merged as it is read. A standby, and a server with very many running transactions, is read below
  * its horizon. A transaction that is still running is passed over.
  *
+ * @param rows the number of changes
  * @param ranges as `rangesText` makes them
  * @param mark as in `snapshotQuery`, whose JSON is the `removal` of the first row, which has no `position`
  */
@@ -74,12 +76,16 @@ export const changesQuery = (
   sql: Constructor,
   owner: Fragment,
   kind: Kind,
-  limit: number,
+  rows: string,
   ranges: string,
   mark?: string
 ): Query<ChangeRow> => {
   const { resources } = kind
-  const bounds = sql.literal(`limit ${limit + 1}`)
+  // The plan is made for the largest page. A smaller one stops earlier: with a text for each limit, those that a connection
+  // keeps prepared would take 100 MB.
+  const bounds = sql.literal(`limit ${maximumChanges + 1}`)
+  // Hidden from the planner, which would plan anew for each value.
+  const stop = sql`limit (select ${rows}::bigint)`
   const [only] = resources.length === 1 ? resources : []
   const also = (column: string) => sql.literal(only === undefined ? `, ${column}` : "")
   /** The changes of a table in a range of an index, in the order of the changes. */
@@ -104,7 +110,7 @@ export const changesQuery = (
     ),
     // Each table has a range of its own: a list of tables would be a filter on all removals.
     sql`(
-      select t.* from unnest(r.removed) d (name) cross join lateral (${removals}) t
+      select t.* from unnest(r.removed) d (name) cross join lateral (select * from (${removals}) t ${stop}) t
       order by change_position, id, branch ${bounds}
     )`
   ])
@@ -142,7 +148,7 @@ export const changesQuery = (
           else pg_visible_in_snapshot((g.position - change_base())::text::xid8, pg_current_snapshot()) end
       ) r cross join lateral (
         ${branches} order by change_position, id${also("branch")} ${bounds}
-      ) c ${bounds}) c`
+      ) c ${stop}) c`
   }
 }
 

@@ -99,9 +99,9 @@ export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["
       const isMarked = mark !== undefined
       const found = read<Pages.ChangeRow>({
         limit,
-        shape: `${kind.name} changes ${limit} ${isMarked}`,
-        values: [FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
-        queryOf: (owner, [ranges = "", of]) => FeedQuery.changesQuery(sql, owner, kind, limit, ranges, of)
+        shape: `${kind.name} changes ${isMarked}`,
+        values: [String(limit + 1), FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
+        queryOf: (owner, [rows = "", ranges = "", of]) => FeedQuery.changesQuery(sql, owner, kind, rows, ranges, of)
       })
       return Effect.flatMap(found, ([first, ...rows]) =>
         Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))

@@ -17,6 +17,7 @@ import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import * as Walk from "../../../src/records/Walk.ts"
+import { clockOf } from "../../support/Follower.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
@@ -64,8 +65,8 @@ const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, 
   const { sql } = yield* TestDatabase
   const keyHash = yield* keyOf(owner)
   const ranges = rangesText(kind, [walk])
-  const known = changesQuery(sql, sql`${owner}`, kind, limit, ranges)
-  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), kind, limit, ranges))
+  const known = changesQuery(sql, sql`${owner}`, kind, String(limit + 1), ranges)
+  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), kind, String(limit + 1), ranges))
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )
@@ -309,6 +310,22 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
 const names = searchable.map(({ name }) => name)
 
 const feedsOf = (read: ReadonlyArray<string>) => Object.fromEntries(read.map((name) => [name, ""]))
+
+layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
+  it.effect("a page of changes is planned once, whatever its limit", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder, maxConnections: 1 })
+      yield* sql`select change_mark()`
+      const { changes } = Records.make(sql, pets, yield* clockOf(sql))
+      for (let limit = 1; limit <= 12; limit++) yield* asKnown(organization)(changes({ limit }))
+      const plans = yield* sql`
+        select generic_plans > 0 as "isReused" from pg_prepared_statements where statement like '%json_to_recordset%'
+        order by 1`.unprepared
+      // The first statement also reads the state of the feed.
+      assert.deepStrictEqual(plans, [{ isReused: false }, { isReused: true }])
+    })
+  )
+})
 
 const changed = 3000
 
