@@ -55,6 +55,15 @@ const sums = (walk: Walk.Walk): Walk.Walk => {
   return { ...walk, running: walk.running.map((difference) => (sum += difference)) }
 }
 
+/** The most transactions of all walks together: each is a range that is read. */
+const maximumRanges = 2 * Walk.maximumRunning
+
+/** The walks that a cursor has room for. The resources of the others begin with a reset. */
+export const fitting = (walks: ReadonlyArray<Walk.Walk>): ReadonlyArray<Walk.Walk> => {
+  let left = maximumRanges
+  return walks.filter(({ running }) => (left -= running.length) >= 0)
+}
+
 /** The text of a cursor. */
 export const encode = (cursor: Cursor, owner: Owner): string =>
   sealed(JSON.stringify({ ...cursor, walks: cursor.walks.map(differences) }), owner)
@@ -68,7 +77,8 @@ export const decode = (text: string): Cursor | undefined => {
   const found = Option.getOrUndefined(decodeText(textOf(text)))
   if (found === undefined) return undefined
   const walks = found.walks.map(sums)
-  return walks.every(({ running }) => running.every(isPosition)) ? { ...found, walks } : undefined
+  const isValid = fitting(walks).length === walks.length && walks.every(({ running }) => running.every(isPosition))
+  return isValid ? { ...found, walks } : undefined
 }
 
 export const Progress = Schema.Struct({

@@ -139,7 +139,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     isEmpty: boolean
   ) => {
     const { organization } = snapshot
-    const cursor = Cursor.encode(next, { organization, resource: name })
+    const cursor = Cursor.encode({ ...next, walks: Cursor.fitting(next.walks) }, { organization, resource: name })
     const followed = names.flatMap((resource) => tables.get(resource) ?? [])
     return Effect.map(clock.lag(snapshot), (lag): Changes => ({
       json: render({ ...page, cursor }),

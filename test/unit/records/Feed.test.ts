@@ -1,6 +1,6 @@
 /** The cursors that a feed resumes, after a restore, on a standby and after a failover; the text of a cursor; pages of changes from their rows. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Arbitrary, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
@@ -113,6 +113,18 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   assert.isTrue(Cursor.isOf(text, owner))
   assert.isFalse(Cursor.isOf(text, { ...owner, resource: "charges" }))
   assert.isFalse(Cursor.isOf(text, { ...owner, organization: "another" }))
+})
+
+const Length = Schema.Literals([0, 1, 3, 700, Walk.maximumRunning, 2 * Walk.maximumRunning])
+const lists = Arbitrary.array(Arbitrary.schema(Length), { minLength: 1, maxLength: 20 })
+
+it.prop("a cursor has at most as many ranges as one walk can have", { lists }, ({ lists: lengths }) => {
+  const walks = lengths.map((length) => ({ ...walk, running: Array.from({ length }, (_, index) => index) }))
+  const fitting = Cursor.fitting(walks)
+  const decoded = [walks, fitting].map((of) => Cursor.decode(Cursor.encode({ ...cursor, walks: of }, owner))?.walks)
+  assert.deepStrictEqual(decoded, [fitting.length === walks.length ? walks : undefined, fitting])
+  assert.deepStrictEqual(fitting[0], walks[0])
+  assert.isAtMost(fitting.flatMap(Walk.rangesOf).length, 2 * Walk.maximumRunning + 3 * lengths.length)
 })
 
 const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Snapshot => ({ next, running })
