@@ -22,6 +22,7 @@ const rendering = [
 export const renderPlainly = `select ${set(...rendering)}`
 
 const compiling = ["('plpgsql.extra_errors', 'none')", "('session_replication_role', 'origin')"]
+
 /** Runs statements in a transaction. When the connection is lost, it fails with their error: to roll back would be a defect. */
 export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
   Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {

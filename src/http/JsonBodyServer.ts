@@ -10,6 +10,7 @@ import { note } from "../observability/RequestFacts.ts"
 import { CurrentOrganization, JsonBody } from "../api/Authorization.ts"
 import { faultAt, mayRepeat, type Shape, type Wanted } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
+import { isIncomplete } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -144,6 +145,7 @@ const readStream = Effect.fnUntraced(function* (request: Request, { budgets, max
     Stream.mapError(() => notUtf8),
     Stream.runForEach(add)
   )
+  if (isIncomplete(request.source)) return yield* LargeBodies.busy
   return Bytes.concat(pieces)
 })
 

@@ -2,6 +2,7 @@
 import { IncomingMessage } from "node:http"
 import { Effect, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
+import { uncounted } from "./LargeBodies.ts"
 
 interface Reports {
   /** Called once when the body comes in too many small pieces. The rest of it is dropped. */
@@ -17,19 +18,57 @@ interface Reports {
 const minimumAverage = 28
 const mostMissing = 256 * minimumAverage
 
+/** The bytes of bodies that nobody has begun to read, as while an API key is looked up: 64 KiB of each are received. */
+const maximumUnread = 8 * 1024 * 1024
+let unread = 0
+
+const incomplete = new WeakSet<object>()
+
+/** True if a part of a body was dropped before it was read, for lack of memory. */
+export const isIncomplete = (request: object): boolean => incomplete.has(request)
+
 export class ServedRequest extends IncomingMessage {
   // The same for all: with closures for each request, five times as much outlived the young generation, measured.
   reports: Reports | undefined
   /** The bytes that the pieces lack for the average. */
   #missing = 0
+  #unread = 0
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     // The parser pushes all that it has read, however often it is told to stop.
     if (this.#missing > mostMissing) return true
-    if (Buffer.isBuffer(piece)) this.#missing += minimumAverage - piece.length
+    if (Buffer.isBuffer(piece)) {
+      this.#missing += minimumAverage - piece.length
+      if (piece.length > uncounted && !this.readableDidRead && !this.#hold(piece.length)) return false
+    }
     if (this.#missing <= mostMissing) return super.push(piece, encoding)
     this.reports?.fragmented(this)
     return false
+  }
+
+  #hold(bytes: number) {
+    if (unread + bytes > maximumUnread) {
+      incomplete.add(this)
+      return false
+    }
+    unread += bytes
+    this.#unread += bytes
+    return true
+  }
+
+  #release() {
+    unread -= this.#unread
+    this.#unread = 0
+  }
+
+  override read(size?: number): unknown {
+    if (size !== 0) this.#release()
+    return super.read(size)
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void) {
+    this.#release()
+    super._destroy(error, callback)
   }
 }
 

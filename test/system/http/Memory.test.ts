@@ -1,0 +1,98 @@
+/**
+ * The documented 256 MiB: bodies that would use up more, in a cgroup of that size. Skipped where none can be made.
+ *
+ * @module-tag long
+ */
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import { node, root, startCommand } from "../../support/Process.ts"
+import * as Raw from "../../support/Raw.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const mebibyte = 1024 * 1024
+
+/** The folder of version 1 or 2, and the name of its limit. */
+const version = existsSync("/sys/fs/cgroup/cgroup.controllers")
+  ? { folder: "/sys/fs/cgroup", limit: "memory.max", failures: "memory.events" }
+  : { folder: "/sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", failures: "memory.oom_control" }
+
+/** A cgroup of 256 MiB, removed with the scope; undefined where this user may make none. */
+const cgroup = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = join(version.folder, `practice-data-test-${process.pid}`)
+    const made = Result.try(() => {
+      mkdirSync(folder)
+      writeFileSync(join(folder, version.limit), String(256 * mebibyte))
+    })
+    return Result.isSuccess(made) ? folder : undefined
+  }),
+  (folder) => Effect.ignore(Effect.try(() => (folder === undefined ? undefined : rmdirSync(folder))))
+)
+
+const options =
+  "-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size-percentage=40"
+
+const nested = (bytes: number) => `{"invoices":${"[".repeat(bytes / 2)}${"]".repeat(bytes / 2 - 20)}}`
+const names = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, index) => `"${index}":1`).join(",")}}`
+const items = Array.from({ length: 9000 }, (_, index) => `{"invoice_id":"i${index}","note":"${"x".repeat(420)}"}`)
+const delivered = `{"invoices":[${items.join(",")}]}`
+
+const delivery = (body: string, index: number, length = body.length) =>
+  `POST /api/v1/invoice-deletions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIdempotency-Key: k${index}\r\nX-Organization-Id: o${index}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`
+
+const search = (body: string) =>
+  Raw.post("/charges/search", body, `Connection: close\r\nContent-Length: ${body.length}\r\n`)
+
+const times = (count: number, text: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => text(index))
+
+const bodies = [
+  ["large deliveries", times(2, (index) => delivery(delivered, index)), [202, 503]],
+  ["nested lists", times(8, (index) => delivery(nested(4 * mebibyte), index)), [422, 503]],
+  ["names", times(4, (index) => delivery(names(4 * mebibyte), index)), [422, 503]],
+  ["large searches", times(16, () => search(`{"status":"${"s".repeat(mebibyte - 20)}"}`)), [200, 503]],
+  ["nested searches", times(16, () => search(nested(mebibyte))), [422, 503]]
+] as const
+
+layer(TestDatabase.layerDemo, { excludeTestServices: true })("In 256 MiB, the service", (it) => {
+  it.effect(
+    "answers large, nested and unfinished bodies, and goes on",
+    (context) =>
+      Effect.gen(function* () {
+        const folder = yield* cgroup
+        if (folder === undefined) return context.skip("this user can make no cgroup")
+        const { url } = yield* TestDatabase
+        const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+        const args = ["-c", enter, folder, node, ...options.split(" "), "src/main.ts"]
+        const service = yield* startCommand({ file: "/bin/sh", args, cwd: root }, { DATABASE_URL: url })
+        const address = yield* service.address
+        const { ask } = Client.patient(yield* Client.make(address))
+        for (let round = 0; round < 2; round++) {
+          for (const [name, texts, statuses] of bodies) {
+            const got = yield* Effect.forEach(texts, (text) => Raw.exchange(address, text), {
+              concurrency: "unbounded"
+            })
+            const [seen = 0, ...others] = new Set(got.flatMap(Raw.statusesOf))
+            assert.includeMembers([...statuses], [seen, ...others], name)
+            assert.lengthOf(got.flatMap(Raw.statusesOf), texts.length, name)
+            assert.strictEqual((yield* ask("/charges/search")).status, 200, name)
+          }
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const held = yield* Effect.forEach(times(1900, String), () => Raw.open(address), { concurrency: 50 })
+              const part = delivery(" ".repeat(65_000), round, 66_000)
+              for (const { send } of held) yield* send(part)
+              yield* eventually("refusals", () => held.some(({ received }) => received().includes(" 503 ")))
+            })
+          )
+          assert.strictEqual((yield* ask("/charges/search")).status, 200)
+        }
+        assert.notMatch(readFileSync(join(folder, version.failures), "utf8"), /oom_kill [1-9]/)
+      }).pipe(Effect.scoped),
+    300_000
+  )
+})
