@@ -70,7 +70,7 @@ const claimOf = (headers: Intake.DeliveryHeaders, now: number) => {
   return { prefix: `${id}.${signedAt}.`, given }
 }
 
-const seconds = Effect.map(Time.wall, (now) => Math.floor(now / 1000))
+const currentSeconds = Effect.map(Time.wall, (now) => Math.floor(now / 1000))
 
 /** The reason why the signature of a request is refused; undefined where it is good. */
 const signatureFault = Effect.fnUntraced(function* (
@@ -79,7 +79,7 @@ const signatureFault = Effect.fnUntraced(function* (
 ) {
   if (secrets.length === 0) return "all signing secrets of the organization are revoked"
   if (secrets === "unsigned") return "the organization has no signing secret"
-  const claim = claimOf(headers, yield* seconds)
+  const claim = claimOf(headers, yield* currentSeconds)
   if (typeof claim === "string") return claim
   const { bytes } = yield* ReceivedBody
   for (const secret of secrets) {
@@ -140,7 +140,7 @@ export const senders = Effect.map(
     Effect.gen(function* (): Effect.fn.Return<Sender, RequestInvalid> {
       const headers = yield* headersOf(request)
       const owner = headers["x-organization-id"]
-      const isClaimed = typeof claimOf(headers, yield* seconds) === "object"
+      const isClaimed = typeof claimOf(headers, yield* currentSeconds) === "object"
       const secrets = isClaimed ? yield* Effect.orElseSucceed(intakeSecrets.of(owner), () => []) : []
       return { group: Array.isArray(secrets) && secrets.length > 0 ? "signed" : "stranger", owner }
     }).pipe(Effect.orElseSucceed((): Sender => ({ group: "stranger", owner: "" })))

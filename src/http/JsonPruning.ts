@@ -1,8 +1,9 @@
 /**
  * JSON texts, read without making values of them: `JSON.parse` takes 242 MiB for 4 MiB of nested lists, and silently drops
- * the first of two members with the same name. Runs in the thread of large bodies, and imports nothing: with effect, the
+ * the first of two members with the same name. Runs in the thread of large bodies, and imports little: with effect, the
  * thread would take 50 MiB more.
  */
+import { randomInt } from "node:crypto"
 
 /** The part of a value that a schema looks at: members of an object, or items of a list. Without either, not into it. */
 export interface Shape {
@@ -35,7 +36,7 @@ const endOf = (pattern: RegExp, text: string, at: number): number => {
 }
 
 // Otherwise a text could be made of names that have the same hash.
-const seed = Math.trunc(Math.random() * 2 ** 32)
+const seed = randomInt(2 ** 32)
 
 const hashOf = (name: string, object: number) => {
   let hash = seed ^ object
@@ -47,6 +48,7 @@ const hashOf = (name: string, object: number) => {
 }
 
 /** The end of a text that is refused. */
+// oxlint-disable-next-line effecttsgo/extends-native-error -- it never leaves this module, which has no effects
 class Refusal extends Error {
   readonly pruned: Pruned
 

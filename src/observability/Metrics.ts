@@ -217,6 +217,7 @@ export const metrics = {
   practice_data_processes_answered: gauge("Processes that answered within a second when their figures were read.", {}),
   practice_data_process_restarts_total: counter("Processes that ended and were replaced.", {}),
   process_resident_memory_bytes: gauge("Memory of the process.", {}),
+  process_memory_limit_bytes: gauge("Memory that the process may use: its part of the machine or container.", {}),
   process_cpu_seconds_total: counter("CPU time of the process, in user and system mode.", {}),
   process_start_time_seconds: gauge("Start of the process, in seconds since 1970.", {}),
   nodejs_heap_size_used_bytes: gauge("JavaScript heap that is in use.", {}),

@@ -4,6 +4,7 @@ import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
 import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
+import { ownMemory } from "../process/Processes.ts"
 import * as Series from "./Series.ts"
 
 /** The interval at which the event loop is measured, in milliseconds. */
@@ -46,6 +47,7 @@ export const layer = (roles: ReadonlyArray<string>) =>
       yield* read("nodejs_heap_size_used_bytes", () => getHeapStatistics().used_heap_size)
       yield* read("nodejs_heap_size_total_bytes", () => getHeapStatistics().total_heap_size)
       yield* read("nodejs_heap_size_limit_bytes", () => getHeapStatistics().heap_size_limit)
+      gauge("process_memory_limit_bytes").set(ownMemory())
       gauge("process_start_time_seconds").set(performance.timeOrigin / 1000)
       gauge("practice_data_build_info", { version, node: process.versions.node, roles: roles.join(",") }).set(1)
     })

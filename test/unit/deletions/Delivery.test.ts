@@ -67,18 +67,15 @@ const different: ReadonlyArray<Pair> = [
 ]
 
 describe("a delivery", () => {
+  const expectWhole = (text: string) =>
+    Effect.map(itemByItem(text), (result) => assert.deepStrictEqual(result, whole(text)))
+
   it.effect.prop("is accepted or refused as by its schema", { body: Body }, ({ body }) =>
-    Effect.gen(function* () {
-      const text = JSON.stringify(body, undefined, 1)
-      assert.deepStrictEqual(yield* itemByItem(text), whole(text))
-    })
+    expectWhole(JSON.stringify(body, undefined, 1))
   )
 
   it.effect("lists a hundred faults at most", () =>
-    Effect.gen(function* () {
-      const text = JSON.stringify({ invoices: Array.from({ length: 5000 }, () => ({ invoice_id: 1, clinic_id: 2 })) })
-      assert.deepStrictEqual(yield* itemByItem(text), whole(text))
-    })
+    expectWhole(JSON.stringify({ invoices: Array.from({ length: 5000 }, () => ({ invoice_id: 1, clinic_id: 2 })) }))
   )
 
   it.effect("has at most 10,000 items of both kinds, whatever they are", () =>

@@ -80,10 +80,10 @@ const notRepeated = [
 ]
 
 /** JSON of names and containers in this order; a container that is closed, or left open, ends there. */
-const nested = (tokens: ReadonlyArray<string>) => {
+const nested = (parts: ReadonlyArray<string>) => {
   const open = ["}"]
   let text = "{"
-  for (const token of tokens) {
+  for (const token of parts) {
     if (token === "}" || token === "]") {
       if (open.length > 1) text += `${open.pop()},`
     } else if (token === "{" || token === "[") {
@@ -91,7 +91,7 @@ const nested = (tokens: ReadonlyArray<string>) => {
       open.push(token === "{" ? "}" : "]")
     } else text += open.at(-1) === "}" ? `${token} :1,` : `${token},`
   }
-  return `${text}${open.reverse().join("")}`.replaceAll(/,+([}\]])/g, "$1")
+  return `${text}${open.toReversed().join("")}`.replaceAll(/,+([}\]])/g, "$1")
 }
 
 describe("pruned JSON", () => {
