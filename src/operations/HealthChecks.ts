@@ -5,6 +5,7 @@
 import { Clock, Context, Duration, Effect, identity, Layer, Option, Record, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { errorHeader, errorName } from "../api/Errors.ts"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
 import {
   CredentialDatabase,
@@ -138,7 +139,12 @@ export const handlers = HttpApiBuilder.group(
           return { status: isWell ? ("pass" as const) : ("warn" as const), version, checks }
         }),
       ready: () =>
-        Effect.map(health.isReady, (ready) => HttpServerResponse.jsonUnsafe({ ready }, { status: ready ? 200 : 503 }))
+        Effect.map(health.isReady, (ready) =>
+          HttpServerResponse.jsonUnsafe(
+            { ready },
+            ready ? { status: 200 } : { status: 503, headers: { [errorHeader]: errorName("NotReady") } }
+          )
+        )
     })
   })
 )

@@ -133,7 +133,7 @@ const others = (sql: Database) =>
       Effect.forEach(Deletion.all.settle, (statement) => sql.unsafe(statement, [owner]))
     ],
     "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
-    "worker: release": [2, scheduler((of) => of.release(claim))],
+    "worker: release": [1, scheduler((of) => of.release(claim))],
     "worker: until due": [1, scheduler((of) => of.untilDue), find],
     "tasks of an organization": [1, reads((of) => of.search(everyTask, { limit: 100, offset: 0 }))],
     "a task of an organization": [1, reads((of) => of.get(taskId))],

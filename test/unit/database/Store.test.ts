@@ -23,7 +23,7 @@ const cause = new Error("of a test")
 const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
 const dropped = new SqlError({ reason: new ConnectionError({ cause, operation: "query" }) })
 const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, operation: "query" }) })
-const locked = new SqlError({ reason: new LockTimeoutError({ cause, operation: "query" }) })
+const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
 const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
 
 interface Options {

@@ -44,7 +44,8 @@ it("the modules of the entries export what other packages may import, and nothin
     Databases: "afterMigration beginAnew layer namesOf poolsOf",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
-    Migrations: "CannotMigrate NotMigrated all isMigrated migrate missing openSchema requireMigrated untilMigrated",
+    Migrations:
+      "CannotMigrate NotMigrated all isMigrated migrate missing openSchema otherEncoding requireMigrated untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes serve",
     Worker: "layer layerRetention make makeRound optionsFor run"
