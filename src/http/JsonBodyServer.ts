@@ -10,7 +10,7 @@ import { note } from "../observability/RequestFacts.ts"
 import { CurrentOrganization, JsonBody } from "../api/Authorization.ts"
 import { faultAt, mayRepeat, type Shape, type Wanted } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
-import { isIncomplete } from "./ServedRequest.ts"
+import { beginReading } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -126,6 +126,7 @@ interface Reading {
 }
 
 const readStream = Effect.fnUntraced(function* (request: Request, { budgets, maxBytes, sender }: Reading) {
+  if (!beginReading(request.source)) return yield* LargeBodies.busy
   const { group, owner } = sender
   const budget = budgets[group]
   const pieces: Array<Uint8Array> = []
@@ -136,7 +137,10 @@ const readStream = Effect.fnUntraced(function* (request: Request, { budgets, max
     length += piece.length
     if (length > maxBytes) return tooLarge(maxBytes)
     const more = Math.max(0, length - LargeBodies.uncounted) - taken
-    if (!budget.take(owner, more)) return Effect.fail(LargeBodies.busy)
+    if (!budget.take(owner, more)) {
+      LargeBodies.free(piece)
+      return Effect.fail(LargeBodies.busy)
+    }
     taken += more
     pieces.push(piece)
     return Effect.void
@@ -145,8 +149,9 @@ const readStream = Effect.fnUntraced(function* (request: Request, { budgets, max
     Stream.mapError(() => notUtf8),
     Stream.runForEach(add)
   )
-  if (isIncomplete(request.source)) return yield* LargeBodies.busy
-  return Bytes.concat(pieces)
+  const body = Bytes.concat(pieces)
+  for (const piece of pieces) if (piece.buffer !== body.buffer) LargeBodies.free(piece)
+  return body
 })
 
 /** Reads the body of a request. Its bytes count until the request is over. */

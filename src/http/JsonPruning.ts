@@ -61,6 +61,12 @@ class Refusal extends Error {
 /** The number of strings and values between two pauses: about a millisecond. */
 const stride = 10_000
 
+/** Gives the memory of an array back. V8 would keep it until there is much more. */
+const release = ({ buffer }: Int32Array<ArrayBuffer>) => void buffer.transfer(0)
+
+/** The first size of the arrays of a reader, a power of 2. They grow: most texts are flat, and mostly values. */
+const firstSize = (text: string) => 2 ** Math.ceil(Math.log2(text.length / 16 + 16))
+
 /** Reads a text from its start, or throws a `Refusal`. */
 class Reader {
   readonly #text: string
@@ -68,10 +74,11 @@ class Reader {
   readonly #pause: () => void
   // Arrays of numbers: a set of names for each open object would take 130 MiB for 4 MiB of nested ones.
   /** The open containers: the number of an object, 0 for a list. A text may be nested as deeply as it is long. */
-  readonly #open: Int32Array<ArrayBuffer>
-  /** A hash table of all names: the number of the object, and the position. */
-  readonly #objects: Int32Array<ArrayBuffer>
-  readonly #positions: Int32Array<ArrayBuffer>
+  #open: Int32Array<ArrayBuffer>
+  /** A hash table of all names, at most half full: the number of the object, and the position. */
+  #objects: Int32Array<ArrayBuffer>
+  #positions: Int32Array<ArrayBuffer>
+  #names = 0
   #depth = 0
   #lastObject = 0
   #at = 0
@@ -82,9 +89,8 @@ class Reader {
     this.#text = text
     this.#maximumItems = maximumItems
     this.#pause = pause
-    this.#open = new Int32Array(text.length + 1)
-    // A member has at least four characters: the table is at most half full.
-    const size = 2 ** Math.ceil(Math.log2(text.length / 2 + 1))
+    const size = firstSize(text)
+    this.#open = new Int32Array(size)
     this.#objects = new Int32Array(size)
     this.#positions = new Int32Array(size)
   }
@@ -160,15 +166,39 @@ class Reader {
       if (this.#objects[slot] === object && this.#nameAt(found) === name) this.#fail(position)
     this.#objects[slot] = object
     this.#positions[slot] = position
+    if (++this.#names * 2 > last) this.#growTable()
     this.#at = end
     this.#take(colon)
     return name
   }
 
+  #growTable() {
+    const [objects, positions] = [this.#objects, this.#positions]
+    const last = positions.length * 2 - 1
+    this.#objects = new Int32Array(last + 1)
+    this.#positions = new Int32Array(last + 1)
+    positions.forEach((position, index) => {
+      const object = objects[index] ?? 0
+      if (object === 0) return
+      let slot = hashOf(this.#nameAt(position), object) & last
+      while (this.#objects[slot] !== 0) slot = (slot + 1) & last
+      this.#objects[slot] = object
+      this.#positions[slot] = position
+    })
+    release(objects)
+    release(positions)
+  }
+
   /** Opens a container, and returns whether it has a member or an item. */
   #enter() {
     const isObject = this.#text.charCodeAt(this.#at++) === brace
-    this.#open[++this.#depth] = isObject ? ++this.#lastObject : 0
+    if (++this.#depth === this.#open.length) {
+      const open = this.#open
+      this.#open = new Int32Array(2 * open.length)
+      this.#open.set(open)
+      release(open)
+    }
+    this.#open[this.#depth] = isObject ? ++this.#lastObject : 0
     return this.#next() !== (isObject ? closingBrace : closingBracket) || this.#hasNext()
   }
 
@@ -226,9 +256,8 @@ class Reader {
     return first === brace ? `{${kept.join(",")}}` : `[${kept.join(",")}]`
   }
 
-  /** Gives the memory back. V8 would keep it until there is much more. */
   release() {
-    for (const { buffer } of [this.#open, this.#objects, this.#positions]) buffer.transfer(0)
+    for (const array of [this.#open, this.#objects, this.#positions]) release(array)
   }
 
   read({ maximumUnknown, shape }: Wanted): string {

@@ -28,6 +28,11 @@ export const busy = new LargeBodiesBusy()
 /** Bytes of each body that do not count: 2,000 connections have 16 MiB. */
 export const uncounted = 8 * 1024
 
+/** Frees a large piece of a body at once: such garbage would pile up until V8 collects it. Nobody may use it any more. */
+export const free = ({ buffer, byteLength }: Uint8Array): void => {
+  if (byteLength > uncounted && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 /** True if a body is sent in chunks, without its length, or announces a length that counts. */
 export const mayBeLarge = ({ headers }: { readonly headers: Headers.Headers }): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > uncounted
@@ -87,12 +92,16 @@ interface Thread {
 
 let running: Thread | undefined
 let lastId = 0
+let resting: NodeJS.Timeout | undefined
+
+/** Milliseconds without a job after which the thread ends, and gives its memory back. */
+const longestRest = 1000
 
 const start = (): Thread => {
   const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
     // Sources are compiled already.
     execArgv: ["-r", fileURLToPath(new URL("../requireNode.cjs", import.meta.url))],
-    resourceLimits: { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 8 }
+    resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 }
   })
   const thread: Thread = { worker, waiting: new Map() }
   worker.on("message", ({ id, pruned }: Answer) => {
@@ -112,9 +121,18 @@ const runNow = (job: Omit<Job, "id">) =>
   Effect.callback<Pruned, LargeBodiesBusy>((resume) => {
     const { waiting, worker } = (running ??= start())
     const id = ++lastId
+    // oxlint-disable-next-line effecttsgo/global-timers -- see below
+    clearTimeout(resting)
     waiting.set(id, (pruned) => {
       waiting.delete(id)
-      if (waiting.size === 0) worker.unref()
+      if (waiting.size === 0) {
+        worker.unref()
+        // oxlint-disable-next-line effecttsgo/global-timers -- the thread belongs to the process, and to no fiber
+        resting = setTimeout(() => {
+          running = undefined
+          void worker.terminate()
+        }, longestRest).unref()
+      }
       resume(pruned)
     })
     worker.ref()

@@ -2,7 +2,7 @@
 import { IncomingMessage } from "node:http"
 import { Effect, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { uncounted } from "./LargeBodies.ts"
+import { free, uncounted } from "./LargeBodies.ts"
 
 interface Reports {
   /** Called once when the body comes in too many small pieces. The rest of it is dropped. */
@@ -22,24 +22,27 @@ const mostMissing = 256 * minimumAverage
 const maximumUnread = 8 * 1024 * 1024
 let unread = 0
 
-const incomplete = new WeakSet<object>()
-
-/** True if a part of a body was dropped before it was read, for lack of memory. */
-export const isIncomplete = (request: object): boolean => incomplete.has(request)
-
 export class ServedRequest extends IncomingMessage {
   // The same for all: with closures for each request, five times as much outlived the young generation, measured.
   reports: Reports | undefined
   /** The bytes that the pieces lack for the average. */
   #missing = 0
   #unread = 0
+  /** True from the moment when somebody reads the body, or its response has ended. */
+  #isRead = false
+  #isAnswered = false
+  #isWhole = true
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     // The parser pushes all that it has read, however often it is told to stop.
     if (this.#missing > mostMissing) return true
     if (Buffer.isBuffer(piece)) {
       this.#missing += minimumAverage - piece.length
-      if (piece.length > uncounted && !this.readableDidRead && !this.#hold(piece.length)) return false
+      const isHeld = this.#isRead || piece.length <= uncounted || this.#hold(piece.length)
+      if (this.#isAnswered || !isHeld) {
+        free(piece)
+        return this.#isAnswered
+      }
     }
     if (this.#missing <= mostMissing) return super.push(piece, encoding)
     this.reports?.fragmented(this)
@@ -47,30 +50,36 @@ export class ServedRequest extends IncomingMessage {
   }
 
   #hold(bytes: number) {
-    if (unread + bytes > maximumUnread) {
-      incomplete.add(this)
-      return false
+    this.#isWhole &&= unread + bytes <= maximumUnread
+    if (this.#isWhole) {
+      unread += bytes
+      this.#unread += bytes
     }
-    unread += bytes
-    this.#unread += bytes
-    return true
+    return this.#isWhole
   }
 
-  #release() {
+  /** From now on somebody reads the body. Returns false if a part of it was dropped before. */
+  beginReading(): boolean {
+    this.#isRead = true
     unread -= this.#unread
     this.#unread = 0
+    return this.#isWhole
   }
 
-  override read(size?: number): unknown {
-    if (size !== 0) this.#release()
-    return super.read(size)
+  /** Drops what is left of the body once its response has ended: node:http may keep it though nobody reads it. */
+  end() {
+    this.beginReading()
+    this.#isAnswered = true
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void) {
-    this.#release()
+    this.end()
     super._destroy(error, callback)
   }
 }
+
+/** Begins to read the body of a request. Returns false if a part of it was dropped before, for lack of memory. */
+export const beginReading = (request: object): boolean => !(request instanceof ServedRequest) || request.beginReading()
 
 /** Reports the organization of a request's API key to its server. */
 export const identify = (request: object, organization: string) => {
