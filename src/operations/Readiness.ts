@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, req
     { concurrency: "unbounded", discard: true }
   )
   const check = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeNanos
+    const now = yield* Clock.monotonicTimeNanos
     if (checkedAt !== undefined && now - checkedAt < kept[isReady() ? "ready" : "unready"]) return
     yield* checkAll
     checkedAt = now
