@@ -270,7 +270,7 @@ export class OrderedServer extends Server {
     connection.deadline = Infinity
     if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
-      if (response.req instanceof ServedRequest) response.req.end()
+      if (response.req instanceof ServedRequest) response.req.beginReading()
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
       // A refused connection keeps its own.

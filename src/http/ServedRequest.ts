@@ -28,9 +28,7 @@ export class ServedRequest extends IncomingMessage {
   /** The bytes that the pieces lack for the average. */
   #missing = 0
   #unread = 0
-  /** True from the moment when somebody reads the body, or its response has ended. */
   #isRead = false
-  #isAnswered = false
   #isWhole = true
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
@@ -38,10 +36,9 @@ export class ServedRequest extends IncomingMessage {
     if (this.#missing > mostMissing) return true
     if (Buffer.isBuffer(piece)) {
       this.#missing += minimumAverage - piece.length
-      const isHeld = this.#isRead || piece.length <= uncounted || this.#hold(piece.length)
-      if (this.#isAnswered || !isHeld) {
+      if (!this.#isRead && piece.length > uncounted && !this.#hold(piece.length)) {
         free(piece)
-        return this.#isAnswered
+        return false
       }
     }
     if (this.#missing <= mostMissing) return super.push(piece, encoding)
@@ -58,7 +55,7 @@ export class ServedRequest extends IncomingMessage {
     return this.#isWhole
   }
 
-  /** From now on somebody reads the body. Returns false if a part of it was dropped before. */
+  /** From now on somebody reads the body, or its response has ended. Returns false if a part of it was dropped before. */
   beginReading(): boolean {
     this.#isRead = true
     unread -= this.#unread
@@ -66,14 +63,8 @@ export class ServedRequest extends IncomingMessage {
     return this.#isWhole
   }
 
-  /** Drops what is left of the body once its response has ended: node:http may keep it though nobody reads it. */
-  end() {
-    this.beginReading()
-    this.#isAnswered = true
-  }
-
   override _destroy(error: Error | null, callback: (error?: Error | null) => void) {
-    this.end()
+    this.beginReading()
     super._destroy(error, callback)
   }
 }
