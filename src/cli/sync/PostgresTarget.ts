@@ -29,7 +29,9 @@ export const make = (options: Options): Target.Target => {
       "select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key",
       [schema, lock]
     )
-    if (found?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
+    const oneAtATime = `select pg_advisory_xact_lock(${String(found?.["key"])})`
+    // Postgres checks and makes it in two steps: of two sessions at once, one would fail.
+    if (found?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
     // Behind a pooler, each transaction checks that it is the only one to move the progress.
     if (!(yield* takeLock(lock, { isBrief: isPooled }))) return yield* Target.inUse(name)
     const limits =
@@ -42,7 +44,7 @@ export const make = (options: Options): Target.Target => {
         position: "bigint generated always as identity",
         begin: (isStaging) =>
           `begin; set local ${limits}; set local ${isStaging ? "synchronous_commit = off" : "work_mem = '64MB'"};
-           select pg_advisory_xact_lock(${String(found?.["key"])})`,
+           ${oneAtATime}`,
         empty: "truncate",
         run,
         columnsOf: (table) =>
