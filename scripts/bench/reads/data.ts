@@ -61,6 +61,7 @@ const expressionOf = (table: string, column: string, type: string, logs: number)
   if (column === "organization") return "organization"
   if (column === "created_at") return isoTime(second)
   if (column === "updated_at" || column === "modified_at") return isoTime(`(${second} + g % 1000 * 60)`)
+  if (column === "time_zone") return "'America/New_York'"
   if (column === "product_code") return `'CODE-' || g % 500`
   if (column === "product_name") return `'Product of a wellness plan, number ' || g % 500`
   if (column === "status") return `(array['open', 'paid', 'failed'])[1 + g % 3]`
