@@ -16,42 +16,24 @@ export const bearer = HttpApiSecurity.http({ scheme: "bearer" }).pipe(
   )
 )
 
-/** Annotation of an endpoint whose statement looks the API key up. For any other, it is looked up before the handler. */
-export const ReadsByKey = Context.Reference<boolean>("practice-data/api/Authorization/ReadsByKey", {
-  defaultValue: () => false
-})
-
 const orgMismatch = new Errors.OrgMismatch()
 
 /**
  * The organization that the request's API key resolves to. Reads of records require it: one without an organization does
- * not compile. If it is not looked up yet, `keys/OrganizationReads` leaves that to the statement.
+ * not compile.
  *
  * @effect-leakable-service
  */
-export class CurrentOrganization extends Context.Service<
-  CurrentOrganization,
-  | { readonly id: string }
-  | { readonly resolve: Effect.Effect<string, Errors.Unauthorized | Errors.CredentialStoreDown> }
->()("practice-data/api/Authorization/CurrentOrganization") {
-  /** An organization that is known by its id. */
-  static readonly known = (id: string) => CurrentOrganization.of({ id })
-
-  /** The id, for readers that need it before they begin. */
-  static readonly id: Effect.Effect<string, Errors.Unauthorized, CurrentOrganization> = Effect.flatMap(
-    CurrentOrganization,
-    (organization) => ("id" in organization ? Effect.succeed(organization.id) : Effect.fail(new Errors.Unauthorized()))
-  )
+export class CurrentOrganization extends Context.Service<CurrentOrganization, { readonly id: string }>()(
+  "practice-data/api/Authorization/CurrentOrganization"
+) {
+  static readonly id = Effect.map(this, ({ id }) => id)
 
   /** Refuses a request that names another organization than the key's. */
   static readonly check = ({ organization: named }: { readonly organization?: string | null }) =>
     named === undefined || named === null
       ? Effect.void
-      : Effect.flatMap(CurrentOrganization, (organization) =>
-          Effect.flatMap("id" in organization ? Effect.succeed(organization.id) : organization.resolve, (id) =>
-            id === named ? Effect.void : Effect.fail(orgMismatch)
-          )
-        )
+      : Effect.flatMap(CurrentOrganization.id, (id) => (id === named ? Effect.void : Effect.fail(orgMismatch)))
 }
 
 /** Resolves the request's API key and provides the organization to what runs behind it. */

@@ -185,7 +185,8 @@ interface Sent {
   readonly retryAfter?: number
 }
 
-interface DetailError extends Sent {
+/** An error whose body is `{ detail }`. */
+export interface DetailError extends Sent {
   readonly detail: string
 }
 

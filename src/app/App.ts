@@ -20,7 +20,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
-import { CrossOrigins } from "../http/Middleware.ts"
+import { CrossOrigins } from "../http/Exchange.ts"
 import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { TaskReads } from "../deletions/TaskReads.ts"
@@ -223,8 +223,12 @@ const single = (settings: Settings, references: Context.Context<never>) => {
   const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
     Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
   )
+  const lane = roles.includes("data-api") && settings.lane ? Server.lane(references) : Layer.empty
+  const front = Layer.provide(lane, [Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
   // While requests are drained, the worker begins no task.
-  const stopping = Layer.merge(draining(settings), background(settings)).pipe(Layer.provide([server, served, listener]))
+  const stopping = Layer.merge(draining(settings), background(settings)).pipe(
+    Layer.provide([front, server, served, listener])
+  )
   return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [stopping, listener, watched, database])
 }
 

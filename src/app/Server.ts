@@ -5,12 +5,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
+import { CrossOrigins } from "../http/Exchange.ts"
+import * as Lane from "../http/Lane.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
 import { counting, RequestObservers } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
+import { isOurs } from "../keys/OrgResolver.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
@@ -73,7 +76,7 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
 
 const around = Effect.gen(function* () {
   const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.keys }
-  return Middleware.around(paths, keyed, yield* Middleware.CrossOrigins)
+  return Middleware.around(paths, keyed, yield* CrossOrigins)
 })
 
 /** The middleware of a server that has nothing but the APIs: limits, headers, errors and CORS. */
@@ -98,6 +101,25 @@ export const middlewareOfApis = HttpRouter.middleware(
   }),
   { global: true }
 )
+
+/** The reads of records that the lane answers, by their paths. */
+export const laneReads = Effect.gen(function* () {
+  const authorize = yield* AuthorizationServer.byFirstRead
+  const reads = yield* RecordHandlers.reads
+  return new Map(
+    reads.map(({ handle, path }): readonly [string, Lane.Read] => [
+      `${dataApiPrefix}${path}`,
+      (payload, key) => {
+        const handled = handle(payload)
+        return handled === undefined ? undefined : authorize(key, handled.response, handled.needsOrganization)
+      }
+    ])
+  )
+})
+
+/** The lane of the listener, in front of the routes. */
+export const lane = (references: Context.Context<never>) =>
+  Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs, references })))
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)

@@ -2,12 +2,13 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { Cause, Clock, Context, Data, Duration, Effect, type Fiber } from "effect"
+import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
 import { monotonicOf as now } from "../process/Time.ts"
 import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
+import * as Deadlines from "./Deadlines.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
 import { isUnreachable, kindOf, reasonOf } from "./SqlFailure.ts"
@@ -43,6 +44,12 @@ export const unaccounted = Effect.provideService(Accounting, () => {})
 
 /** The milliseconds that a statement waits for a connection. */
 const longestWait = Duration.toMillis("1 second")
+
+/** A short read without an answer on a shared connection: none had room, or it failed, or took too long. */
+export class NoAnswer extends Data.TaggedError("NoAnswer") {}
+
+// Made once: a stack trace costs more than the rest.
+const noAnswer = Effect.fail(new NoAnswer())
 
 /** The numbers of statements that may wait: more than a fair client ever has, and few enough to keep in memory. */
 const queues = { waitingPerKey: 256, waiting: 2048 } as const
@@ -259,67 +266,66 @@ export const make = Effect.fnUntraced(function* ({
       })
     )
 
+  const clock = yield* Clock.Clock
+  const deadlines = Deadlines.make(clock, Pipeline.longestWait)
+
+  /** Runs a short read on a shared connection. Its caller retries one that has no answer, or a late one. */
+  const short = <A extends object>([text, values]: Query): Effect.Effect<ReadonlyArray<A>, NoAnswer> =>
+    Effect.contextWith((context: Context.Context<never>) =>
+      Effect.callback<ReadonlyArray<A>, NoAnswer>((resume) => {
+        const started = now(clock)
+        // Nothing may come between taking a place and sending the statement: a place without an answer is lost.
+        const connection = outage.isDown() ? undefined : pipeline.take(started)
+        if (connection === undefined) return resume(noAnswer)
+        let isDone = false
+        const end = (outcome?: Outcome) => {
+          isDone = true
+          deadlines.remove(deadline)
+          if (outcome === undefined) return
+          const took = now(clock) - started
+          meter.ended(outcome, 0, took)
+          Context.get(context, Accounting)({ waited: 0, took })
+        }
+        const giveUp = () => {
+          if (isDone) return
+          end()
+          resume(noAnswer)
+        }
+        const deadline = deadlines.add(started, () => {
+          pipeline.rest(now(clock))
+          giveUp()
+        })
+        connection.send(() => {
+          if (isDone) return connection.answered()
+          // Not interrupted with the caller: the answers after this one would be given up with it.
+          Effect.runForkWith(context)(connection.run<A>(text, values)).addObserver((exit) => {
+            connection.answered()
+            if (Exit.isFailure(exit)) return giveUp()
+            outage.succeeded()
+            if (isDone) return
+            end("success")
+            resume(Effect.succeed(exit.value))
+          })
+        })
+        return Effect.sync(() => end("interrupted"))
+      })
+    )
+
   /**
    * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
    * retried on a dedicated connection.
    *
    * @param alone runs the statement on a dedicated connection
    */
-  const runShort = <A, E, R, E1>(
+  const runShort = <A extends object, E, R, E1>(
     request: Request<E1>,
-    [text, values]: Query,
+    query: Query,
     alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
-  ) =>
-    Effect.contextWith((context: Context.Context<R>) => {
-      const clock = Context.get(context, Clock.Clock)
-      return Effect.callback<ReadonlyArray<A>, Own<E> | E1, R>((resume) => {
-        const started = now(clock)
-        // Nothing may come between taking a place and sending the statement: a place without an answer is lost.
-        const connection = outage.isDown() ? undefined : pipeline.take(started)
-        if (connection === undefined) return resume(run(request, alone()))
-        let isDone = false
-        const end = (outcome: Outcome | undefined) => {
-          isDone = true
-          cancelTimeout()
-          if (outcome === undefined) return
-          const took = now(clock) - started
-          meter.ended(outcome, 0, took)
-          Context.get(context, Accounting)({ waited: 0, took })
-        }
-        const runAlone = () => {
-          if (isDone) return
-          end(undefined)
-          resume(run(request, alone()))
-        }
-        const cancelTimeout = after(context, Pipeline.longestWait, () => {
-          pipeline.rest(now(clock))
-          runAlone()
-        })
-        connection.send(() => {
-          if (isDone) return connection.answered()
-          // Not interrupted with the caller: the answers after this one would be given up with it.
-          Effect.runForkWith(context)(
-            Effect.matchCause(connection.run<A & object>(text, values), {
-              onSuccess: (rows) => {
-                connection.answered()
-                outage.succeeded()
-                if (isDone) return
-                end("success")
-                resume(Effect.succeed(rows))
-              },
-              onFailure: () => {
-                connection.answered()
-                runAlone()
-              }
-            })
-          )
-        })
-        return Effect.sync(() => end("interrupted"))
-      })
-    })
+  ) => Effect.catch(short<A>(query), () => run(request, alone()))
 
   return {
     run,
+    short,
     runShort,
     successes: outage.successes,
     /** The number of dedicated ones. */

@@ -20,7 +20,7 @@ const smallBody = 64 * 1024
 const isEncoded = (contentEncoding = "") =>
   contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
-const isJson = (contentType: string | undefined) =>
+export const isJson = (contentType: string | undefined) =>
   contentType === "application/json" || contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
 
 /** Refuses a request that is encoded, is not JSON, or has a query string. */
@@ -193,7 +193,7 @@ const stranger: LargeBodies.Sender = { group: "stranger", owner: "" }
 // A large body is read for the holder of a key only.
 const keyHolder: SenderOf = () =>
   Effect.map(Effect.serviceOption(CurrentOrganization), (found) =>
-    Option.isSome(found) && "id" in found.value ? { group: "key", owner: found.value.id } : stranger
+    Option.isSome(found) ? { group: "key", owner: found.value.id } : stranger
   )
 
 interface Options {

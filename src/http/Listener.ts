@@ -1,10 +1,10 @@
 /** Listens on an address, with limits, and stops gracefully. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Schedule, type Scope } from "effect"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { type Limits, OrderedServer } from "./OrderedServer.ts"
+import { type Front, type Limits, OrderedServer } from "./OrderedServer.ts"
 
 interface Options extends Limits {
   readonly host: string
@@ -68,7 +68,11 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
 
 export class Listener extends Context.Service<
   Listener,
-  { readonly drain: (duration: Duration.Duration) => Effect.Effect<void> }
+  {
+    readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
+    /** Has requests go to a handler before the routes, until the scope closes. */
+    readonly front: (handler: Front) => Effect.Effect<void, never, Scope.Scope>
+  }
 >()("practice-data/http/Listener") {
   static readonly layer = (options: Options) => {
     const server = new OrderedServer(options)
@@ -77,7 +81,14 @@ export class Listener extends Context.Service<
       const warn = Throttle.make("Connections are refused")
       server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
       if (options.isMeasured === true) yield* measure(server, options.maxConnections)
-      return Listener.of({ drain: (duration) => drain(server, duration) })
+      return Listener.of({
+        drain: (duration) => drain(server, duration),
+        front: (handler) =>
+          Effect.acquireRelease(
+            Effect.sync(() => server.setFront(handler)),
+            () => Effect.sync(() => server.setFront(undefined))
+          )
+      })
     })
     const { host, port, reusePort = false } = options
     return Layer.merge(

@@ -1,14 +1,12 @@
 /** The middleware around every request, by the paths that are served. */
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer, type Types } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Tracer, type Types } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { headerNames } from "../api/openapi/Document.ts"
-import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
-import { compress } from "./Compression.ts"
 import { documentPaths } from "./PublicPages.ts"
-import { requestIdOf, statusError, wasRefused } from "./OrderedServer.ts"
+import * as Exchange from "./Exchange.ts"
+import { requestIdOf, statusError } from "./OrderedServer.ts"
 import { identify } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -44,62 +42,26 @@ const statusResponse = (status: number, more?: Readonly<Record<string, string>>)
 
 const notFound = statusResponse(404)
 
-const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
-  body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
-
 /** Responds 404 where this process has no such route, and 500 to a bug, which is logged and not shown. */
-export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
-  Effect.catchCause(httpEffect, (cause) => {
+export const unexpectedErrors = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.catchCause(handled, (cause) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
     const error = Cause.squash(cause)
     if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound")
       return Effect.succeed(notFound)
     return Effect.as(Effect.logError("A request failed", cause), statusResponse(500))
   })
-)
 
 /** The response to an unknown path, or to a method that a path does not have. */
 const refused = (methods: ReadonlyArray<string> | undefined) =>
   methods === undefined ? notFound : statusResponse(405, { allow: methods.join(", ") })
 
-/** Compresses a response if the client accepts it. Responses that may have records are not cached. */
-const completed =
-  ({ headers, method }: Request, id: string) =>
-  (response: HttpServerResponse.HttpServerResponse) =>
-    HttpServerResponse.setHeaders(
-      compress(response, headers["accept-encoding"]),
-      method === "POST"
-        ? { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": id }
-        : { "x-request-id": id }
-    )
-
-/** Handles a request whose handlers and statements can note facts, and whose log lines have its id. */
-const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Account, id: string) =>
-  Effect.updateContext(handled, (outer: Context.Context<R>) =>
-    outer.pipe(
-      Context.add(RequestFacts.Note, facts.note),
-      Context.add(Accounting, (statement) => {
-        if ("refused" in statement) facts.refusal = statement.refused === "Busy" ? "load" : "outage"
-        else facts.addStatement(statement.took, statement.waited)
-      }),
-      Context.add(References.CurrentLogAnnotations, {
-        ...Context.get(outer, References.CurrentLogAnnotations),
-        request_id: id
-      })
-    )
-  )
-
-/** The origins whose pages may use the APIs (CORS), which browsers allow only if the service does; by default none. */
-export const CrossOrigins = Context.Reference<ReadonlyArray<string>>("practice-data/http/Middleware/CrossOrigins", {
-  defaultValue: () => []
-})
-
-/** Adds the headers for these origins, and answers preflights. */
-const crossOriginOf = (origins: ReadonlyArray<string>) =>
+/** Answers preflights of pages of these origins. */
+const preflightsOf = (origins: ReadonlyArray<string>) =>
   HttpMiddleware.cors({
     allowedOrigins: (origin) => origins.includes(origin),
     allowedMethods: ["GET", "POST"],
-    exposedHeaders: [...headerNames, "date", "deprecation", "sunset"],
+    exposedHeaders: Exchange.exposedHeaders,
     // In seconds. Chromium keeps the answer to a preflight no longer.
     maxAge: 7200
   })
@@ -127,7 +89,7 @@ export const around = (
   keyed: { readonly prefix: string; readonly keys: Keys | undefined },
   origins: ReadonlyArray<string>
 ) => {
-  const crossOrigin = origins.length === 0 ? undefined : crossOriginOf(origins)
+  const preflights = origins.length === 0 ? undefined : preflightsOf(origins)
   return (route: Handled) => {
     const handled = unexpectedErrors(route)
     const gated = keyed.keys === undefined ? handled : unexpectedErrors(keyed.keys.gate(route))
@@ -148,21 +110,24 @@ export const around = (
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = Time.monotonicOf(clock)
-      const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
-      const isOfPage = path.startsWith("/api/") && (method !== "OPTIONS" || isPreflight)
+      const isApi = path.startsWith("/api/")
+      const isPreflight =
+        isApi && method === "OPTIONS" && methods !== undefined && headers["access-control-request-method"] !== undefined
+      const allowed = origins.length > 0 && isApi && method !== "OPTIONS" ? origins : undefined
       const isKeyed = facts.endpoint.startsWith(keyed.prefix)
-      const sampling = RequestFacts.sample(context, request, facts)
+      const sampling = RequestFacts.sample(context, request.source, headers["traceparent"], facts)
       let span: Tracer.Span | undefined
       const respond = (hasKey: boolean) => {
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
         facts.trace = span
         const response =
           methods?.includes(method) === true
-            ? withFacts(Tracing.within(span, isKeyed ? gated : handled), facts, id)
+            ? Effect.updateContext(Tracing.within(span, isKeyed ? gated : handled), (outer: Context.Context<Request>) =>
+                Exchange.contextOf(outer, facts, id)
+              )
             : Effect.succeed(refused(methods))
-        return Effect.map(
-          crossOrigin !== undefined && isOfPage ? crossOrigin(response) : response,
-          completed(request, id)
+        return Effect.map(preflights !== undefined && isPreflight ? preflights(response) : response, (each) =>
+          Exchange.completed(each, method, headers, id, allowed)
         )
       }
       const response =
@@ -173,11 +138,7 @@ export const around = (
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
         facts.duration = Time.monotonicOf(clock) - started
         if (isKeyed && facts.organization !== undefined) identify(request.source, facts.organization)
-        facts.status = Exit.isSuccess(exit) ? exit.value.status : 499
-        facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
-        // A statement was refused, and run again.
-        if (facts.status < 400) facts.refusal = undefined
-        if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
+        Exchange.conclude(facts, observers, request.source, Exit.isSuccess(exit) ? exit.value : undefined)
         if (span !== undefined) RequestFacts.endSpan(context, span, facts)
         return undefined
       })

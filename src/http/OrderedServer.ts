@@ -126,6 +126,9 @@ const refuse = (
   return facts
 }
 
+/** Handles a request before the routes. It either responds, or passes the request on. */
+export type Front = (request: ServedRequest, response: ServerResponse, pass: () => void) => void
+
 export class OrderedServer extends Server {
   readonly #connections = new Map<Duplex, Connection>()
   /** Those that wait for their refusal, beside the others. */
@@ -143,6 +146,7 @@ export class OrderedServer extends Server {
   }
   #queued = 0
   #isDraining = false
+  #front: Front | undefined
   // Until there is a handler.
   #isHolding = true
 
@@ -194,6 +198,10 @@ export class OrderedServer extends Server {
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
+  setFront(front: Front | undefined) {
+    this.#front = front
+  }
+
   get open(): number {
     return this.#connections.size
   }
@@ -220,7 +228,13 @@ export class OrderedServer extends Server {
       // Its body was refused while it was queued: that response comes next.
       if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
-      super.emit(event, ...args)
+      const pass = () => {
+        if (request instanceof ServedRequest) request.restore()
+        super.emit(event, ...args)
+      }
+      const front = event === "request" ? this.#front : undefined
+      if (front !== undefined && request instanceof ServedRequest) front(request, response, pass)
+      else pass()
     }
     const isNext = connection.current === undefined && connection.queue.length === 0
     if (isNext && !this.#isDraining && !this.#isHolding && this.#turns.isFree()) begin()

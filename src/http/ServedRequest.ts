@@ -22,6 +22,9 @@ const mostMissing = 256 * minimumAverage
 const maximumUnread = 8 * 1024 * 1024
 let unread = 0
 
+const joined = ([first, ...more]: ReadonlyArray<Buffer>): Buffer =>
+  first !== undefined && more.length === 0 ? first : Buffer.concat(first === undefined ? [] : [first, ...more])
+
 export class ServedRequest extends IncomingMessage {
   // The same for all: with closures for each request, five times as much outlived the young generation, measured.
   reports: Reports | undefined
@@ -30,6 +33,11 @@ export class ServedRequest extends IncomingMessage {
   #unread = 0
   #isRead = false
   #isWhole = true
+  /** The body so far, until somebody wants it as a stream, whose machinery costs more than a small read. */
+  #held: Array<Buffer> | undefined = []
+  #heldBytes = 0
+  #isEnded = false
+  #onWhole: ((body: Buffer) => void) | undefined
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     // The parser pushes all that it has read, however often it is told to stop.
@@ -41,9 +49,42 @@ export class ServedRequest extends IncomingMessage {
         return false
       }
     }
-    if (this.#missing <= mostMissing) return super.push(piece, encoding)
+    if (this.#missing <= mostMissing) {
+      return this.#held === undefined ? super.push(piece, encoding) : this.#collect(this.#held, piece)
+    }
     this.reports?.fragmented(this)
     return false
+  }
+
+  #collect(held: Array<Buffer>, piece: unknown): boolean {
+    if (Buffer.isBuffer(piece)) {
+      held.push(piece)
+      this.#heldBytes += piece.length
+    } else if (piece === null) {
+      this.#isEnded = true
+      this.#onWhole?.(joined(held))
+    }
+    return this.#heldBytes < this.readableHighWaterMark
+  }
+
+  /** Calls back with the body once it is whole. It is in no stream unless `restore` puts it there. */
+  whole(onWhole: (body: Buffer) => void) {
+    if (this.#isEnded) onWhole(joined(this.#held ?? []))
+    else this.#onWhole = onWhole
+  }
+
+  /** Has the body come as a stream, as that of any request. */
+  restore() {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const piece of held) super.push(piece)
+    if (this.#isEnded) super.push(null)
+  }
+
+  /** Marks a whole body as read: node:http would read it otherwise, to reach the next request. */
+  consume() {
+    this.#held = undefined
+    this._read(0)
   }
 
   #hold(bytes: number) {

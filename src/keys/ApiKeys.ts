@@ -46,7 +46,13 @@ export const create = Effect.fn("ApiKeys.create")(function* ({
   const sql = yield* CredentialDatabase
   const key = yield* generate
   const id = `key_${randomText(12)}`
-  const row = { organization_id: organization, id, name, prefix: prefixOf(key) ?? kind, key_hash: hashOf(key) }
+  const row = {
+    organization_id: organization,
+    id,
+    name,
+    prefix: prefixOf(Redacted.value(key)) ?? kind,
+    key_hash: hashOf(key)
+  }
   yield* sql`insert into api_keys ${sql.insert(row)}`
   return { id, key }
 })

@@ -1,30 +1,25 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Context, Effect, Exit, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Context, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpMiddleware, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import { type CredentialStoreDown, errorResponse, TooManyRequests, Unauthorized } from "../api/Errors.ts"
-import { Authorization, bearer, CurrentOrganization, ReadsByKey } from "../api/Authorization.ts"
-import { mayBeLarge } from "../http/LargeBodies.ts"
-import { Note, note } from "../observability/RequestFacts.ts"
+import {
+  type CredentialStoreDown,
+  type DetailError,
+  errorResponse,
+  TooManyRequests,
+  Unauthorized
+} from "../api/Errors.ts"
+import { Authorization, bearer, CurrentOrganization } from "../api/Authorization.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
-import { UnresolvedKey } from "./OrganizationReads.ts"
-import { hashOf, isOurs, OrgResolver, prefixOf, unauthorized } from "./OrgResolver.ts"
+import { UnresolvedKey, withKey } from "./OrganizationReads.ts"
+import { isOurs, OrgResolver, prefixOf } from "./OrgResolver.ts"
 
-const unauthorizedResponse = errorResponse(unauthorized, { "www-authenticate": "Bearer" })
+const unauthorizedResponse = errorResponse(new Unauthorized(), { "www-authenticate": "Bearer" })
 
+/** The response to a stranger. */
 const refused = Effect.as(note({ refusal: "key" }), unauthorizedResponse)
-
-const is401 = Schema.is(Unauthorized)
-
-/** HttpApi wraps the error of a handler. */
-const isUnauthorized = (error: unknown) => is401(error) || (Predicate.hasProperty(error, "error") && is401(error.error))
-
-const answerRefusal = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  Effect.catchIf(handled, isUnauthorized, () => refused)
-
-const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
-  Effect.tap(resolved, (organization) => note({ organization }))
 
 // Made once: a stack trace costs more than the rest of the response.
 const tooManyRequests = new TooManyRequests()
@@ -96,15 +91,18 @@ export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) => {
      */
     gate: HttpMiddleware.make((httpEffect) =>
       Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-        const { headers, method } = Context.get(context, HttpServerRequest.HttpServerRequest)
-        if (method !== "POST" || isOurs.test(headers["authorization"] ?? "")) return httpEffect
-        return Effect.flatMap(credentialOf, (credential) =>
-          Redacted.value(credential) === ""
-            ? refused
+        if (Context.get(context, HttpServerRequest.HttpServerRequest).method !== "POST") return httpEffect
+        return Effect.flatMap(credentialOf, (credential) => {
+          const key = Redacted.value(credential)
+          if (key === "") return refused
+          return isOurs.test(key)
+            ? httpEffect
             : withOutcome(credential, (outcome) =>
-                Option.exists(Exit.findErrorOption(outcome), isUnauthorized) ? refused : httpEffect
+                Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
+                  ? refused
+                  : httpEffect
               )
-        )
+        })
       })
     )
   }
@@ -113,37 +111,65 @@ export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) => {
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
-    const { readsByKey, resolve, resolveHash } = yield* OrgResolver
+    const { resolve } = yield* OrgResolver
     const limit = yield* RequestLimit
-    const lookUp = resolveHash === undefined ? undefined : (hash: Uint8Array) => noteOrganization(resolveHash(hash))
     return Authorization.of({
-      bearer: (handled, { credential, endpoint }) =>
-        Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-          if (Redacted.value(credential) === "") return refused
-          Context.get(context, Note)({ keyPrefix: prefixOf(credential) })
-          // A large body is read for the holder of a key only, and requests are counted for a known organization.
-          const resolved = Context.get(context, Resolved)
-          const isLookedUpFirst =
-            resolved !== undefined ||
-            readsByKey?.() === false ||
-            limit !== undefined ||
-            !Context.get(endpoint.annotations, ReadsByKey) ||
-            mayBeLarge(Context.get(context, HttpServerRequest.HttpServerRequest))
-          if (lookUp === undefined || isLookedUpFirst) {
-            return answerRefusal(
-              Effect.flatMap(noteOrganization(resolved ?? resolve(credential)), (id) => {
-                const response = Effect.provideService(handled, CurrentOrganization, { id })
-                return limit === undefined ? response : Effect.andThen(limit(id), response)
-              })
-            )
-          }
-          const key = new UnresolvedKey(hashOf(credential), lookUp)
-          // A success comes from a read that has looked the key up. A stranger gets no other error than 401.
-          const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, key), (error) =>
-            key.isUsed ? Effect.fail(error) : Effect.andThen(key.resolve, Effect.fail(error))
-          )
-          return answerRefusal(response)
-        })
+      bearer: Effect.fnUntraced(
+        function* (handled, { credential }) {
+          if (Redacted.value(credential) === "") return yield* refused
+          yield* note({ keyPrefix: prefixOf(Redacted.value(credential)) })
+          const known = yield* Resolved
+          const id = yield* known ?? resolve(credential)
+          yield* note({ organization: id })
+          if (limit !== undefined) yield* limit(id)
+          return yield* Effect.provideService(handled, CurrentOrganization, { id })
+        },
+        Effect.catchTag("Unauthorized", () => refused)
+      )
     })
   })
 )
+
+/** The most valid keys that are remembered with their organizations. */
+const mostKnown = 10_000
+
+/**
+ * The authorization of requests whose keys are looked up by their first read, where that can be: for the lane. A key is
+ * looked up before where its request has to be counted, and the organization is not known from one before.
+ */
+export const byFirstRead = Effect.gen(function* () {
+  const limit = yield* RequestLimit
+  const keys = yield* OrgResolver
+  const organizations = new Map<string, string>()
+
+  const count = (key: UnresolvedKey, counted: NonNullable<typeof limit>) => {
+    const known = organizations.get(key.digest)
+    if (known !== undefined) {
+      // One that was revoked since is no longer the organization's.
+      return Effect.catch(counted(known), (error) => Effect.andThen(key.resolve, Effect.fail(error)))
+    }
+    return Effect.flatMap(key.resolve, (id) => {
+      if (organizations.size >= mostKnown) organizations.clear()
+      organizations.set(key.digest, id)
+      return counted(id)
+    })
+  }
+
+  /** @param needsId as in `withKey` */
+  return <E extends DetailError>(
+    given: string,
+    handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
+    needsId: boolean
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+    const key = new UnresolvedKey(given, keys)
+    const response = withKey(key, handled, needsId)
+    return Effect.andThen(
+      note({ keyPrefix: prefixOf(given) }),
+      Effect.catch(limit === undefined ? response : Effect.andThen(count(key, limit), response), (error) => {
+        if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
+        organizations.delete(key.digest)
+        return refused
+      })
+    )
+  }
+})

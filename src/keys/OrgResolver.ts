@@ -4,18 +4,19 @@
  */
 import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
-import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
-import type { Constructor } from "effect/sql/Statement"
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
-import { CredentialDatabase, type Database, isSameDatabase, RecordDatabase } from "../database/Database.ts"
+import { CredentialDatabase, type Database } from "../database/Database.ts"
 import { unaccounted } from "../database/Store.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Tracing from "../observability/Tracing.ts"
 
+/** SHA-256 of a key, as text: each character is a byte. */
+// A buffer takes three times as long to make.
+export const digestOf = (key: string): string => hash("sha256", key, "binary")
+
 /** SHA-256 of a key: the only form in which one is stored. */
-// As text first: a buffer of its own takes three times as long.
-export const hashOf = (key: Redacted.Redacted): Uint8Array =>
-  Buffer.from(hash("sha256", Redacted.value(key), "binary"), "binary")
+export const hashOf = (key: Redacted.Redacted): Uint8Array => Buffer.from(digestOf(Redacted.value(key)), "binary")
 
 export const kind = "pda_live_"
 
@@ -24,25 +25,24 @@ const demoKind = "pda_demo_"
 const isMade = new RegExp(`^${kind}\\w{38}$`)
 
 /** The first characters of a key, for lists and logs; undefined if it has another form. */
-export const prefixOf = (key: Redacted.Redacted): string | undefined => {
-  const text = Redacted.value(key)
+export const prefixOf = (text: string): string | undefined => {
   if (isMade.test(text)) return text.slice(0, kind.length + 4)
   return text.startsWith(demoKind) ? demoKind : undefined
 }
 
-/** `Authorization` with a key that may be one of this service. Any other is likely unknown. */
-export const isOurs = /^bearer +pda_/i
+/** The form of this service's keys. Any other is likely unknown. */
+export const isOurs = /^pda_/
 
 /**
- * The statement that finds the row of a valid key, by its hash or by a placeholder of it. Its `key` is the organization,
- * behind `!` if this is the key's first use today, otherwise behind `=`.
+ * The statement that finds the row of a valid key by its hash, `$1`. Its `key` is the organization, behind `!` if this is
+ * the key's first use today, otherwise behind `=`.
  */
-export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql`
+export const keyRow = `
   select organization_id, case when last_used_on is distinct from (now() at time zone 'UTC')::date then '!' else '=' end
     || organization_id as key
-  from api_keys where key_hash = ${keyHash} and revoked_at is null`
+  from api_keys where key_hash = $1 and revoked_at is null`
 
-export const shareOf = (keyHash: Uint8Array): string =>
+const shareOf = (keyHash: Uint8Array): string =>
   `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
 
 /** The timeout of a look-up: the caller has a response within two seconds. */
@@ -57,7 +57,7 @@ const recordUse = (sql: Database, keyHash: Uint8Array) =>
     .pipe(Effect.catch(notRecorded), unaccounted, Effect.forkDetach)
 
 // Made once: a stack trace costs more than the rest of the response.
-export const unauthorized = new Unauthorized()
+const unauthorized = new Unauthorized()
 
 const decodeRow = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 
@@ -68,7 +68,7 @@ export const organizationOf = (
   row: unknown
 ): Effect.Effect<string, Unauthorized> => {
   if (row === undefined) return Effect.fail(unauthorized)
-  return Effect.flatMapEager(Effect.orDie(decodeRow(row)), ({ key }) => {
+  return Effect.flatMap(Effect.orDie(decodeRow(row)), ({ key }) => {
     const organization = Effect.succeed(key.slice(1))
     return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
   })
@@ -80,16 +80,8 @@ export class OrgResolver extends Context.Service<
   {
     /** The id of the key's organization. An unavailable store is `CredentialStoreDown`. */
     readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
-    /**
-     * The same by the hash of a key. Present if the keys are in the database of the records: then the statement that reads
-     * can look the key up.
-     */
-    readonly resolveHash?: (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
-    /**
-     * True while the statement that reads can look the key up: not if the records are distributed by organization, since
-     * only a statement with the organization's id goes to one server. Absent: always.
-     */
-    readonly readsByKey?: () => boolean
+    /** The database of the keys. A statement that reads records there can look a key up. */
+    readonly database?: Database
   }
 >()("practice-data/keys/OrgResolver") {
   /** Looks keys up in the table `api_keys`, within two seconds. */
@@ -97,24 +89,15 @@ export class OrgResolver extends Context.Service<
     OrgResolver,
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
-      const records = Option.getOrUndefined(yield* Effect.serviceOption(RecordDatabase))
-      const beside = records !== undefined && isSameDatabase(records, sql) ? records.distribution : undefined
-      // In the background: until it is known, keys are looked up first.
-      const learn = beside === undefined ? Effect.void : Effect.forkDetach(beside.refresh)
-      yield* learn
-      const [text] = keyRow(sql, new Uint8Array()).compile()
       const traced = Tracing.spanned("OrgResolver.resolve", {})
-      const resolveHash = (keyHash: Uint8Array) => {
-        const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-        const values = [keyHash]
-        const rows = sql.runShort(request, [text, values], () => sql.unsafe(text, values))
-        const organization = Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row))
-        const isUnknown = beside !== undefined && beside.isDistributed() === undefined
-        return traced(isUnknown ? Effect.andThen(learn, organization) : organization)
-      }
       return OrgResolver.of({
-        resolve: (key) => resolveHash(hashOf(key)),
-        ...(beside !== undefined && { resolveHash, readsByKey: () => beside.isDistributed() === false })
+        database: sql,
+        resolve: (key) => {
+          const keyHash = hashOf(key)
+          const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
+          const rows = sql.runShort(request, [keyRow, [keyHash]], () => sql.unsafe(keyRow, [keyHash]))
+          return traced(Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row)))
+        }
       })
     })
   )

@@ -3,7 +3,6 @@
  * collects them, handlers note more, and observers get them with the response.
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
-import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Time from "../process/Time.ts"
 import { formats, headOf, type Options, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
@@ -277,14 +276,34 @@ const nameOf = ({ endpoint, method }: RequestFacts) => {
   return endpoint === "other" ? verb : `${verb} ${endpoint}`
 }
 
+/** The sampling of a request: its span if it has a valid key, and otherwise. Undefined where it is not sampled. */
+interface Sampling {
+  readonly withKey: Tracer.Span | undefined
+  readonly withoutKey: Tracer.Span | undefined
+}
+
+/** Requests whose sampling was decided by one who did not answer them. */
+const decided = new WeakMap<object, Sampling | undefined>()
+
+/** Keeps the sampling of a request for whoever answers it. */
+export const handOver = (request: object, sampling: Sampling | undefined) => {
+  decided.set(request, sampling)
+}
+
 /**
- * The sampling of a request, decided when it arrives: its span if it has a valid key, and otherwise. The trace of a caller
- * with a key continues. Without one a new trace begins, linked to the caller's: any client can send a `traceparent`.
+ * Decides the sampling of a request when it arrives. The trace of a caller with a key continues. Without one a new trace
+ * begins, linked to the caller's: any client can send a `traceparent`.
  */
-export const sample = (context: Context.Context<never>, { headers }: HttpServerRequest, facts: RequestFacts) => {
+export const sample = (
+  context: Context.Context<never>,
+  request: object,
+  traceparent: string | ReadonlyArray<string> | undefined,
+  facts: RequestFacts
+): Sampling | undefined => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
-  const caller = Tracing.parseTraceParent(headers["traceparent"])
+  if (decided.has(request)) return decided.get(request)
+  const caller = Tracing.parseTraceParent(traceparent?.toString())
   const options = { name: nameOf(facts), kind: "server", startTime: Tracing.now(context) } as const
   const withoutKey = Tracing.start(traces, { ...options, links: caller === undefined ? [] : [caller] })
   if (caller === undefined) return { withKey: withoutKey, withoutKey }

@@ -50,6 +50,7 @@ export const variables = {
     }
   ).pipe(Config.withDefault([])),
   requireSignatures: flag("REQUIRE_SIGNATURES"),
+  lane: Variable.boolean("LANE").pipe(Config.withDefault(true)),
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),
   credentialsDatabaseUrl: Config.option(ConnectionUrl.variable("CREDENTIALS_DATABASE_URL")),

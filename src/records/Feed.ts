@@ -34,9 +34,6 @@ export interface Changes {
   readonly seen: Seen
 }
 
-/** The failures of a read. The statement that reads may look up the key as well. */
-export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
-
 interface Found {
   readonly snapshot: Cursor.FeedSnapshot
   /** One more than the limit if there are more. */
@@ -52,7 +49,7 @@ export interface Store {
     walks: ReadonlyArray<Walk.Walk>,
     limit: number,
     mark?: string
-  ) => Effect.Effect<Found, ReadError, CurrentOrganization>
+  ) => Effect.Effect<Found, Errors.RecordStoreDown, CurrentOrganization>
   readonly clock: Pick<ChangeClock["Service"], "hasMark" | "isOfRun" | "keep" | "lag" | "wait">
   /** The number of records above which a page is large. */
   readonly largePage: number

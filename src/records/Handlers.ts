@@ -4,12 +4,13 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Authorization, CurrentOrganization, JsonBody } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
-import { IdRequired } from "../api/Errors.ts"
+import { type DetailError, IdRequired } from "../api/Errors.ts"
 import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
 import { pruneContext } from "../http/Middleware.ts"
+import { testOf } from "../http/PlainPayload.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Changes, ChangesRequest, Feed } from "./Feed.ts"
 import type { Json } from "./Pages.ts"
@@ -84,15 +85,16 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
   })
 )
 
+const allChangesOf = (changes: Feed) => (payload: (typeof allChanges.endpoints.changes)["~Payload"]["Type"]) => {
+  const resources = payload.resources ? Array.dedupe(payload.resources) : undefined
+  return readChanges({ ...payload, resources }, changes, () => ({}))
+}
+
 const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handlers) =>
-  Effect.map(Repositories, ({ changes }) =>
-    handlers.handleAll({
-      changes: ({ payload }) => {
-        const resources = payload.resources ? Array.dedupe(payload.resources) : undefined
-        return readChanges({ ...payload, resources }, changes, () => ({}))
-      }
-    })
-  )
+  Effect.map(Repositories, ({ changes }) => {
+    const handle = allChangesOf(changes)
+    return handlers.handleAll({ changes: ({ payload }) => handle(payload) })
+  })
 )
 
 const layers = Layer.mergeAll(
@@ -106,3 +108,53 @@ const layers = Layer.mergeAll(
 )
 
 export const layer = pruneContext(layers, Context.pick(Repositories, Authorization, JsonBody))
+
+/** A read whose handler needs nothing of a request but its payload and its organization: for the lane. */
+export interface Read {
+  /** Relative to the API. */
+  readonly path: string
+  /** Undefined for a payload that is not valid as it is, or that waits for changes. */
+  readonly handle: (payload: unknown) => Handled | undefined
+}
+
+interface Handled {
+  readonly response: Effect.Effect<HttpServerResponse.HttpServerResponse, DetailError, CurrentOrganization>
+  /** True if the handler needs the organization before it reads records. */
+  readonly needsOrganization: boolean
+}
+
+const isWaiting = ({ wait }: { readonly wait?: number | null }) => wait !== undefined && wait !== null && wait !== 0
+
+const readOf = <
+  P extends { readonly organization?: string | null; readonly wait?: number | null },
+  E extends DetailError
+>(
+  endpoint: Parameters<typeof testOf<P>>[0] & { readonly path: string },
+  handler: (payload: P) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>
+): Read => {
+  const isPlain = testOf(endpoint)
+  return {
+    path: endpoint.path,
+    handle: (payload) =>
+      isPlain(payload) && !isWaiting(payload)
+        ? {
+            response: handler(payload),
+            needsOrganization: payload.organization !== undefined && payload.organization !== null
+          }
+        : undefined
+  }
+}
+
+/** The reads of all resources. */
+export const reads = Effect.map(Repositories, (repositories): ReadonlyArray<Read> => [
+  readOf(allChanges.endpoints.changes, allChangesOf(repositories.changes)),
+  ...searchable.flatMap((resource) => {
+    const { changes, get, search } = handlersOf(repositories.of(resource))
+    const { endpoints } = resource.group
+    return [
+      readOf(endpoints.search, (payload) => search({ endpoint: endpoints.search, payload })),
+      readOf(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload })),
+      readOf(endpoints.changes, (payload) => changes({ endpoint: endpoints.changes, payload }))
+    ]
+  })
+])

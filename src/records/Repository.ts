@@ -1,6 +1,5 @@
 /** The repositories of records. Between the store and the socket, nothing parses their JSON. */
 import { Array, Context, Effect, Layer, Order, Schema } from "effect"
-import type { Fragment } from "effect/sql/Statement"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { ChangesNotServed, RecordNotFound, RecordStoreDown } from "../api/Errors.ts"
 import { type Records, resources, searchable } from "../api/records/index.ts"
@@ -16,7 +15,7 @@ import * as Feed from "./Feed.ts"
 import * as FeedQuery from "./FeedQuery.ts"
 import * as Pages from "./Pages.ts"
 import { type Row, rowsOf } from "./Rows.ts"
-import { askedOf, conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
+import { conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
 import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
 export type { Criteria, Page }
@@ -25,8 +24,11 @@ export type { Criteria, Page }
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Pages.Json, Feed.ReadError, CurrentOrganization>
-  readonly get: (id: string) => Effect.Effect<Pages.Json, RecordNotFound | Feed.ReadError, CurrentOrganization>
+  readonly search: (
+    criteria: Criteria<R>,
+    page: Page
+  ) => Effect.Effect<Pages.Json, RecordStoreDown, CurrentOrganization>
+  readonly get: (id: string) => Effect.Effect<Pages.Json, RecordNotFound | RecordStoreDown, CurrentOrganization>
   readonly changes: Feed.Feed
 }
 
@@ -82,6 +84,7 @@ const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnap
 
 export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["clock"]): Feed.Feed => {
   const read = OrganizationReads.make(sql)
+  const [changesQuery, markedQuery] = [FeedQuery.makeChangesQuery(kind, false), FeedQuery.makeChangesQuery(kind, true)]
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
   const requireSingle = Effect.gen(function* () {
@@ -96,15 +99,10 @@ export const makeChanges = (sql: Database, kind: Pages.Kind, clock: Feed.Store["
     largePage: OrganizationReads.largePage,
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
     read: (walks, limit, mark) => {
-      const isMarked = mark !== undefined
-      const found = read<Pages.ChangeRow>({
-        limit,
-        shape: `${kind.name} changes ${isMarked}`,
-        values: [String(limit + 1), FeedQuery.rangesText(kind, walks), ...(isMarked ? [mark] : [])],
-        queryOf: (owner, [rows = "", ranges = "", of]) => FeedQuery.changesQuery(sql, owner, kind, rows, ranges, of)
-      })
-      return Effect.flatMap(found, ([first, ...rows]) =>
-        Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows }))
+      const [rows, ranges] = [String(limit + 1), FeedQuery.rangesText(kind, walks)]
+      const query = mark === undefined ? changesQuery(limit, [rows, ranges]) : markedQuery(limit, [rows, ranges, mark])
+      return Effect.flatMap(read(query), ([first, ...found]) =>
+        Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows: found }))
       )
     }
   })
@@ -123,17 +121,9 @@ export const make = <R extends Resource>(
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
   return {
     resource,
-    search: (criteria, page) => {
-      const { conditions, shape, values } = askedOf(resource, criteria, page)
-      const queryOf = (owner: Fragment, of: ReadonlyArray<string>) =>
-        searchQuery(sql, owner, resource, { conditions, values: of }, page, deep)
-      return asSearch(Effect.flatMap(read({ limit: page.limit, shape, values, queryOf }), Pages.searchPage))
-    },
-    get: (id) => {
-      const queryOf = (owner: Fragment, [given = ""]: ReadonlyArray<string>) => getQuery(sql, owner, resource, given)
-      const found = read({ limit: 1, shape: "get", values: [id], queryOf })
-      return asGet(Effect.flatMap(found, ([row]) => foundOrNot(row?.record)))
-    },
+    search: (criteria, page) =>
+      asSearch(Effect.flatMap(read(searchQuery(resource, criteria, page, deep)), Pages.searchPage)),
+    get: (id) => asGet(Effect.flatMap(read(getQuery(resource, id)), ([row]) => foundOrNot(row?.record))),
     changes: makeChanges(sql, Pages.ofResource(resource), clock)
   }
 }

@@ -75,7 +75,7 @@ export const make = (resource: Resource = pets) => {
   /** Reads a page, and applies it. True if there are more. On 410 it starts again, with an empty copy. */
   const step = Effect.fnUntraced(function* ({ changesOf }: Service, limit = 1000) {
     const answer = yield* changesOf(resource)({ cursor, limit }).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+      Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization })),
       Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
     )
     if (answer === "RecordStoreDown") {

@@ -1,6 +1,7 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer } from "effect"
 import * as Database from "../../src/database/Database.ts"
+import type * as Store from "../../src/database/Store.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/app/App.ts"
@@ -14,8 +15,9 @@ export class Statements extends Context.Service<Statements, { records: number; c
 }
 
 const counted = (sql: Database.Database, count: () => void): Database.Database => {
-  const { run, runShort } = sql
-  const counting: Pick<Database.Database, "run" | "runShort"> = {
+  const { run, runShort, short } = sql
+  const counting: Pick<Database.Database, "run" | "short" | "runShort"> = {
+    short: <A extends object>(query: Store.Query) => Effect.andThen(Effect.sync(count), short<A>(query)),
     run: (request, statements) => Effect.andThen(Effect.sync(count), run(request, statements)),
     runShort: (request, statement, alone) => Effect.andThen(Effect.sync(count), runShort(request, statement, alone))
   }

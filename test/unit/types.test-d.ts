@@ -98,7 +98,9 @@ const read = Effect.flatMap(Repositories, ({ of }) => of(charges).search({ statu
 )
 
 export const readOfAnOrganization = () =>
-  Effect.runPromise(read.pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge"))))
+  Effect.runPromise(
+    read.pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_oakridge" })))
+  )
 
 // @ts-expect-error Whose records?
 export const readOfNobody = () => Effect.runPromise(read)

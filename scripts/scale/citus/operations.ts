@@ -214,7 +214,7 @@ export const recordAll = (sql: Database): Effect.Effect<ReadonlyArray<Asked>> =>
     (operation) => Effect.map(record(sql, operation.run, answers), (statements): Asked => ({ operation, statements }))
   ).pipe(
     // On behalf of the owner where the code asks for an organization.
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)),
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner })),
     Effect.provide(services.pipe(Layer.provideMerge(layerShared(sql)))),
     Effect.scoped
   )

@@ -5,7 +5,6 @@
 import { type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "../Errors.ts"
-import { ReadsByKey } from "../Authorization.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
@@ -57,8 +56,7 @@ type FilterOf<Fields extends Field.Fields> =
   | Filter.Filter<Schema.Top, "since" | "before", Named<Fields, DateTime.Utc>>
   | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
 
-// The statement that reads the records may look up the key as well.
-export const down = [Errors.RecordStoreDown, Errors.CredentialStoreDown, Errors.ServiceBusy] as const
+export const down = [Errors.RecordStoreDown, Errors.ServiceBusy] as const
 
 export const changesErrors = Errors.responses(
   Errors.OrgMismatch,
@@ -156,7 +154,7 @@ export const groupOf = <const Name extends string>({ name, record }: Pick<Resour
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
-) => groupOf(resource).add(search(resource), get(resource), changes(resource)).annotateEndpoints(ReadsByKey, true)
+) => groupOf(resource).add(search(resource), get(resource), changes(resource))
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<

@@ -4,7 +4,6 @@
  */
 import { Array, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { ReadsByKey } from "../Authorization.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "./Charges.ts"
 import { consumptionLogs, invoiceLines, invoices } from "./Invoices.ts"
@@ -118,16 +117,14 @@ export const allChanges = HttpApiGroup.make("changes")
       }).annotate({ identifier: "AllChangesRequest" }),
       success,
       error: changesErrors
-    })
-      .annotate(ReadsByKey, true)
-      .annotateMerge(
-        annotations({
-          operation: ["changes", "all"],
-          summary: "Changes of all resources",
-          description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
+    }).annotateMerge(
+      annotations({
+        operation: ["changes", "all"],
+        summary: "Changes of all resources",
+        description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
 
 Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others continue, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
-          request: { resources: ["invoices", "invoice-lines"], limit: 10 }
-        })
-      )
+        request: { resources: ["invoices", "invoice-lines"], limit: 10 }
+      })
+    )
   )

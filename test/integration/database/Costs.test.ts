@@ -9,13 +9,13 @@ import { consumptionLogs, invoices } from "../../../src/api/records/Invoices.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
-import { inOrder } from "../../../src/database/Database.ts"
-import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { inOrder, RecordDatabase } from "../../../src/database/Database.ts"
+import { keyedText, type Query } from "../../../src/keys/OrganizationReads.ts"
 import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
-import { changesQuery, rangesText, wokenQuery } from "../../../src/records/FeedQuery.ts"
+import { makeChangesQuery, rangesText, wokenQuery } from "../../../src/records/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
-import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
+import { searchQuery } from "../../../src/records/SearchQuery.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 import { clockOf } from "../../support/Follower.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
@@ -30,6 +30,13 @@ const organization = "org_large"
 /** The hash of an organization's key. */
 const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(owner))
 
+/** The statement of a query for an organization, and for its key. */
+const waysOf = <Row>(query: Query<Row>, owner: string, keyHash: Uint8Array) =>
+  [
+    [query.text, [owner, ...query.values]],
+    [keyedText(query), [keyHash, ...query.values]]
+  ] as const
+
 /**
  * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
  * whether the organization is known or looked up by its key.
@@ -40,15 +47,11 @@ const costOf = Effect.fnUntraced(function* (
   owner = organization,
   page: Records.Page = { limit: 100, offset: 0 }
 ) {
-  const { sql } = yield* TestDatabase
   const keyHash = yield* keyOf(owner)
-  const asked = askedOf(resource, criteria, page)
-  const known = searchQuery(sql, sql`${owner}`, resource, asked, page)
-  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, asked, page))
-  const plans = yield* Effect.all([
-    explain(...known.statement.compile(), known.isPlannedOnce),
-    explain(...keyed.compile(), known.isPlannedOnce)
-  ])
+  const query = searchQuery(resource, criteria, page)
+  const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values]) =>
+    explain(text, values, query.isPlannedOnce)
+  )
   const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
   return {
     rows: Math.max(...scans.map(rowsOf)),
@@ -62,12 +65,9 @@ const costOf = Effect.fnUntraced(function* (
  * the organization is known and where it is looked up by its key.
  */
 const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, limit: number, owner = organization) {
-  const { sql } = yield* TestDatabase
   const keyHash = yield* keyOf(owner)
-  const ranges = rangesText(kind, [walk])
-  const known = changesQuery(sql, sql`${owner}`, kind, String(limit + 1), ranges)
-  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), kind, String(limit + 1), ranges))
-  const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
+  const query = makeChangesQuery(kind, false)(limit, [String(limit + 1), rangesText(kind, [walk])])
+  const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )
   return plans.flat().map((plan) => {
@@ -292,14 +292,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
       yield* fill(consumptionLogs, 5000)
       yield* insertKey(organization, organization)
       for (const [name, criteria] of simple) {
-        const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
+        const pool = { settings: inOrder, maxConnections: 2, sharedConnections: 1 }
+        const sql = yield* clientOf((yield* TestDatabase).url, pool)
+        yield* sql.distribution.refresh
         const search = Records.make(sql, consumptionLogs, Records.still).search(criteria, { limit: 100, offset: 0 })
         for (const as of [asKnown, asHolderOfKey]) {
-          for (let times = 0; times < 12; times++) yield* as(organization)(search)
+          for (let times = 0; times < 12; times++)
+            yield* as(organization)(search).pipe(Effect.provideService(RecordDatabase, sql))
         }
-        const plans = yield* sql`
-          select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
-          where statement like '%from consumption_logs%'`.unprepared
+        // Of the shared connection.
+        const plans = yield* sql.short([
+          `select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
+           where statement like '%from consumption' || '_logs%'`,
+          []
+        ])
         const each = { made: 5, reused: 7 }
         assert.deepStrictEqual(plans, [each, each], name)
       }

@@ -149,7 +149,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)
       assert.include(said?.message ?? "", "distributed")
-    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_a" })))
   )
 
   it.effect("grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done", () =>

@@ -270,7 +270,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           assert.strictEqual([...found].map(([, id]) => id).join(""), ids)
         }
       }
-    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_a" })))
   )
 
   it.effect.prop(

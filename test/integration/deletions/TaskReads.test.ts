@@ -82,7 +82,8 @@ const fill = Effect.gen(function* () {
   }
 })
 
-const as = (organization: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
+const as = (organization: string) =>
+  Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization }))
 
 const all: Criteria = { states: State.literals }
 const page = { limit: 100, offset: 0 }

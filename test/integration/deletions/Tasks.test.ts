@@ -221,7 +221,7 @@ suite("the row of a task", single, {
     const [[found], task] = yield* Effect.orDie(under("practice_data_api", Effect.all([all, get(taskId)])))
     assert.deepStrictEqual(found, task)
   }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_read")),
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_read" })),
     Effect.provide(TaskReads.layer)
   ),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {

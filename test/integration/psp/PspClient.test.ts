@@ -294,7 +294,7 @@ const layerPostgres = ClinicAccounts.layer.pipe(Layer.provideMerge(filled), Laye
 
 const find = (organization: string, clinic: string) =>
   Effect.flatMap(ClinicAccounts, (found) => found.find(clinic)).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization }))
   )
 
 const stores = { layerMemory: ClinicAccounts.layerMemory(clinics), layer: layerPostgres }

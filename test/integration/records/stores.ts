@@ -4,11 +4,11 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
-import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
+import { UnresolvedKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
 import { clockOf } from "../../support/Follower.ts"
-import { insertKey, keyHashOf } from "../../support/keys.ts"
+import { insertKey } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */
@@ -29,11 +29,15 @@ export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<
 export const insertKeys = (...organizations: ReadonlyArray<string>) =>
   Layer.effectDiscard(Effect.forEach(organizations, (organization) => insertKey(organization, organization)))
 
-export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
+export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: id }))
 
 /** A request whose key the statement looks up. */
-export const asHolderOfKey = (id: string) =>
-  Effect.provideService(CurrentOrganization, new UnresolvedKey(keyHashOf(id), () => Effect.never))
+export const asHolderOfKey =
+  (id: string) =>
+  <A, E, R>(read: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(RecordDatabase, (database) =>
+      withKey(new UnresolvedKey(id, { database, resolve: () => Effect.succeed(id) }), read)
+    )
 
 /** Makes these records the only ones in their table. */
 export const fill = Effect.fnUntraced(function* ({ records, resource }: Dataset) {

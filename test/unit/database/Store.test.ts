@@ -26,6 +26,9 @@ const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, oper
 const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
 const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
 
+/** The row of a statement that runs alone. */
+const alone: object = { row: "alone" }
+
 interface Options {
   readonly connections?: number
   readonly cancels?: boolean
@@ -60,7 +63,7 @@ const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2
   return {
     ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
       store.run(requestOf(key, within), statement).pipe(Effect.provide(logger)),
-    short: store.runShort(requestOf("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed(["alone"])),
+    short: store.runShort(requestOf("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed([alone])),
     isUp,
     lines,
     seen,
@@ -315,8 +318,8 @@ it.effect("after a short read that is slow on a shared connection, others run al
     const slow = yield* begun(short)
     yield* turn
     yield* TestClock.adjust("100 millis")
-    assert.deepStrictEqual(slow.pollUnsafe(), Exit.succeed(Exit.succeed(["alone"])))
-    assert.deepStrictEqual(yield* short, ["alone"])
+    assert.deepStrictEqual(slow.pollUnsafe(), Exit.succeed(Exit.succeed([alone])))
+    assert.deepStrictEqual(yield* short, [alone])
     yield* TestClock.adjust("1 second")
     const next = yield* begun(short)
     yield* turn

@@ -3,7 +3,7 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import { CrossOrigins } from "../../../src/http/Middleware.ts"
+import { CrossOrigins } from "../../../src/http/Exchange.ts"
 import {
   compact,
   expectAnswer,

@@ -112,7 +112,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it
 })
 
 const stranger = () => Effect.fail(new Unauthorized())
-const strangers = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger }))
+const strangers = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger }))
 
 test.effect.each<readonly [string, Layer.Layer<OrgResolver>, Sent]>([
   ["without a key, while the store is down", OrgResolver.layerDown, { headers: { authorization: undefined } }],
@@ -125,28 +125,12 @@ test.effect.each<readonly [string, Layer.Layer<OrgResolver>, Sent]>([
   )
 )
 
-/** Keys in the database of the records: a read is left to look its key up, unless there is a reason not to. */
-const besideRecords = (more: { readonly readsByKey?: () => boolean }) =>
-  Layer.effect(
-    OrgResolver,
-    Effect.map(OrgResolver, ({ resolve }) =>
-      OrgResolver.of({ resolve, resolveHash: () => Effect.die("The key is looked up first"), ...more })
-    )
-  ).pipe(Layer.provide(layerDemo))
-
-test.effect("a key in a distributed database is looked up before the read", () =>
-  Effect.provide(hasStatus(200), InProcess.layer(Layer.merge(layerDemo, besideRecords({ readsByKey: () => false }))))
-)
-
 const theOther = { headers: { authorization: `Bearer ${other.key}` } }
 const unknownKey = { headers: { authorization: "Bearer pda_live_unknown" } }
 
-test.effect.each([
-  ["in a store of their own", layerDemo],
-  ["beside the records", Layer.merge(layerDemo, besideRecords({}))]
-] as const)(
-  "more requests than an organization may send are 429 until Retry-After is over, its own alone; a stranger is always 401: keys %s",
-  ([, services]) =>
+test.effect(
+  "more requests than an organization may send are 429 until Retry-After is over, its own alone; a stranger is always 401",
+  () =>
     Effect.gen(function* () {
       for (let request = 0; request < 4; request++) yield* hasStatus(401, unknownKey)
       for (let request = 0; request < 3; request++) yield* hasStatus(200)
@@ -159,7 +143,7 @@ test.effect.each([
       yield* TestClock.setTime(-600_000)
       yield* TestClock.adjust("1 second")
       for (let request = 0; request < 3; request++) yield* hasStatus(200)
-    }).pipe(Effect.provide(Layer.provide(InProcess.layer(services), AuthorizationServer.layerLimit(3))))
+    }).pipe(Effect.provide(Layer.provide(InProcess.layer(layerDemo), AuthorizationServer.layerLimit(3))))
 )
 
 const dying = layerDemoBut(["charges"], {

@@ -1,26 +1,20 @@
 /**
- * Reads for an organization: the texts of their statements are kept, and a statement of a kept text is the one that would
- * be made anew. On a database that never answers: the timeouts of reads and look-ups, and one large page at a time for an
- * organization. A distributed database looks keys up before it reads.
+ * Reads for an organization, on a database that never answers: the timeouts of reads and look-ups, and one large page at a
+ * time for an organization. And which statements look a key up.
  */
 import { Duplex } from "node:stream"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
-import { Arbitrary, Effect, Exit, Layer, Redacted, Schema } from "effect"
+import { Effect, Exit, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import * as Statement from "effect/sql/Statement"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
-import { searchable } from "../../../src/api/records/index.ts"
-import type { Resource } from "../../../src/api/records/Resource.ts"
-import { guarded, layerShared } from "../../../src/database/Database.ts"
+import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
+import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { type Make, make, makeTemplates, ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { keyedText, make, UnresolvedKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
-import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 
 const silent = () =>
   new Duplex({
@@ -62,25 +56,27 @@ it.effect("the look-up of a key ends after 1.5 seconds, and that of a clinic's a
   })
 )
 
-it.effect("the statement that reads looks the key up, unless the database is distributed or has not answered yet", () =>
+it.effect("a read looks its key up first if the database is distributed, or has not answered yet", () =>
   Effect.gen(function* () {
     const unknown = { ...Distribution.single, isDistributed: () => undefined }
-    const found = yield* Effect.forEach([Distribution.single, Distribution.distributed, unknown], resolverOf)
-    assert.deepStrictEqual(
-      found.map(({ readsByKey }) => readsByKey?.()),
-      [true, false, false]
+    const found = yield* Effect.forEach([Distribution.distributed, unknown], (distribution) =>
+      Effect.gen(function* () {
+        const database = yield* databaseOf(distribution)
+        const unauthorized = new Unauthorized()
+        const key = new UnresolvedKey("pda_live_of_a", { database, resolve: () => Effect.fail(unauthorized) })
+        return yield* Effect.flip(withKey(key, pageOf(database, 1)))
+      })
     )
+    for (const error of found) assert.instanceOf(error, Unauthorized)
   })
 )
 
+const pageOf = (sql: Database, limit: number) =>
+  make(sql)({ text: "select $1", values: [], columns: [], limit, isPlannedOnce: true })
+
 const pagesOf = (limit: number) =>
   Effect.map(databaseOf(Distribution.single), (sql) => {
-    const read = make(sql)({
-      shape: "of a test",
-      values: [],
-      limit,
-      queryOf: () => ({ statement: sql`select 1`, columns: [], isPlannedOnce: true })
-    })
+    const read = pageOf(sql, limit)
     return (id: string) => begun(Effect.provideService(read, CurrentOrganization, { id }))
   })
 
@@ -101,63 +97,11 @@ it.effect(
     })
 )
 
-const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
-
-const Given = Schema.Struct({
-  chosen: Schema.Array(Schema.Boolean).check(Schema.isMaxLength(12)),
-  texts: Schema.Array(Schema.Literals(["a", "a", "12", "2026-01-01T00:00:00Z", "\u0000", "\u00001", "$1", "'"])),
-  limit: Schema.Literals([1, 100]),
-  offset: Schema.Literals([0, 7, 2000]),
-  owner: Schema.Literals(["org_a", "a"]),
-  isKeyed: Schema.Boolean
-})
-
-/** Filters that are chosen, with these values. */
-const criteriaOf = ({ filters }: Resource, { chosen, texts }: typeof Given.Type): Criteria =>
-  Object.fromEntries(
-    Object.entries(filters).flatMap(([name, { kind }], index) =>
-      chosen[index] === true ? [[name, kind === "includeMarked" ? true : (texts[index % texts.length] ?? "")]] : []
-    )
-  )
-
-describe("statements that read records", () => {
-  for (const resource of searchable)
-    it.prop(
-      `${resource.name}: whatever was asked before, a search is the statement that is made for it alone`,
-      { requests: Arbitrary.schema(Schema.Array(Given).check(Schema.isMaxLength(12))) },
-      ({ requests }) => {
-        const templates = makeTemplates()
-        for (const request of requests) {
-          const page = { limit: request.limit, offset: request.offset }
-          const { conditions, ...shaped } = askedOf(resource, criteriaOf(resource, request), page)
-          const anew: Make = ([owner = "", ...values]) => {
-            const fragment = request.isKeyed ? sql.literal(ownerOfKey) : sql`${owner}`
-            const query = searchQuery(sql, fragment, resource, { conditions, values }, page)
-            const statement = request.isKeyed ? withKey(sql, owner, query) : query.statement
-            return { query: statement.compile(), isPlannedOnce: query.isPlannedOnce }
-          }
-          const values = [request.owner, ...shaped.values]
-          assert.deepStrictEqual(templates(`${request.isKeyed} ${shaped.shape}`, values, anew), anew(values))
-        }
-      },
-      { arbitrary: { runs: 30 } }
-    )
-
-  it("have one text for a shape, until there are too many shapes to keep", () => {
-    const templates = makeTemplates()
-    let made = 0
-    const ask = (shape: string) =>
-      templates(shape, ["org_a", "v"], (values) => {
-        made += 1
-        return { query: ["select $1, $2", values], isPlannedOnce: true }
-      })
-    for (let n = 0; n < 100; n++) assert.deepStrictEqual(ask("same").query, ["select $1, $2", ["org_a", "v"]])
-    assert.strictEqual(made, 1)
-    for (let n = 0; n < 499; n++) ask(`other ${n}`)
-    ask("same")
-    assert.strictEqual(made, 500)
-    ask("one more")
-    ask("same")
-    assert.strictEqual(made, 502)
-  })
+it("a statement that does not name its organization is never run with a key: it would read the rows of all", () => {
+  const [named, unnamed] = [
+    "select record from pets t where t.organization_id = $1",
+    "select record from pets where $10"
+  ]
+  assert.include(keyedText({ text: named, columns: ["record"] }), "t.organization_id = k.organization_id")
+  assert.throws(() => keyedText({ text: unnamed, columns: ["record"] }))
 })

@@ -26,7 +26,7 @@ export const clinic = "clinic_oak"
 /** A read of the clinic by an organization. */
 export const readBy = (of: string) =>
   Effect.flatMap(PspReads, ({ read }) => read("charges", clinic, { limit: 3 })).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known(of))
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: of }))
   )
 
 /** Reads of a clinic over a processor with these answers, one after the other, the last again and again; and its calls. */

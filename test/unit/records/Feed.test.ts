@@ -165,7 +165,7 @@ const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partia
   Feed.make(Pages.ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
     cursor: Cursor.encode(given, owner),
     limit: 10
-  }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)))
+  }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: here.organization })))
 
 /** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
 const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {

@@ -44,7 +44,7 @@ const readPage = Effect.fnUntraced(function* (
   read: ReadonlyArray<string> = Model.names
 ) {
   const asked = feed({ cursor, limit, resources: read }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.known(""))
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "" }))
   )
   const answer = yield* Effect.catchTag(asked, "CursorExpired", () => Effect.undefined)
   if (answer === undefined) return nobody
