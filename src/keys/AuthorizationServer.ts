@@ -139,7 +139,7 @@ const mostKnown = 10_000
  */
 export const byFirstRead = Effect.gen(function* () {
   const limit = yield* RequestLimit
-  const keys = yield* OrgResolver
+  const resolver = yield* OrgResolver
   const organizations = new Map<string, string>()
 
   const count = (key: UnresolvedKey, counted: NonNullable<typeof limit>) => {
@@ -161,7 +161,7 @@ export const byFirstRead = Effect.gen(function* () {
     handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
     needsId: boolean
   ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-    const key = new UnresolvedKey(given, keys)
+    const key = new UnresolvedKey(given, resolver)
     const response = withKey(key, handled, needsId)
     return Effect.andThen(
       note({ keyPrefix: prefixOf(given) }),
