@@ -1,5 +1,5 @@
 /** The middleware around every request, by the paths that are served. */
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Tracer, type Types } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Types } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -70,11 +70,9 @@ const preflightsOf = (origins: ReadonlyArray<string>) =>
 export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
 
 /** The look-up of API keys before their requests are handled. */
-interface Keys {
-  /** Rejects requests whose key needs no look-up in a read. */
-  readonly gate: (handled: Handled) => Handled<Request>
-  /** Looks up the key of a request, and tells if it is valid. */
-  readonly identify: (handle: (isValid: boolean) => Handled<Request>) => Handled<Request>
+interface Keys<Outcome extends Exit.Exit<unknown, unknown>> {
+  readonly lookUp: Effect.Effect<Outcome, never, Request>
+  readonly handle: (outcome: Outcome, handled: Handled) => Handled
 }
 
 /**
@@ -84,18 +82,16 @@ interface Keys {
  * @param keyed the endpoints below the prefix have keys
  * @param origins of pages that may use the APIs
  */
-export const around = (
+export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
   paths: Paths,
-  keyed: { readonly prefix: string; readonly keys: Keys | undefined },
+  keyed: { readonly prefix: string; readonly keys: Keys<Outcome> | undefined },
   origins: ReadonlyArray<string>
 ) => {
-  const preflights = origins.length === 0 ? undefined : preflightsOf(origins)
-  return (route: Handled) => {
-    const handled = unexpectedErrors(route)
-    const gated = keyed.keys === undefined ? handled : unexpectedErrors(keyed.keys.gate(route))
-    return Effect.contextWith((context: Context.Context<Request>) => {
+  const preflights = preflightsOf(origins)
+  return (route: Handled) =>
+    Effect.contextWith((context: Context.Context<Request>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, method, remoteAddress, url } = request
+      const { headers, method, remoteAddress, source, url } = request
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
       const id = requestIdOf(headers["x-request-id"])
@@ -110,40 +106,44 @@ export const around = (
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = Time.monotonicOf(clock)
-      const isApi = path.startsWith("/api/")
-      const isPreflight =
-        isApi && method === "OPTIONS" && methods !== undefined && headers["access-control-request-method"] !== undefined
-      const allowed = origins.length > 0 && isApi && method !== "OPTIONS" ? origins : undefined
-      const isKeyed = facts.endpoint.startsWith(keyed.prefix)
-      const sampling = RequestFacts.sample(context, request.source, headers["traceparent"], facts)
-      let span: Tracer.Span | undefined
-      const respond = (hasKey: boolean) => {
-        span = hasKey ? sampling?.withKey : sampling?.withoutKey
-        facts.trace = span
-        const response =
-          methods?.includes(method) === true
-            ? Effect.updateContext(Tracing.within(span, isKeyed ? gated : handled), (outer: Context.Context<Request>) =>
-                Exchange.contextOf(outer, facts, id)
-              )
-            : Effect.succeed(refused(methods))
-        return Effect.map(preflights !== undefined && isPreflight ? preflights(response) : response, (each) =>
-          Exchange.completed(each, method, headers, id, allowed)
-        )
+      const isCrossOrigin = origins.length > 0 && path.startsWith("/api/")
+      const isPreflight = isCrossOrigin && method === "OPTIONS" && "access-control-request-method" in headers
+      const keys = method === "POST" && facts.endpoint.startsWith(keyed.prefix) ? keyed.keys : undefined
+      const sampling = RequestFacts.sample(context, source, headers["traceparent"], facts)
+
+      /** Handles the request in its span. */
+      const traced = <R>(hasKey: boolean, handled: Handled<R>) => {
+        facts.trace = hasKey ? sampling?.withKey : sampling?.withoutKey
+        return Tracing.within(facts.trace, unexpectedErrors(handled))
       }
-      const response =
-        isKeyed && keyed.keys !== undefined && sampling?.withKey !== sampling?.withoutKey
-          ? keyed.keys.identify(respond)
-          : respond(false)
-      // The observers are synchronous, and called without an effect of their own.
-      return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
-        facts.duration = Time.monotonicOf(clock) - started
-        if (isKeyed && facts.organization !== undefined) identify(request.source, facts.organization)
-        Exchange.conclude(facts, observers, request.source, Exit.isSuccess(exit) ? exit.value : undefined)
-        if (span !== undefined) RequestFacts.endSpan(context, span, facts)
-        return undefined
-      })
+      const handle = () => {
+        if (methods?.includes(method) !== true) return traced(false, Effect.succeed(refused(methods)))
+        if (keys === undefined) return traced(false, route)
+        // The trace of a caller continues for the holder of a key only.
+        return sampling?.withKey === sampling?.withoutKey
+          ? traced(
+              false,
+              Effect.flatMap(keys.lookUp, (outcome) => keys.handle(outcome, route))
+            )
+          : Effect.flatMap(keys.lookUp, (outcome) => traced(Exit.isSuccess(outcome), keys.handle(outcome, route)))
+      }
+      const response = Effect.updateContext(handle(), (outer: Context.Context<Request>) =>
+        Exchange.contextOf(outer, facts, id)
+      )
+      return (isPreflight && methods !== undefined ? preflights(response) : response).pipe(
+        Effect.map((each) =>
+          Exchange.completed(each, method, headers, id, isCrossOrigin && method !== "OPTIONS" ? origins : undefined)
+        ),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            facts.duration = Time.monotonicOf(clock) - started
+            if (facts.organization !== undefined && keys !== undefined) identify(source, facts.organization)
+            Exchange.conclude(facts, observers, source, Exit.isSuccess(exit) ? exit.value : undefined)
+            if (facts.trace !== undefined) RequestFacts.endSpan(context, facts.trace, facts)
+          })
+        )
+      )
     })
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The authorization of the data API, over `OrgResolver`. */
 import { Context, Effect, Exit, Layer, Option, Redacted } from "effect"
-import { HttpMiddleware, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import {
@@ -14,12 +14,12 @@ import { Authorization, bearer, CurrentOrganization } from "../api/Authorization
 import { note } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 import { UnresolvedKey, withKey } from "./OrganizationReads.ts"
-import { isOurs, OrgResolver, prefixOf } from "./OrgResolver.ts"
+import { OrgResolver, prefixOf } from "./OrgResolver.ts"
 
-const unauthorizedResponse = errorResponse(new Unauthorized(), { "www-authenticate": "Bearer" })
+const unauthorized = new Unauthorized()
 
 /** The response to a stranger. */
-const refused = Effect.as(note({ refusal: "key" }), unauthorizedResponse)
+const refused = Effect.as(note({ refusal: "key" }), errorResponse(unauthorized, { "www-authenticate": "Bearer" }))
 
 // Made once: a stack trace costs more than the rest of the response.
 const tooManyRequests = new TooManyRequests()
@@ -47,12 +47,24 @@ export const layerLimit = (perSecond: number) =>
     )
   ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
-type Outcome = Exit.Exit<string, Unauthorized | CredentialStoreDown>
+/** The outcome of the look-up of a key. */
+export type Outcome = Exit.Exit<string, Unauthorized | CredentialStoreDown>
 
-/** The outcome of a look-up before the request reaches its endpoint. */
+/** The outcome for a request whose key was looked up before it reached its endpoint. */
 const Resolved = Context.Reference<Outcome | undefined>("practice-data/keys/AuthorizationServer/Resolved", {
   defaultValue: () => undefined
 })
+
+/** Looks up a credential, for the facts of its request too. */
+const lookUp =
+  ({ resolve }: OrgResolver["Service"]) =>
+  (credential: Redacted.Redacted) =>
+    Redacted.value(credential) === ""
+      ? Effect.fail(unauthorized)
+      : Effect.andThen(
+          note({ keyPrefix: prefixOf(Redacted.value(credential)) }),
+          Effect.tap(resolve(credential), (organization) => note({ organization }))
+        )
 
 // The key is in a header: the query is not needed.
 const credentialOf = Effect.provideService(
@@ -62,65 +74,31 @@ const credentialOf = Effect.provideService(
 )
 
 /** Looks up the keys of requests before they are handled. Without an `OrgResolver`, no key is looked up. */
-export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) => {
-  if (Option.isNone(found)) return undefined
-  const { resolve } = found.value
+export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) =>
+  Option.isNone(found)
+    ? undefined
+    : {
+        /** The outcome for the current request. */
+        lookUp: Effect.exit(Effect.flatMap(credentialOf, lookUp(found.value))),
 
-  /** Looks up a key unless it was before. The outcome is for the handler, and for all that it runs. */
-  const withOutcome = <A, E, R>(key: Redacted.Redacted, handle: (outcome: Outcome) => Effect.Effect<A, E, R>) =>
-    Effect.flatMap(Resolved, (known) =>
-      known === undefined
-        ? Effect.flatMap(Effect.exit(resolve(key)), (outcome) =>
-            Effect.provideService(handle(outcome), Resolved, outcome)
-          )
-        : handle(known)
-    )
-
-  return {
-    /** Looks up the key of a request, and tells if it is valid. */
-    identify: <A, E, R>(handle: (isValid: boolean) => Effect.Effect<A, E, R>) =>
-      Effect.flatMap(credentialOf, (credential) =>
-        Redacted.value(credential) === ""
-          ? handle(false)
-          : withOutcome(credential, (outcome) => handle(Exit.isSuccess(outcome)))
-      ),
-
-    /**
-     * Rejects requests without a key, and with an unknown key of another form than ours, before anything else is done:
-     * strangers can send any number.
-     */
-    gate: HttpMiddleware.make((httpEffect) =>
-      Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-        if (Context.get(context, HttpServerRequest.HttpServerRequest).method !== "POST") return httpEffect
-        return Effect.flatMap(credentialOf, (credential) => {
-          const key = Redacted.value(credential)
-          if (key === "") return refused
-          return isOurs.test(key)
-            ? httpEffect
-            : withOutcome(credential, (outcome) =>
-                Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
-                  ? refused
-                  : httpEffect
-              )
-        })
-      })
-    )
-  }
-})
+        /** Handles a request with an outcome. A stranger is refused before anything else is done: there may be many. */
+        handle: <E, R>(outcome: Outcome, handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+          Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
+            ? refused
+            : Effect.provideService(handled, Resolved, outcome)
+      }
+)
 
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
-    const { resolve } = yield* OrgResolver
+    const resolve = lookUp(yield* OrgResolver)
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: Effect.fnUntraced(
         function* (handled, { credential }) {
-          if (Redacted.value(credential) === "") return yield* refused
-          yield* note({ keyPrefix: prefixOf(Redacted.value(credential)) })
-          const known = yield* Resolved
-          const id = yield* known ?? resolve(credential)
-          yield* note({ organization: id })
+          const resolved = yield* Resolved
+          const id = yield* resolved ?? resolve(credential)
           if (limit !== undefined) yield* limit(id)
           return yield* Effect.provideService(handled, CurrentOrganization, { id })
         },

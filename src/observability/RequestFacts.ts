@@ -57,7 +57,7 @@ export class Account {
   taskId: string | undefined
   outcome: Exclude<(typeof deliveries)[number], "invalid"> | undefined
   /** The span of a sampled request. */
-  trace: Tracer.AnySpan | undefined
+  trace: Tracer.Span | undefined
 
   constructor(request: Pick<Account, "id" | "method" | "path" | "endpoint" | "userAgent" | "address">) {
     const { address, endpoint, id, method, path, userAgent } = request
