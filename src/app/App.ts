@@ -1,7 +1,7 @@
 /** The layers of the service: for servers of others, in memory for tests, and the processes that a start makes of them. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
 import { EmbeddedDatabaseError, TaskDatabase } from "../database/Database.ts"
@@ -206,7 +206,7 @@ const background = (settings: Settings) => {
 }
 
 /** One process with all its roles. A layer starts after those that it is provided with, and stops before them. */
-const single = (settings: Settings, references: Context.Context<never>) => {
+const single = (settings: Settings) => {
   const { corsOrigins, roles } = settings
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
   const observer = Layer.provide(observers(settings), Recent.Recent.layer)
@@ -220,10 +220,10 @@ const single = (settings: Settings, references: Context.Context<never>) => {
   const shared = Processes.isChild ? Processes.childListener : {}
   // The operators' listener opens before the service listens, and closes after it.
   const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(Layer.provide([observer, watched]))
-  const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
+  const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app))).pipe(
     Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
   )
-  const lane = roles.includes("data-api") && settings.lane ? Server.lane(references) : Layer.empty
+  const lane = roles.includes("data-api") && settings.lane ? Server.lane : Layer.empty
   const front = Layer.provide(lane, [Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
   // While requests are drained, the worker begins no task.
   const stopping = Layer.merge(draining(settings), background(settings)).pipe(
@@ -260,7 +260,7 @@ const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
 const start = Effect.fnUntraced(function* (settings: Settings) {
   const { databaseUrl, processes } = settings
   yield* assertPortsAreFree(settings)
-  if (processes === 1 || Processes.isChild) return yield* Layer.build(single(settings, yield* Effect.context()))
+  if (processes === 1 || Processes.isChild) return yield* Layer.build(single(settings))
   yield* Processes.assertFits(processes, Processes.availableMemory())
   if (Option.isSome(databaseUrl)) return yield* Layer.build(several(settings))
   return yield* new EmbeddedDatabaseError({

@@ -118,8 +118,7 @@ export const laneReads = Effect.gen(function* () {
 })
 
 /** The lane of the listener, in front of the routes. */
-export const lane = (references: Context.Context<never>) =>
-  Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs, references })))
+export const lane = Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs })))
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)
@@ -127,20 +126,10 @@ export const routes = Layer.merge(dataApiRoutes, middleware)
 /** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))
 
-/**
- * Serves what `appOf` returns. Its handlers have their services already: a request carries the observers and the
- * references of its process alone. Each service that it carried would be copied for each request.
- *
- * @param references such as the loggers
- */
+/** Serves what `appOf` returns. */
 export const serve = <E>(
-  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>,
-  references: Context.Context<never> = Context.empty()
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>
 ) =>
   // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
   // long as the server remembers the fiber.
-  Middleware.pruneContext(HttpServer.serve(app, Function.identity), (context) => {
-    const { mapUnsafe } = Context.merge(references, Context.pick(HttpServer.HttpServer, RequestObservers)(context))
-    // By default, each eighth service that a request adds copies all.
-    return Context.makeUnsafe(mapUnsafe, { maxDepth: 20 })
-  })
+  HttpServer.serve(app, Function.identity)

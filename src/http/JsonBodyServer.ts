@@ -1,7 +1,6 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { isUtf8 } from "node:buffer"
-import { IncomingMessage } from "node:http"
-import { Bytes, Context, Effect, Layer, Option, Result, Schema, SchemaAST, type Scope, Stream } from "effect"
+import { Bytes, Context, Effect, Layer, Option, Result, Schema, SchemaAST, Stream } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { EncodingUnsupported, errorResponse, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
@@ -102,30 +101,14 @@ const tooLarge = (maxBytes: number) =>
     Effect.fail(new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` }))
   )
 
-/**
- * Reads a body by Node's events, where nobody has read from it and its client does not wait for a 100. The
- * `arrayBuffer` of effect costs 4 % of a single record's CPU time, and a stream a sixth.
- */
-const readEvents = (source: IncomingMessage) =>
-  Effect.callback<Uint8Array<ArrayBuffer>, NotRead>((resume) => {
-    if (source.destroyed) return resume(Effect.fail(notUtf8))
-    const pieces: Array<Buffer<ArrayBuffer>> = []
-    source
-      .on("data", (piece: Buffer<ArrayBuffer>) => pieces.push(piece))
-      .on("end", () => {
-        const [first] = pieces
-        resume(Effect.succeed(first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces)))
-      })
-      .on("close", () => resume(Effect.fail(notUtf8)))
-  })
-
 interface Reading {
   readonly maxBytes: number
   readonly budgets: LargeBodies.Budgets
   readonly sender: LargeBodies.Sender
 }
 
-const readStream = Effect.fnUntraced(function* (request: Request, { budgets, maxBytes, sender }: Reading) {
+/** Reads the body of a request. Its bytes count until the request is over. */
+export const readBody = Effect.fnUntraced(function* (request: Request, { budgets, maxBytes, sender }: Reading) {
   if (!beginReading(request.source)) return yield* LargeBodies.busy
   const { group, owner } = sender
   const budget = budgets[group]
@@ -153,16 +136,6 @@ const readStream = Effect.fnUntraced(function* (request: Request, { budgets, max
   for (const piece of pieces) if (piece.buffer !== body.buffer) LargeBodies.free(piece)
   return body
 })
-
-/** Reads the body of a request. Its bytes count until the request is over. */
-export const readBody = (
-  request: Request,
-  reading: Reading
-): Effect.Effect<Uint8Array<ArrayBuffer>, NotRead, Scope.Scope> => {
-  const { headers, source } = request
-  const isPlain = source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined
-  return isPlain && !LargeBodies.mayBeLarge(request) ? readEvents(source) : readStream(request, reading)
-}
 
 /** A request whose text was read already, as its handlers see it. */
 const withText = (request: Request, text: string) => {
@@ -240,24 +213,19 @@ export const layerOf = <R>(
         }
         return bytes.length > smallBody
           ? Effect.matchEffect(largeText(sender, bytes, wanted), { onSuccess: respond(request), onFailure: unlessBusy })
-          : Effect.flatMapEager(smallText(decoder.decode(bytes)), respond(request))
+          : Effect.flatMap(smallText(decoder.decode(bytes)), respond(request))
       }
-      return Effect.contextWith(
-        (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
-          const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-          const query = Context.get(context, HttpServerRequest.ParsedSearchParams)
-          const answer = (sender: LargeBodies.Sender) =>
-            Effect.matchEffect(readBody(request, { maxBytes, budgets, sender }), {
-              onSuccess: handle(request, sender),
-              onFailure: unlessBusy
-            })
-          return Effect.flatMapEager(checkRequest(request, query), () => {
-            if (!LargeBodies.mayBeLarge(request)) return answer(stranger)
-            const isTooLarge = Number(request.headers["content-length"] ?? 0) > maxBytes
-            return isTooLarge ? tooLarge(maxBytes) : Effect.flatMap(senderOf(request), answer)
-          })
-        }
-      )
+      return Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        yield* checkRequest(request, yield* HttpServerRequest.ParsedSearchParams)
+        const isLarge = LargeBodies.mayBeLarge(request)
+        if (isLarge && Number(request.headers["content-length"] ?? 0) > maxBytes) return yield* tooLarge(maxBytes)
+        const sender = isLarge ? yield* senderOf(request) : stranger
+        return yield* Effect.matchEffect(readBody(request, { maxBytes, budgets, sender }), {
+          onSuccess: handle(request, sender),
+          onFailure: unlessBusy
+        })
+      })
     })
   return Layer.effect(JsonBody, Effect.map(senders, make))
 }

@@ -26,8 +26,6 @@ export interface Options {
   readonly reads: ReadonlyMap<string, Read>
   /** The form of the API keys that requests of the lane have. */
   readonly isKey: RegExp
-  /** The context of the process, such as the loggers. */
-  readonly references: Context.Context<never>
 }
 
 /** The longest body, in bytes: no memory is counted for it. */
@@ -163,7 +161,7 @@ class LaneRequest {
 }
 
 /** Opens the lane of the listener until the scope closes. */
-export const layer = ({ isKey, reads, references }: Options) =>
+export const layer = ({ isKey, reads }: Options) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { front } = yield* Listener
@@ -171,7 +169,7 @@ export const layer = ({ isKey, reads, references }: Options) =>
       const origins = yield* Exchange.CrossOrigins
       const shared: Shared = {
         // By default, each eighth service that a request adds copies all.
-        context: Context.makeUnsafe(references.mapUnsafe, { maxDepth: 20 }),
+        context: Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 }),
         clock: yield* Clock.Clock,
         observers,
         origins: origins.length > 0 ? origins : undefined

@@ -1,15 +1,14 @@
 /** Serves the endpoints of the records: check the request, read, send the JSON as it is. */
-import { Array, Context, Duration, Effect, Layer, type Schema } from "effect"
+import { Array, Duration, Effect, Layer, type Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Authorization, CurrentOrganization, JsonBody } from "../api/Authorization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { type DetailError, IdRequired } from "../api/Errors.ts"
 import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
-import { pruneContext } from "../http/Middleware.ts"
 import { testOf } from "../http/PlainPayload.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Changes, ChangesRequest, Feed } from "./Feed.ts"
@@ -21,8 +20,8 @@ const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType
 type ChangesPayload = Schema.Struct.Type<typeof Requests.changesFields> & Pick<ChangesRequest, "resources">
 
 const changesRequest = ({ cursor, limit, resources, wait }: ChangesPayload) =>
-  Effect.flatMapEager(Requests.between("limit", limit ?? Requests.maximumChanges, 1, Requests.maximumChanges), (most) =>
-    Effect.mapEager(Requests.between("wait", wait ?? 0, 0, Requests.longestWait), (seconds) => ({
+  Effect.flatMap(Requests.between("limit", limit ?? Requests.maximumChanges, 1, Requests.maximumChanges), (most) =>
+    Effect.map(Requests.between("wait", wait ?? 0, 0, Requests.longestWait), (seconds) => ({
       cursor: cursor ?? undefined,
       limit: most,
       resources,
@@ -35,8 +34,8 @@ const readChanges = (
   changes: Feed,
   headersOf: (page: Changes) => Readonly<Record<string, string>>
 ) =>
-  Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-    Effect.flatMapEager(changesRequest(payload), (request) =>
+  Effect.flatMap(CurrentOrganization.check(payload), () =>
+    Effect.flatMap(changesRequest(payload), (request) =>
       Effect.flatMap(changes(request), (page) =>
         Effect.as(
           note({ rows: page.rows }),
@@ -62,12 +61,12 @@ interface Request<R extends Resource, Verb extends string, Payload> {
 /** The handlers of a resource. Without generators: they run for every read. */
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
   search: ({ payload }: Request<R, "search", Criteria<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
-    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-      Effect.flatMapEager(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
+    Effect.flatMap(CurrentOrganization.check(payload), () =>
+      Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
     ),
   get: ({ payload }: Request<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
-    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-      Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
+    Effect.flatMap(CurrentOrganization.check(payload), () =>
+      Effect.flatMap(idOf(payload), (id) => Effect.map(repository.get(id), json))
     ),
   changes: ({ payload }: Request<R, "changes", ChangesPayload>) =>
     readChanges(payload, repository.changes, ({ isComplete }) => ({ [Requests.completeHeader]: String(isComplete) }))
@@ -97,7 +96,7 @@ const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handl
   })
 )
 
-const layers = Layer.mergeAll(
+export const layer = Layer.mergeAll(
   organizationLayer,
   changesLayer,
   ...searchable.map((resource) =>
@@ -106,8 +105,6 @@ const layers = Layer.mergeAll(
     )
   )
 )
-
-export const layer = pruneContext(layers, Context.pick(Repositories, Authorization, JsonBody))
 
 /** A read whose handler needs nothing of a request but its payload and its organization: for the lane. */
 export interface Read {

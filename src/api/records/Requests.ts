@@ -54,8 +54,8 @@ export const between = (name: "limit" | "offset" | "wait", value: number, minimu
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
 export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
-  Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
-    Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
+  Effect.flatMap(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
+    Effect.map(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
   )
 
 /** Request fields of every single-record read. A missing id is read as a blank one, which is refused with 400. */
