@@ -80,7 +80,7 @@ class LaneRequest {
   readonly #id: string
   readonly #facts: RequestFacts.Account
   readonly #started: number
-  #fiber: Fiber.Fiber<HttpServerResponse.HttpServerResponse> | undefined
+  #fiber: Fiber.Fiber<void> | undefined
   #isOver = false
 
   constructor(
@@ -127,9 +127,9 @@ class LaneRequest {
       return this.#pass()
     }
     const own = Exchange.contextOf(context, this.#facts, this.#id)
-    this.#fiber = Effect.runForkWith(own)(unexpectedErrors(answer))
+    this.#fiber = Effect.runForkWith(own)(Effect.map(unexpectedErrors(answer), (response) => this.#send(response)))
     this.#fiber.addObserver((exit) => {
-      if (Exit.isSuccess(exit) && !this.#isOver) this.#send(exit.value)
+      if (Exit.isFailure(exit)) this.#response.destroy()
     })
   }
 

@@ -135,7 +135,7 @@ const readOf = <
     handle: (payload) =>
       isPlain(payload) && !isWaiting(payload)
         ? {
-            response: handler(payload),
+            response: Effect.suspend(() => handler(payload)),
             needsOrganization: payload.organization !== undefined && payload.organization !== null
           }
         : undefined
