@@ -97,7 +97,7 @@ export const describing = (tracer: Tracer.Tracer) =>
         const span = tracer.span(options)
         // The wall clock may be set while the span runs.
         const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
-        const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
+        const { annotations, attributes, kind, links, name, parent, sampled } = span
         return {
           _tag: "Span",
           annotations,
@@ -107,8 +107,13 @@ export const describing = (tracer: Tracer.Tracer) =>
           name,
           parent,
           sampled,
-          spanId,
-          traceId,
+          // Random ones, made when they are read: most spans are made for the decision of the sampler alone.
+          get spanId() {
+            return span.spanId
+          },
+          get traceId() {
+            return span.traceId
+          },
           get status() {
             return span.status
           },
