@@ -1,5 +1,5 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Context, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
@@ -34,17 +34,18 @@ const RequestLimit = Context.Reference<((organization: string) => Effect.Effect<
 export const layerLimit = (perSecond: number) =>
   Layer.effect(
     RequestLimit,
-    Effect.map(
-      // oxlint-disable-next-line eslint/no-restricted-properties -- below, it runs by Time.steadily
-      RateLimiter.make,
-      (limiter) => (organization: string) =>
-        Effect.catch(
-          Time.steadily(
-            limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" })
-          ),
-          () => Effect.andThen(note({ refusal: "limit" }), Effect.fail(tooManyRequests))
+    Effect.gen(function* () {
+      // oxlint-disable-next-line eslint/no-restricted-properties -- below, it runs by a steady clock
+      const limiter = yield* RateLimiter.make
+      const clock = Time.steady(yield* Clock.Clock)
+      const options = { algorithm: "token-bucket", limit: perSecond, window: "1 second" } as const
+      return (key: string) =>
+        limiter.consume({ ...options, key }).pipe(
+          Effect.provideService(Clock.Clock, clock),
+          Effect.catch(() => Effect.andThen(note({ refusal: "limit" }), Effect.fail(tooManyRequests))),
+          Effect.asVoid
         )
-    )
+    })
   ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
 /** The outcome of the look-up of a key. */

@@ -11,8 +11,8 @@ export const wallOf = (clock: Clock.Clock) => clock.currentTimeMillisUnsafe()
 
 export const wall = Clock.currentTimeMillis
 
-/** Makes the monotonic clock the only one of an effect: for libraries that measure by the wall clock. */
-export const steadily = Effect.updateService(Clock.Clock, (clock): Clock.Clock => {
+/** A clock whose wall time is monotonic: for libraries that measure by the wall clock. */
+export const steady = (clock: Clock.Clock): Clock.Clock => {
   const { monotonicTimeNanos } = clock
   const [millis, nanos] = [() => monotonicOf(clock), () => clock.monotonicTimeNanosUnsafe()]
   return {
@@ -24,7 +24,10 @@ export const steadily = Effect.updateService(Clock.Clock, (clock): Clock.Clock =
     monotonicTimeNanos,
     sleep: (duration) => clock.sleep(duration)
   }
-})
+}
+
+/** Makes the monotonic clock the only one of an effect. */
+export const steadily = Effect.updateService(Clock.Clock, steady)
 
 /** Keeps the result of an effect for a while. */
 export const cachedFor = <A, E, R>(self: Effect.Effect<A, E, R>, duration: Duration.Input) =>
