@@ -26,7 +26,7 @@ export interface Query<Row> {
 type KeyError = Unauthorized | CredentialStoreDown
 
 /** The defect of a read whose key is not valid, or cannot be looked up: the errors of reads are those of records. */
-class KeyFailed extends Data.Error<{ readonly error: KeyError }> {}
+class KeyFailed extends Data.Class<{ readonly error: KeyError }> {}
 
 type Keys = OrgResolver["Service"]
 
