@@ -86,7 +86,8 @@ export const withKey = <A, E, R>(
   return Effect.catchCause(provided, (cause) => {
     const failure = Cause.squash(cause)
     if (failure instanceof KeyFailed) return Effect.fail(failure.error)
-    return key.isResolved ? Effect.failCause(cause) : Effect.andThen(key.resolve, Effect.failCause(cause))
+    const isOver = key.isResolved || Cause.hasInterruptsOnly(cause)
+    return isOver ? Effect.failCause(cause) : Effect.andThen(key.resolve, Effect.failCause(cause))
   })
 }
 
