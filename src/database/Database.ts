@@ -10,6 +10,7 @@ import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as Route from "./Route.ts"
+import * as SharedConnection from "./SharedConnection.ts"
 import * as Store from "./Store.ts"
 
 /**
@@ -134,7 +135,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     "server.address": one.host,
     "server.port": one.port
   })
-  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
+  const pipeline = Pipeline.make(yield* Effect.replicateEffect(SharedConnection.make(one, attributes), shared))
   const store = { name, pool: options.pool, connections, pipeline, isCancellable: true, probe: route.find } as const
   return Object.assign(yield* guarded(client, store), { route })
 })

@@ -5,11 +5,7 @@
  * Answers come in the order of the statements, so a slow one delays those behind it. The caller retries slow or failed
  * statements on a dedicated connection; after a slow one, nothing is sent this way for a while.
  */
-import { PgPool, type PgConnection } from "@effect/sql-pg"
-import { Context, Effect, References } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
-import { spanName } from "effect/sql/Statement"
-import * as Time from "../process/Time.ts"
+import type { SharedConnection } from "./SharedConnection.ts"
 
 /**
  * The most unanswered statements of a connection. The database answers pages faster than this process sends them on, so
@@ -26,14 +22,6 @@ export const longestWait = 100
 
 /** The time without pipelining after a statement that took longer, in milliseconds. */
 const pause = 1000
-
-export interface SharedConnection {
-  /** Runs a statement. The type of its rows is unchecked, as for `unsafe` of a client. */
-  readonly run: <A extends object>(
-    text: string,
-    values: ReadonlyArray<unknown>
-  ) => Effect.Effect<ReadonlyArray<A>, SqlError>
-}
 
 export const make = (shared: ReadonlyArray<SharedConnection>) => {
   let sending: Array<() => void> = []
@@ -82,30 +70,3 @@ export const make = (shared: ReadonlyArray<SharedConnection>) => {
 }
 
 export type Pipeline = ReturnType<typeof make>
-
-// As unchecked as `unsafe` of the client: a text of SQL tells no types.
-function rowsOf<A extends object>(result: PgConnection.Result): ReadonlyArray<A>
-function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
-  return rows
-}
-
-/**
- * A shared connection that opens when it is needed, and again after it was lost, until the scope closes. A multiplexed
- * client would do the same, but makes a span for each statement, even untraced, and remembers the text of each: measured,
- * about 5 % of the CPU time of a single record.
- *
- * @param attributes of the span of each statement
- */
-export const connect = (config: PgPool.Config, attributes: () => Readonly<Record<string, unknown>>) =>
-  Effect.map(Time.steadily(PgPool.make(config)), (pool): SharedConnection => ({
-    run: <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
-      Effect.contextWith((context) => {
-        const rows = Effect.map(
-          pool.use((connection) => connection.query(text, values)),
-          rowsOf<A>
-        )
-        if (!Context.get(context, References.TracerEnabled)) return rows
-        const all = { ...attributes(), "effect.sql.method": "execute", "db.query.text": text }
-        return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })
-      })
-  }))

@@ -44,6 +44,18 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
     })
   )
 
+  it.effect("have another connection after one was idle for more than 30 seconds, which a network may forget", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      const pid = Effect.map(sql.short<Answer>([backend, [1]]), ([row]) => row?.pid)
+      const first = yield* pid
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(yield* pid, first)
+      yield* TestClock.adjust("30001 millis")
+      assert.notStrictEqual(yield* pid, first)
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
+  )
+
   it.effect("that fail where they share a connection are run like any other", () =>
     Effect.gen(function* () {
       const { sql: admin } = yield* TestDatabase

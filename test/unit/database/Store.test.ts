@@ -12,6 +12,7 @@ import {
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import * as Pipeline from "../../../src/database/Pipeline.ts"
+import type { SharedConnection } from "../../../src/database/SharedConnection.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
@@ -32,7 +33,7 @@ const alone: object = { row: "alone" }
 interface Options {
   readonly connections?: number
   readonly cancels?: boolean
-  readonly shared?: Pipeline.SharedConnection
+  readonly shared?: SharedConnection
 }
 
 const requestOf = (key: string, within: Duration.Duration) => ({

@@ -1,0 +1,79 @@
+/**
+ * A connection whose statements are pipelined. It opens when it is needed, and again after it was closed, or idle for long.
+ * A pool of one would do the same: its lease of each statement costs a tenth of a single record's CPU time.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { Clock, Context, Duration, Effect, Exit, References, Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { spanName } from "effect/sql/Statement"
+import * as Time from "../process/Time.ts"
+
+export interface SharedConnection {
+  /** Runs a statement. The type of its rows is unchecked, as for `unsafe` of a client. */
+  readonly run: <A extends object>(
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<A>, SqlError>
+}
+
+/** A network may forget a connection that is idle for longer, and tell nobody. In milliseconds. */
+const longestIdle = Duration.toMillis("30 seconds")
+
+// As unchecked as `unsafe` of the client: a text of SQL tells no types.
+function rowsOf<A extends object>(result: PgConnection.Result): ReadonlyArray<A>
+function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
+  return rows
+}
+
+/**
+ * Makes one that is closed with the scope.
+ *
+ * @param config is read whenever it opens
+ * @param attributes of the span of each statement
+ */
+export const make = Effect.fnUntraced(function* (
+  config: PgConnection.Config,
+  attributes: () => Readonly<Record<string, unknown>>
+): Effect.fn.Return<SharedConnection, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  let opening: Effect.Effect<PgConnection.PgConnection, SqlError> | undefined
+  let current: PgConnection.PgConnection | undefined
+  let close = () => {}
+  let lastUsed = 0
+
+  const open = Effect.suspend(() => {
+    const own = Scope.forkUnsafe(scope)
+    const closeThis = () => {
+      if (close !== closeThis) return
+      close = () => {}
+      opening = current = undefined
+      fork(Scope.close(own, Exit.void))
+    }
+    close = closeThis
+    const { stream } = config
+    const watched = stream && { stream: () => stream().once("close", closeThis) }
+    return PgConnection.make({ ...config, ...watched }).pipe(
+      Scope.provide(own),
+      Effect.tap((opened) => Effect.sync(() => close === closeThis && (current = opened))),
+      Effect.tapError(() => Effect.sync(closeThis))
+    )
+  })
+
+  const openOnce = Effect.suspend(() => opening ?? Effect.flatMap(Effect.cached(open), (cached) => (opening = cached)))
+
+  return {
+    run: <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
+      Effect.contextWith((context) => {
+        const now = Time.monotonicOf(clock)
+        if (now - lastUsed > longestIdle) close()
+        lastUsed = now
+        const query = (connection: PgConnection.PgConnection) => connection.query(text, values)
+        const rows = Effect.map(current === undefined ? Effect.flatMap(openOnce, query) : query(current), rowsOf<A>)
+        if (!Context.get(context, References.TracerEnabled)) return rows
+        const all = { ...attributes(), "effect.sql.method": "execute", "db.query.text": text }
+        return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })
+      })
+  }
+})
