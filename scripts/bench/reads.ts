@@ -5,12 +5,12 @@
  * contenders must return the same records. Linux only, since CPU time is read from /proc.
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS [WORK ...]]`, where WORK is the title of a table, such as "single record"; others are
- * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other
- * checkouts.
+ * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BEFORE=COMMIT is the commit to compare with (HEAD~1),
+ * BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other checkouts.
  */
-import { ask, type Contender, contenders, service, withProcesses } from "./reads/contenders.ts"
+import { allContenders, ask, type Contender, service, withProcesses } from "./reads/contenders.ts"
 import { prepare } from "./reads/data.ts"
-import { load, type Round } from "./reads/load.ts"
+import { answered, load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
 import { figure, machine, median, startPostgres } from "./support.ts"
@@ -23,6 +23,7 @@ if (works.length < named.length) throw new Error(`One of ${named.join(", ")} is 
 const sizes = [10_000, 100_000, 1_000_000] as const
 const [, , largestSize] = sizes
 
+const contenders = allContenders()
 const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} rounds of ${seconds} s`
 
 const postgres = await startPostgres(process.env["BENCH_DATA"], {
@@ -55,19 +56,6 @@ type Results = ReadonlyMap<string, Round>
 const roundOf = (results: Results, name: string): Round =>
   results.get(name) ?? { perSecond: NaN, server: NaN, database: NaN }
 
-/** The list, beginning at another place each round: whoever comes first is slower. */
-const rotated = <A>(all: ReadonlyArray<A>, round: number) => {
-  const first = round % all.length
-  return [...all.slice(first), ...all.slice(0, first)]
-}
-
-/** Measures each once. */
-const measure = async (runners: ReadonlyArray<Runner>): Promise<Results> => {
-  const results = new Map<string, Round>()
-  for (const { name, run } of runners) results.set(name, await run())
-  return results
-}
-
 /** The medians of several measures of each contender. */
 const medians = (names: ReadonlyArray<string>, all: ReadonlyArray<Results>): Results =>
   new Map(
@@ -80,12 +68,14 @@ const medians = (names: ReadonlyArray<string>, all: ReadonlyArray<Results>): Res
     })
   )
 
-/** Measures in turn, round by round, after a round to warm up. */
-const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Results>> => {
+/** Measures in turn, round by round, from another one each round: the first is slower. */
+const interleave = async (runners: ReadonlyArray<Runner>, times = rounds): Promise<ReadonlyArray<Results>> => {
   const measured: Array<Results> = []
-  for (let round = 0; round <= rounds; round++) {
-    const results = await measure(rotated(runners, round))
-    if (round > 0) measured.push(results)
+  for (let round = 0; round < times; round++) {
+    const results = new Map<string, Round>()
+    const first = round % runners.length
+    for (const { name, run } of [...runners.slice(first), ...runners.slice(0, first)]) results.set(name, await run())
+    measured.push(results)
   }
   return measured
 }
@@ -124,18 +114,27 @@ const startAll = async (wanted: ReadonlyArray<Contender>): Promise<Servers> => {
   return servers
 }
 
-const stopAll = async (servers: Servers) => {
+const stopAll = async (servers: ReadonlyMap<unknown, Server>) => {
   for (const server of servers.values()) await server.stop()
 }
 
-/**
- * The seconds of load that a contender gets before it is measured, all kinds of work together: Node compiles what runs often,
- * and after 5 seconds this service still took a quarter more CPU time than later.
- */
-const warmUp = 15
+/** The costs of the last three seconds differ by less than 3 %. */
+const isLevel = (costs: ReadonlyArray<number>) =>
+  costs.length >= 3 && Math.max(...costs.slice(-3)) < 1.03 * Math.min(...costs.slice(-3))
 
-const warm = async (servers: Servers, kinds: ReadonlyArray<Work.Work>) => {
-  for (const work of kinds) for (const { run } of runnersOf(servers, work, 16, warmUp / kinds.length)) await run()
+/**
+ * Loads each server for at most 10 seconds, until it has answered 50,000 requests or its CPU time for one is level: Node
+ * compiles what runs often, and after 4,000 requests of a kind each took twice the CPU time of later ones.
+ */
+const warm = async (servers: ReadonlyMap<unknown, Server>, work: Work.Work) => {
+  for (const server of servers.values()) {
+    const costs: Array<number> = []
+    for (let count = 0; count < 50_000 && costs.length < 10 && !isLevel(costs);) {
+      const second = await load(server, postgres.pid, work, { connections: 16, seconds: 1 })
+      count += second.perSecond
+      costs.push(second.server)
+    }
+  }
 }
 
 const firstSecond = async () => {
@@ -147,6 +146,8 @@ const firstSecond = async () => {
   }
   const cold = contenders.map((contender) => ({ name: contender.name, run: () => first(contender) }))
   const title = `page of 100, 16 connections, ${largestSize} records, the first second after a start`
+  // The first start of a checkout compiles what the others find.
+  await interleave(cold, 1)
   table(title, namesOf(cold), await interleave(cold))
 }
 
@@ -156,27 +157,29 @@ const slices = 5
 /** Each round has new processes: one start of Node differs from the next by more than a change does. */
 const eachKind = async () => {
   const names = namesOf(contenders)
-  const measured = new Map<Work.Work, Array<Results>>(works.map((work) => [work, []]))
+  const measured = new Map(works.map((work) => [work, { results: new Array<Results>(), shares: new Array<number>() }]))
   for (let round = 0; round < rounds; round++) {
     const servers = await startAll(contenders)
-    await warm(servers, works)
-    for (const [work, results] of measured) {
+    const ours = servers.get(service)
+    for (const [work, { results, shares }] of measured) {
       await check(servers, work)
-      const runners = runnersOf(servers, work, 16, seconds / slices)
-      const parts: Array<Results> = []
-      for (let slice = 0; slice < slices; slice++) parts.push(await measure(rotated(runners, slice)))
-      results.push(medians(names, parts))
+      await warm(servers, work)
+      const before = await answered(ours)
+      results.push(medians(names, await interleave(runnersOf(servers, work, 16, seconds / slices), slices)))
+      const after = await answered(ours)
+      shares.push((after.lane - before.lane) / (after.all - before.all))
     }
     await stopAll(servers)
   }
-  for (const [work, results] of measured) {
+  for (const [work, { results, shares }] of measured) {
     table(`${work.name}, 16 connections, ${largestSize} records, ${rounds} starts`, names, results)
+    console.log(`The lane of this service answered ${figure(100 * median(shares))} % of these requests`)
   }
 }
 
 const byConnections = async (servers: Servers) => {
   const more = await startAll([withProcesses])
-  await warm(more, [Work.pageOf100])
+  await warm(more, Work.pageOf100)
   for (const connections of [1, 16, 64]) {
     const runners = runnersOf(new Map([...servers, ...more]), Work.pageOf100, connections)
     table(
@@ -216,8 +219,9 @@ const bySize = async () => {
     name: `${size} records`,
     run: () => load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds })
   }))
+  await warm(servers, Work.pageOf100)
   table("page of 100, 16 connections, by the number of records", namesOf(runners), await interleave(runners))
-  for (const server of servers.values()) await server.stop()
+  await stopAll(servers)
 }
 
 const memory = async () => {
@@ -253,7 +257,7 @@ if (isWhole) await firstSecond()
 await eachKind()
 if (isWhole) {
   const servers = await startAll(contenders)
-  await warm(servers, [Work.pageOf100])
+  await warm(servers, Work.pageOf100)
   await byConnections(servers)
   await byDepth(servers)
   await stopAll(servers)

@@ -8,6 +8,7 @@ import type { ServerResponse } from "node:http"
 import { Clock, Context, Effect, Exit, type Fiber, Layer } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import * as Series from "../observability/Series.ts"
 import * as Time from "../process/Time.ts"
 import * as Exchange from "./Exchange.ts"
 import { isJson } from "./JsonBodyServer.ts"
@@ -67,6 +68,7 @@ interface Shared {
   readonly clock: Clock.Clock
   readonly observers: typeof RequestFacts.RequestObservers.Service
   readonly origins: ReadonlyArray<string> | undefined
+  readonly answered: { readonly add: () => void }
 }
 
 /** A request of the lane, from its head to its response. */
@@ -135,7 +137,8 @@ class LaneRequest {
 
   #send(answer: HttpServerResponse.HttpServerResponse) {
     this.#isOver = true
-    const { origins } = this.#shared
+    const { answered, origins } = this.#shared
+    answered.add()
     const completed = Exchange.completed(answer, "POST", this.#request.headers, this.#id, origins)
     const { body, headers, status } = completed
     this.#request.consume()
@@ -172,7 +175,8 @@ export const layer = ({ isKey, reads }: Options) =>
         context: Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 }),
         clock: yield* Clock.Clock,
         observers,
-        origins: origins.length > 0 ? origins : undefined
+        origins: origins.length > 0 ? origins : undefined,
+        answered: (yield* Series.current).counter("practice_data_http_requests_lane_total")
       }
       yield* front((request, response, pass) => {
         const path = request.url ?? ""

@@ -90,6 +90,7 @@ export const maximumOrganizations = 1000
 /** A process has the series of its roles and its configuration. */
 export const metrics = {
   practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
+  practice_data_http_requests_lane_total: counter("Requests that the lane answered, in front of the router.", {}),
   practice_data_http_request_duration_seconds: histogram(
     "Time from the headers of a request to its response, without the time that a request for changes chose to wait.",
     { endpoint }

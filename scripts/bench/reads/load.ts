@@ -1,6 +1,7 @@
 /** Asks a server for a while over several connections at once. */
 import { setTimeout } from "node:timers/promises"
 import autocannon from "autocannon"
+import { samplesOf } from "../../../test/support/metrics.ts"
 import { requestOf, statusOf } from "./contenders.ts"
 import { cpuOf, type Server } from "./processes.ts"
 import type { Work } from "./work.ts"
@@ -37,4 +38,12 @@ export const load = async (
     server: (cpuOf(server.pid) - before.server) / count,
     database: (cpuOf(postmaster) - before.database) / count
   }
+}
+
+/** The number of requests that a service has answered, and of those that its lane answered. */
+export const answered = async (service: Server | undefined) => {
+  const samples = Object.entries(samplesOf(await (await fetch(service?.metrics ?? "")).text()))
+  const sum = (name: string) =>
+    samples.reduce((all, [key, value]) => (key.startsWith(name) && !key.includes('"499"') ? all + value : all), 0)
+  return { all: sum("practice_data_http_requests_total{"), lane: sum("practice_data_http_requests_lane_total") }
 }

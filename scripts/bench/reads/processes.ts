@@ -9,6 +9,8 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url))
 export interface Server {
   readonly url: string
   readonly pid: number
+  /** The URL of the metrics of a service. */
+  readonly metrics?: string
   /** Ends it, and waits until it has. */
   readonly stop: () => Promise<void>
 }

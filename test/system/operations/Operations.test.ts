@@ -82,6 +82,7 @@ it.live("The operators' listener, if asked for, has metrics, health and the page
     yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
     const { text } = yield* scrape
     assert.sameMembers([...namesOf(text)], expected)
+    assert.strictEqual(samplesOf(text)["practice_data_http_requests_lane_total"], 1)
     const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
     assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
     promtool(text)
