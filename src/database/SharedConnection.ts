@@ -37,27 +37,28 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SharedConnection, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const fork = Effect.runForkWith(yield* Effect.context())
   let opening: Effect.Effect<PgConnection.PgConnection, SqlError> | undefined
   let current: PgConnection.PgConnection | undefined
-  let close = () => {}
+  /** The scope of the connection that is open, or opening. */
+  let own: Scope.Closeable | undefined
   let lastUsed = 0
 
+  const close = (closed: Scope.Closeable | undefined) => {
+    if (closed === undefined || closed !== own) return
+    own = opening = current = undefined
+    fork(Scope.close(closed, Exit.void))
+  }
+
   const open = Effect.suspend(() => {
-    const own = Scope.forkUnsafe(scope)
-    const closeThis = () => {
-      if (close !== closeThis) return
-      close = () => {}
-      opening = current = undefined
-      fork(Scope.close(own, Exit.void))
-    }
-    close = closeThis
+    const opened = Scope.forkUnsafe(scope)
+    own = opened
     const { stream } = config
-    const watched = stream && { stream: () => stream().once("close", closeThis) }
+    const watched = stream && { stream: () => stream().once("close", () => close(opened)) }
     return PgConnection.make({ ...config, ...watched }).pipe(
-      Scope.provide(own),
-      Effect.tap((opened) => Effect.sync(() => close === closeThis && (current = opened))),
-      Effect.tapError(() => Effect.sync(closeThis))
+      Scope.provide(opened),
+      Effect.tap((connection) => Effect.sync(() => own === opened && (current = connection))),
+      Effect.tapError(() => Effect.sync(() => close(opened)))
     )
   })
 
@@ -67,7 +68,7 @@ export const make = Effect.fnUntraced(function* (
     run: <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
       Effect.contextWith((context) => {
         const now = Time.monotonicOf(clock)
-        if (now - lastUsed > longestIdle) close()
+        if (now - lastUsed > longestIdle) close(own)
         lastUsed = now
         const query = (connection: PgConnection.PgConnection) => connection.query(text, values)
         const rows = Effect.map(current === undefined ? Effect.flatMap(openOnce, query) : query(current), rowsOf<A>)
