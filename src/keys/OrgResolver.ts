@@ -42,7 +42,7 @@ export const keyRow = `
     || organization_id as key
   from api_keys where key_hash = $1 and revoked_at is null`
 
-const shareOf = (keyHash: Uint8Array): string =>
+export const shareOf = (keyHash: Uint8Array): string =>
   `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
 
 /** The timeout of a look-up: the caller has a response within two seconds. */

@@ -10,7 +10,7 @@ import { atMost, fair } from "../database/Admission.ts"
 import { type Database, isSameDatabase } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { digestOf, keyRow, organizationOf, type OrgResolver } from "./OrgResolver.ts"
+import { digestOf, keyRow, organizationOf, type OrgResolver, shareOf } from "./OrgResolver.ts"
 
 /** A statement that reads up to `limit` rows of an organization. */
 export interface Query<Row> {
@@ -136,24 +136,21 @@ export const make = (sql: Database) => {
     return text
   }
 
-  const isShort = ({ isPlannedOnce, limit }: Pick<Query<unknown>, "isPlannedOnce" | "limit">) =>
-    isPlannedOnce && limit <= largePage
-
-  const readFor = <Row extends object>(query: Query<Row>, id: string) => {
-    const { isPlannedOnce, limit, text } = query
-    const values = [id, ...query.values]
-    const request = {
-      key: `organization ${id}`,
-      share: limit <= largePage ? fair : one,
-      within,
-      unavailable: RecordStoreDown.from
-    }
+  /** Runs the statement of a query, by default on a shared connection where it is short. */
+  const run = <Row extends object>(query: Query<Row>, text: string, owner: string | Uint8Array, key: string) => {
+    const { isPlannedOnce, limit } = query
+    const isSmall = limit <= largePage
+    const values = [owner, ...query.values]
+    const request = { key, share: isSmall ? fair : one, within, unavailable: RecordStoreDown.from }
     const alone = () => {
       const statement = sql.unsafe<Row>(text, values)
       return retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
     }
-    return isShort(query) ? sql.runShort(request, [text, values], alone) : sql.run(request, alone())
+    return isPlannedOnce && isSmall ? sql.runShort(request, [text, values], alone) : sql.run(request, alone())
   }
+
+  const readFor = <Row extends object>(query: Query<Row>, id: string) =>
+    run(query, query.text, id, `organization ${id}`)
 
   /** True where keys are beside the records: not if these are distributed, since their statements need the id. */
   const isBeside = ({ database }: Keys) =>
@@ -164,21 +161,24 @@ export const make = (sql: Database) => {
     sql.distribution.isDistributed() === undefined ? Effect.forkDetach(sql.distribution.refresh) : Effect.void
   )
 
-  const readApart = <Row extends object>(query: Query<Row>, key: UnresolvedKey) =>
-    Effect.matchEffect(key.resolve, {
-      onFailure: (error) => Effect.die(new KeyFailed({ error })),
-      onSuccess: (id) => readFor(query, id)
-    })
+  const failed = (error: KeyError) => Effect.die(new KeyFailed({ error }))
 
-  /** Without an answer in a moment, and for any other query, the key is looked up first. */
+  /** Looks the key up first: for large pages as well, which an organization has one of at a time, whatever its keys. */
   const readByKey = <Row extends object>(query: Query<Row>, key: UnresolvedKey) => {
-    if (!isShort(query) || !isBeside(key.keys)) return Effect.andThen(learn, readApart(query, key))
+    const resolve = Effect.catch(key.resolve, failed)
+    if (query.limit > largePage || !isBeside(key.keys)) {
+      return Effect.andThen(
+        learn,
+        Effect.flatMap(resolve, (id) => readFor(query, id))
+      )
+    }
     const hash = Buffer.from(key.digest, "binary")
-    return Effect.matchEffect(sql.short<Row>([keyedTextOf(query), [hash, ...query.values]]), {
-      onFailure: () => readApart(query, key),
+    return Effect.matchEffect(run(query, keyedTextOf(query), hash, shareOf(hash)), {
+      // Of a failure, the key would have had its part: it is told first.
+      onFailure: (error) => Effect.andThen(resolve, Effect.fail(error)),
       onSuccess: ([row, ...rows]) =>
         Effect.matchEffect(organizationOf(sql, hash, row), {
-          onFailure: (error) => Effect.die(new KeyFailed({ error })),
+          onFailure: failed,
           onSuccess: (id) => Effect.as(key.settle(id), rows)
         })
     })
