@@ -85,8 +85,8 @@ export class Listener extends Context.Service<
         drain: (duration) => drain(server, duration),
         front: (handler) =>
           Effect.acquireRelease(
-            Effect.sync(() => server.setFront(handler)),
-            () => Effect.sync(() => server.setFront(undefined))
+            Effect.sync(() => Object.assign(server, { front: handler })),
+            () => Effect.sync(() => Object.assign(server, { front: undefined }))
           )
       })
     })

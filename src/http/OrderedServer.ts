@@ -130,6 +130,8 @@ const refuse = (
 export type Front = (request: ServedRequest, response: ServerResponse, pass: () => void) => void
 
 export class OrderedServer extends Server {
+  /** Gets requests before the listeners of "request" do. */
+  front: Front | undefined
   readonly #connections = new Map<Duplex, Connection>()
   /** Those that wait for their refusal, beside the others. */
   readonly #paused = new Set<Connection>()
@@ -146,7 +148,6 @@ export class OrderedServer extends Server {
   }
   #queued = 0
   #isDraining = false
-  #front: Front | undefined
   // Until there is a handler.
   #isHolding = true
 
@@ -198,10 +199,6 @@ export class OrderedServer extends Server {
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
-  setFront(front: Front | undefined) {
-    this.#front = front
-  }
-
   get open(): number {
     return this.#connections.size
   }
@@ -212,12 +209,12 @@ export class OrderedServer extends Server {
   }
 
   override emit(event: string, ...args: Array<unknown>): boolean {
-    const response = args[1]
-    if (!events.includes(event) || !(response instanceof ServerResponse)) return super.emit(event, ...args)
-    const { req: request } = response
+    const [request, response] = args
+    const isRequest = events.includes(event) && request instanceof ServedRequest && response instanceof ServerResponse
+    if (!isRequest) return super.emit(event, ...args)
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRefused || !connection.socket.writable) return false
-    if (request instanceof ServedRequest) request.reports = this.#reports
+    request.reports = this.#reports
     // node:http drops the bytes after it.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = event === "checkExpectation" ? 417 : refusalOf(request)
@@ -229,11 +226,10 @@ export class OrderedServer extends Server {
       if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
       const pass = () => {
-        if (request instanceof ServedRequest) request.restore()
+        request.restore()
         super.emit(event, ...args)
       }
-      const front = event === "request" ? this.#front : undefined
-      if (front !== undefined && request instanceof ServedRequest) front(request, response, pass)
+      if (event === "request" && this.front !== undefined) this.front(request, response, pass)
       else pass()
     }
     const isNext = connection.current === undefined && connection.queue.length === 0
