@@ -160,6 +160,8 @@ const changes: ReadonlyArray<Change> = [
   ...[" ", "\n", ",", "}", "\0", "\xef\xbb\xbf", "null"].map((more) => rebodied((given) => given + more)),
   ...["\xef\xbb\xbf", " \t\r\n", "[", "\xfe\xff"].map((more) => rebodied((given) => more + given)),
   rebodied(() => ""),
+  rebodied((given) => given.replace(/"(\w)/, '"$1\xe9')),
+  rebodied((given) => given.replace(/:"/, ':"\xe9')),
   rebodied((given) =>
     given.replaceAll(/"([a-z])/g, (_, letter: string) => `"\\u00${letter.charCodeAt(0).toString(16)}`)
   ),
@@ -186,6 +188,9 @@ const idsOf = ({ path: given }: Endpoint) => {
 
 /** The feed of all records, which is the first endpoint. */
 const [feed] = endpoints
+
+/** Each odd form of a request. */
+export const odd = (request: Request) => changes.map((each) => textOf(each(request)))
 
 /** The fields of a request that finds something, or nearly so. */
 const plainFields = (endpoint: Endpoint) => {

@@ -20,7 +20,7 @@ import {
   statements,
   TwoWays
 } from "../../support/TwoWays.ts"
-import { connection, header, rebodied, requestTo, revokedKey, textOf } from "../../support/wire.ts"
+import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "../../support/wire.ts"
 
 /** What a client sends, for an error. */
 const shown = ({ pieces }: Sent) => pieces.join("|").slice(0, 3000)
@@ -39,7 +39,7 @@ const padded = rebodied((body) => body + " ".repeat(7000))(requestTo("/charges/s
 const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? []
 
 layer(TwoWays.layer, options)("The lane and the router", (it) => {
-  for (const { often, options: runs } of tries({ few: 120, many: 2000, size: 20 }))
+  for (const { often, options: runs } of tries({ few: 80, many: 2000, size: 20 }))
     it.effect.prop(
       `respond to any requests of a connection with the same bytes${often}`,
       [connection],
@@ -56,6 +56,12 @@ layer(TwoWays.layer, options)("The lane and the router", (it) => {
   ] as const)("read the same of a body of %s", ([, pieces, status]) =>
     Effect.map(agreeOn({ pieces }), (responses) =>
       assert.match(responses.find(({ head }) => !head.includes(" 100 "))?.head ?? "", new RegExp(`^HTTP/1.1 ${status}`))
+    )
+  )
+
+  it.effect("respond the same to each odd form of a request", () =>
+    Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
+      agreeOn({ pieces: [text] })
     )
   )
 
