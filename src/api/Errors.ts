@@ -216,11 +216,11 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
   ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
 })
 
-/** The response of an endpoint's error, for where no schema encodes it. */
+/** The response of an endpoint's error, for where no schema encodes it. Its headers have the same order. */
 export const errorResponse = (failure: DetailError, fixed: Readonly<Record<string, string>> = {}) =>
-  HttpServerResponse.jsonUnsafe(
-    { detail: failure.detail },
-    { status: failure.httpApiStatus, headers: { ...errorHeaders(failure), ...fixed } }
+  HttpServerResponse.setHeaders(
+    HttpServerResponse.jsonUnsafe({ detail: failure.detail }, { status: failure.httpApiStatus }),
+    { ...errorHeaders(failure), ...fixed }
   )
 
 /**

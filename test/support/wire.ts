@@ -1,0 +1,250 @@
+/** Generated requests to the endpoints of records as bytes on a connection: well-formed, odd and hostile ones. */
+import { Arbitrary, Array, Schema } from "effect"
+import { integer, oneOf } from "./arbitraries.ts"
+import { keys } from "./Client.ts"
+import { type Endpoint, endpoints, recordEndpoints } from "./contract/Contract.ts"
+import { demo } from "./inProcess.ts"
+import { anyJson, bytes, fieldsOf, literal, nearlyValid, objectOf } from "./requests.ts"
+import { origin, type Sent } from "./TwoWays.ts"
+
+type Header = readonly [name: string, value: string]
+
+/** A request. Its body has a character for each byte. */
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly version: string
+  readonly headers: ReadonlyArray<Header>
+  readonly body: string
+}
+
+/** A request as it should be. */
+export const requestTo = (path: string, body: string, key: string = keys.oakridge): Request => ({
+  method: "POST",
+  path: `/api/v3${path}`,
+  version: "1.1",
+  headers: [
+    ["Host", "a"],
+    ["Authorization", `Bearer ${key}`],
+    ["Content-Type", "application/json"],
+    ["Content-Length", String(body.length)]
+  ],
+  body
+})
+
+/** The bytes of a request. */
+export const textOf = ({ body, headers, method, path, version }: Request) =>
+  [`${method} ${path} HTTP/${version}`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body].join("\r\n")
+
+/** A key that was revoked, which the test stores. */
+export const revokedKey = "pda_live_revoked"
+
+type Change = (request: Request) => Request
+
+const without = (name: string, headers: ReadonlyArray<Header>) =>
+  headers.filter(([each]) => each.toLowerCase() !== name.toLowerCase())
+
+/** Has a header, once for each value, in the place of the same header. */
+export const header =
+  (name: string, ...values: ReadonlyArray<string>): Change =>
+  (request) => ({
+    ...request,
+    headers: [...without(name, request.headers), ...values.map((value): Header => [name, value])]
+  })
+
+const lengthOf =
+  (...of: ReadonlyArray<(length: number) => string>): Change =>
+  (request) =>
+    header("content-length", ...of.map((each) => each(request.body.length)))(request)
+
+const names =
+  (change: (name: string) => string): Change =>
+  (request) => ({ ...request, headers: request.headers.map(([name, value]): Header => [change(name), value]) })
+
+const path =
+  (change: (path: string) => string): Change =>
+  (request) => ({ ...request, path: change(request.path) })
+
+const body =
+  (change: (body: string) => string): Change =>
+  (request) => ({ ...request, body: change(request.body) })
+
+/** Another body, whose length is told. */
+export const rebodied = (change: (body: string) => string): Change => {
+  const changed = body(change)
+  return (request) => lengthOf(String)(changed(request))
+}
+
+const chunked = (text: string) => {
+  const half = text.length >> 1
+  const parts = [text.slice(0, half), text.slice(half)].filter((part) => part !== "")
+  return `${parts.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join("")}0\r\n\r\n`
+}
+
+const both =
+  (...changes: ReadonlyArray<Change>): Change =>
+  (request) =>
+    changes.reduce((changed, change) => change(changed), request)
+
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+const authorization = `Bearer ${keys.oakridge}`
+
+const changes: ReadonlyArray<Change> = [
+  ...["GET", "PUT", "OPTIONS", "post"].map((method): Change => (request) => ({ ...request, method })),
+  ...["?", "?a=b", "/", "#a"].map((end) => path((given) => given + end)),
+  path((given) => `http://a${given}`),
+  path((given) => given.replace("/v3/", "/v3//")),
+  path((given) => given.replace("get", "%67et")),
+  path((given) => given.toUpperCase()),
+  (request) => ({ ...request, version: "1.0" }),
+  (request) => header("connection", "keep-alive")({ ...request, version: "1.0" }),
+  ...["close", "keep-alive", "Close, x"].map((value) => header("connection", value)),
+  header("content-type"),
+  ...[
+    " Application/JSON ; charset=latin1",
+    "application/json;charset=utf-8",
+    "text/plain",
+    "application/jsonl",
+    ""
+  ].map((value) => header("content-type", value)),
+  header("content-type", "application/json", "text/plain"),
+  ...["gzip", "identity", " IDENTITY ", "", "gzip, identity"].map((value) => header("content-encoding", value)),
+  lengthOf(String, String),
+  lengthOf(String, (length) => String(length + 1)),
+  ...[1, -1, 3].map((more) => lengthOf((length) => String(Math.max(0, length + more)))),
+  ...["+1", "-1", "1e1", "0x1", " ", "1, 1", "9".repeat(30)].map((value) => lengthOf(() => value)),
+  lengthOf((length) => `00${length}`),
+  lengthOf(),
+  both(lengthOf(), header("transfer-encoding", "chunked"), body(chunked)),
+  both(header("transfer-encoding", "chunked"), body(chunked)),
+  both(lengthOf(), header("transfer-encoding", "gzip, chunked"), body(chunked)),
+  header("transfer-encoding", "identity"),
+  header("expect", "100-continue"),
+  header("expect", "more"),
+  ...["gzip", "zstd", "br", "identity", "*", "gzip;q=0.5, zstd;q=0", "identity;q=0", ""].map((value) =>
+    header("accept-encoding", value)
+  ),
+  header("accept-encoding", "identity", "gzip"),
+  ...[origin, "https://other.example", "null", ""].map((value) => header("origin", value)),
+  header("origin", origin, origin),
+  both(header("origin", origin), header("accept-encoding", "gzip")),
+  ...[traceparent, "00-zz", ""].map((value) => header("traceparent", value)),
+  ...["id-1", "two words", "", "x".repeat(129), "\xe9", "pda_live_abcdefgh"].map((value) =>
+    header("x-request-id", value)
+  ),
+  header("x-request-id", "id-1", "id-2"),
+  header("user-agent", `${"a".repeat(300)}\xe9`),
+  header("user-agent", "curl", "Bearer abc"),
+  names((name) => name.toUpperCase()),
+  names((name) => name.toLowerCase()),
+  ...["bearer", "BEARER", "Bearer ", "Bearer  ", "Bearer\t", "Basic", "Bearer,", "BearerX", ""].map((scheme) =>
+    header("authorization", `${scheme} ${keys.oakridge}`)
+  ),
+  ...["Bearer", "Bearer ", `${authorization} x`, `${authorization},`, `${authorization}\xe9`, `${authorization}\t`].map(
+    (value) => header("authorization", value)
+  ),
+  header("authorization"),
+  header("authorization", authorization, `Bearer ${keys.harbor}`),
+  header("authorization", `Bearer ${keys.harbor}`, authorization),
+  header("host"),
+  header("host", "a", "b"),
+  both(header("connection", "Upgrade"), header("upgrade", "h2c")),
+  header("upgrade", "websocket"),
+  header("cookie", "a=b", "c=d"),
+  header("x-long", "a".repeat(17_000)),
+  header("x odd", "a"),
+  header("x-folded", "a\r\n b"),
+  header("x-lines", "a\nb: c"),
+  header("x-null", "a\0"),
+  ...["\r\n", "x", " ", "\n\n"].map((more) => body((given) => given + more)),
+  ...[" ", "\n", ",", "}", "\0", "\xef\xbb\xbf", "null"].map((more) => rebodied((given) => given + more)),
+  ...["\xef\xbb\xbf", " \t\r\n", "[", "\xfe\xff"].map((more) => rebodied((given) => more + given)),
+  rebodied(() => ""),
+  rebodied((given) => given.replace(/"(\w)/, '"$1\xe9')),
+  rebodied((given) => given.replace(/:"/, ':"\xe9')),
+  rebodied((given) =>
+    given.replaceAll(/"([a-z])/g, (_, letter: string) => `"\\u00${letter.charCodeAt(0).toString(16)}`)
+  ),
+  rebodied((given) => given.replace("{", `{"limit":1,"limit":2,`)),
+  rebodied((given) => given.replace("{", `{"organization":"org_oakridge","\\u006frganization":null,`)),
+  rebodied((given) => given + " ".repeat(9000))
+]
+
+const keyed = (index: number): Change => {
+  const key = [keys.oakridge, keys.harbor, "pda_live_unknown", "pda_", revokedKey, "sk_unknown", "\xe9"][index]
+  return key === undefined ? (request) => request : header("authorization", `Bearer ${key}`)
+}
+
+const stored: Readonly<Record<string, ReadonlyArray<{ readonly id: string }>>> = demo
+
+const idsOf = ({ path: given }: Endpoint) => {
+  const all = stored[given.split("/")[1] ?? ""] ?? []
+  return literal(
+    ...[all[0], all.at(-1)].map((record) => JSON.stringify(record?.id ?? "")),
+    '" "',
+    '"charge_harbor_0001"'
+  )
+}
+
+/** The feed of all records, which is the first endpoint. */
+const [feed] = endpoints
+
+/** Each odd form of a request. */
+export const odd = (request: Request) => changes.map((each) => textOf(each(request)))
+
+/** The fields of a request that finds something, or nearly so. */
+const plainFields = (endpoint: Endpoint) => {
+  if (endpoint.kind === "get") return Arbitrary.map(idsOf(endpoint), (id) => [`"id":${id}`])
+  const limit = literal("1", "5", "100", "1000", "1001", "0", "null")
+  const more = literal(
+    '"organization":"org_oakridge"',
+    '"organization":"org_harbor"',
+    '"organization":null',
+    ...(endpoint.kind === "search"
+      ? ['"offset":3', '"offset":-0', '"updated_at_since":"2026-01-10"', '"id":"none"']
+      : ['"cursor":"none"', '"cursor":""', '"wait":0', '"wait":null', '"wait":21', '"wait":-1'])
+  )
+  return Arbitrary.map(Arbitrary.all([limit, Arbitrary.array(more, { maxLength: 2 })]), ([most, others]) => [
+    `"limit":${most}`,
+    ...new Set(others)
+  ])
+}
+
+const bodyOf = (endpoint: Endpoint) => {
+  const plain = Arbitrary.map(plainFields(endpoint), objectOf)
+  const valid = Arbitrary.map(fieldsOf(endpoint), objectOf)
+  const utf8 = oneOf<string>(plain, plain, plain, valid, nearlyValid(endpoint), anyJson)
+  const encoded = Arbitrary.map(utf8, (text) => Buffer.from(text).toString("latin1"))
+  const raw = Arbitrary.map(bytes, (all) => Buffer.from(all).toString("latin1"))
+  return Arbitrary.flatMap(integer(0, 15), (chance) => (chance === 0 ? raw : encoded))
+}
+
+const change = Arbitrary.map(
+  integer(0, changes.length - 1),
+  (index) => changes[index] ?? ((request: Request) => request)
+)
+
+/** True if its body ends where its length says. Otherwise the next request becomes a part of it. */
+const isWhole = ({ body: sent, headers }: Request) =>
+  headers.every(([name, value]) => name.toLowerCase() !== "content-length" || !(Number(value) > sent.length))
+
+const requestOf = (endpoint: Endpoint) =>
+  Arbitrary.map(
+    Arbitrary.all([bodyOf(endpoint), integer(-9, 6), Arbitrary.array(change, { maxLength: 2 })]),
+    ([text, index, all]) => both(keyed(index), ...all)(requestTo(endpoint.path, text))
+  )
+
+/** One to three requests on a connection, in one packet or in several. */
+export const connection: Arbitrary.Arbitrary<Sent> = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.array(oneOf(requestOf(feed), ...Array.map(recordEndpoints, requestOf)), { minLength: 1, maxLength: 3 }),
+    Arbitrary.array(integer(0, 1000), { maxLength: 3 }),
+    Arbitrary.schema(Schema.Boolean)
+  ]),
+  ([requests, cuts, waits]) => {
+    const text = requests.map(textOf).join("")
+    const places = cuts.map((cut) => Math.trunc((text.length * cut) / 1000)).toSorted((a, b) => a - b)
+    const pieces = [...places, text.length].map((end, index) => text.slice(places[index - 1] ?? 0, end))
+    return { pieces: pieces.filter((piece) => piece !== ""), waits: waits && requests.every(isWhole) }
+  }
+)

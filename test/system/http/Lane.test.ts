@@ -1,0 +1,107 @@
+/**
+ * The lane answers as the router does: the service runs twice over one database, with and without the lane, and gets the
+ * same bytes on the same connections. The responses, the access log and the metrics must not tell which is which.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { eventually } from "../../support/eventually.ts"
+import { keyHashOf } from "../../support/keys.ts"
+import { options } from "../../support/Service.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { tries } from "../../support/tries.ts"
+import {
+  agree,
+  counts,
+  cursorOf,
+  each,
+  exchange,
+  logged,
+  type Sent,
+  statements,
+  TwoWays
+} from "../../support/TwoWays.ts"
+import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "../../support/wire.ts"
+
+/** What a client sends, for an error. */
+const shown = ({ pieces }: Sent) => pieces.join("|").slice(0, 3000)
+
+const agreeOn = (sent: Sent) => Effect.flatMap(TwoWays, (ways) => agree(ways, exchange(sent), shown(sent)))
+
+const revoked = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const row = { organization_id: "org_oakridge", id: "revoked", name: "Test", prefix: "test" }
+  yield* sql`insert into api_keys ${sql.insert({ ...row, key_hash: keyHashOf(revokedKey) })} on conflict do nothing`
+  yield* sql`update api_keys set revoked_at = now() where id = 'revoked'`
+})
+
+const large = (length: number) => requestTo("/charges/search", `{"status":"${"s".repeat(length)}"}`)
+const padded = rebodied((body) => body + " ".repeat(7000))(requestTo("/charges/search", '{"limit":2,"more":1}'))
+const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? []
+
+layer(TwoWays.layer, options)("The lane and the router", (it) => {
+  for (const { often, options: runs } of tries({ few: 80, many: 2000, size: 20 }))
+    it.effect.prop(
+      `respond to any requests of a connection with the same bytes${often}`,
+      [connection],
+      ([sent]) => Effect.andThen(revoked, Effect.asVoid(agreeOn(sent))),
+      runs
+    )
+
+  it.effect.each([
+    ["100 KB", [textOf(large(100_000))], "200"],
+    ["100 KB in packets of 999 bytes", inPieces(textOf(large(100_000)), 999), "200"],
+    ["more than 1 MiB", [textOf(large(2 ** 20))], "413"],
+    ["7 KB that are not valid, in packets of 100 bytes", inPieces(textOf(padded), 100), "422"],
+    ["7 KB after a 100", [textOf(header("expect", "100-continue")(padded))], "422"]
+  ] as const)("read the same of a body of %s", ([, pieces, status]) =>
+    Effect.map(agreeOn({ pieces }), (responses) =>
+      assert.match(responses.find(({ head }) => !head.includes(" 100 "))?.head ?? "", new RegExp(`^HTTP/1.1 ${status}`))
+    )
+  )
+
+  it.effect("respond the same to each odd form of a request", () =>
+    Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
+      agreeOn({ pieces: [text] })
+    )
+  )
+
+  it.effect("continue a feed from the cursor of either", () =>
+    Effect.gen(function* () {
+      const ways = yield* TwoWays
+      for (const path of ["/charges/changes", "/changes"]) {
+        let cursors: ReadonlyArray<string | undefined> = [undefined]
+        for (let page = 0; page < 3; page++) {
+          const found = yield* Effect.forEach(cursors, (cursor) => {
+            const sent = { pieces: [textOf(requestTo(path, JSON.stringify({ limit: 60, cursor })))] }
+            return Effect.andThen(agree(ways, exchange(sent), shown(sent)), each(ways, cursorOf(sent)))
+          })
+          cursors = found.flatMap(({ lane, router }) => [lane, router]).slice(0, 2)
+        }
+        assert.notInclude(cursors, undefined)
+      }
+    })
+  )
+
+  it.effect("differ in their statements: the lane looks a key up in the one that reads", () =>
+    Effect.gen(function* () {
+      const ways = yield* TwoWays
+      const sent = { pieces: [textOf(requestTo("/pets/search", '{"limit":1}')).repeat(50)] }
+      const taken = Effect.gen(function* () {
+        const before = yield* each(ways, statements)
+        yield* agreeOn(sent)
+        const after = yield* each(ways, statements)
+        return { lane: after.lane - before.lane, router: after.router - before.router }
+      })
+      // On a busy machine an answer may take too long for a shared connection.
+      yield* eventually("reads of one statement", taken, ({ lane, router }) => lane < 70 && router > 95)
+    })
+  )
+
+  it.effect("tell the access log and the metrics the same", () =>
+    Effect.gen(function* () {
+      const ways = yield* TwoWays
+      assert.isNotEmpty(yield* agree(ways, logged))
+      yield* agree(ways, counts)
+    })
+  )
+})

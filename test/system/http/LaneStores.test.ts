@@ -1,0 +1,182 @@
+/**
+ * Stores that refuse, lock and leave, and clients that leave: the lane responds as the router does, to clients and to
+ * operators.
+ *
+ * @module-tag long
+ */
+import { assert, it as test, layer } from "@effect/vitest"
+import { Array, Context, Duration, Effect, Layer } from "effect"
+import { json } from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import { inTime } from "../../support/inTime.ts"
+import * as Raw from "../../support/Raw.ts"
+import { options } from "../../support/Service.ts"
+import * as TcpProxy from "../../support/TcpProxy.ts"
+import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { agree, each, exchange, logged, start, type Way, type Ways } from "../../support/TwoWays.ts"
+import { header, requestTo, textOf } from "../../support/wire.ts"
+
+const make = Effect.gen(function* () {
+  const { proxy, url } = yield* TcpProxy.through((yield* newLogin("api")).url)
+  return { proxy, ways: yield* start({ DATABASE_URL: url, ROLES: "data-api" }) }
+})
+
+/** Both ways to a database behind a proxy, as the role of the data API. */
+class Stores extends Context.Service<Stores, Effect.Success<typeof make>>()(
+  "practice-data/test/system/http/LaneStores/Stores"
+) {
+  static readonly layer = Layer.effect(Stores, make).pipe(Layer.provideMerge(TestDatabase.layerDemo))
+}
+
+const unknown = "pda_live_unknown"
+
+const search = requestTo("/charges/search", '{"limit":1}')
+
+/** The id of requests that are sent until they succeed. */
+const retried = "retried"
+
+const reads = [
+  textOf(search),
+  textOf(requestTo("/charges/search", '{"limit":1000}')),
+  textOf(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')),
+  textOf(requestTo("/charges/changes", '{"limit":1}')),
+  textOf(requestTo("/charges/search", '{"limit":0}')),
+  textOf(requestTo("/charges/search", '{"organization":"org_harbor"}')),
+  textOf(requestTo("/charges/search", "{}", unknown))
+]
+
+/** Each read on a connection of its own, at the same time. */
+const agreeOnReads = (ways: Ways) =>
+  Effect.forEach(
+    reads,
+    (read) => Effect.map(agree(ways, exchange({ pieces: [read] }), read), ([found]) => found?.head.slice(9, 12)),
+    { concurrency: "unbounded" }
+  )
+
+const sortedOf = (lines: Effect.Success<ReturnType<typeof logged>>) =>
+  lines
+    .filter(({ path, request_id }) => request_id !== retried && request_id !== "leaves" && path !== "/api/v3/end")
+    // A statement of one that fails begins before or after the database is known to be down.
+    .map((line) => json({ ...line, hasStatements: undefined }))
+    .toSorted()
+
+/** What the access log has is the same too, in some order. */
+const agreeOnLogs = (ways: Ways) => agree(ways, (way) => Effect.map(logged(way), sortedOf))
+
+const allRead = ["200", "200", "200", "200", "400", "400", "401"]
+const noneReads = Array.replicate("503", reads.length)
+const noRecords = ["503", "503", "503", "503", "400", "400", "401"]
+
+/** Waits until both respond to a read with a text. */
+const both = Effect.fnUntraced(function* (wanted: string) {
+  const { ways } = yield* Stores
+  const read = each(ways, exchange({ pieces: [textOf(header("x-request-id", retried)(search))] }))
+  yield* eventually(wanted, read, ({ lane, router }) => {
+    const [one, other] = [lane, router].map(([first]) => json(first))
+    assert.match(`${one}${other}`, /^(\{"head":"HTTP\/1.1 (200|503) .*){2}$/)
+    return one?.includes(wanted) === true && other?.includes(wanted) === true
+  })
+})
+
+/** Waits until both read again. */
+const restored = both(" 200 OK")
+
+const locked = <A, E, R>(table: string, does: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    sql.withTransaction(Effect.andThen(sql.unsafe(`lock table ${table} in access exclusive mode`), does))
+  )
+
+layer(Stores.layer, options)("The lane and the router", (it) => {
+  it.effect("respond the same without the privilege to read a table", () =>
+    Effect.gen(function* () {
+      const [{ sql }, { ways }] = [yield* TestDatabase, yield* Stores]
+      yield* sql`revoke select on charges from practice_data_api`
+      assert.deepStrictEqual(yield* agreeOnReads(ways), noRecords)
+      yield* sql`grant select on charges to practice_data_api`
+      assert.deepStrictEqual(yield* agreeOnReads(ways), allRead)
+      yield* agreeOnLogs(ways)
+    })
+  )
+
+  it.effect("read again after their connections were ended", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and usename <> current_user`
+      yield* restored
+    })
+  )
+
+  it.effect("respond the same while the database refuses connections", () =>
+    Effect.gen(function* () {
+      const { proxy, ways } = yield* Stores
+      yield* proxy.cut("refuse")
+      assert.deepStrictEqual(yield* agreeOnReads(ways), noneReads)
+      yield* proxy.mend
+      yield* restored
+    })
+  )
+
+  it.effect("end the statement of a client that leaves, and log one 499", () =>
+    Effect.gen(function* () {
+      const [{ sql }, { ways }] = [yield* TestDatabase, yield* Stores]
+      const waiting = sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`
+      const counts = (wanted: (count: number) => boolean) =>
+        eventually("statements that wait for the lock", waiting, ({ length }) => wanted(length))
+      const left = (way: Way) =>
+        Effect.gen(function* () {
+          const client = yield* Raw.open(way.url)
+          yield* client.send(textOf(header("x-request-id", "leaves")(search)))
+          yield* counts((count) => count > 0)
+          // Otherwise it might still read the response.
+          client.socket.resetAndDestroy()
+          yield* counts((count) => count === 0)
+          const lines = (yield* logged(way)).filter((line) => line.request_id === "leaves")
+          // The statement that the lane begins with is to tell the organization.
+          return lines.map((line) => ({ ...line, organization: undefined }))
+        })
+      const lines = yield* locked("charges", Effect.forEach([ways.lane, ways.router], left))
+      assert.deepStrictEqual(lines[0], lines[1])
+      assert.deepStrictEqual([lines[0]?.length, lines[0]?.[0]?.status], [1, 499])
+    })
+  )
+
+  it.effect.each([
+    ["api_keys", noneReads, 2],
+    ["charges", noRecords, 8]
+  ] as const)("respond the same while %s is locked", ([table, expected, seconds]) =>
+    Effect.gen(function* () {
+      const { ways } = yield* Stores
+      const [took, statuses] = yield* Effect.timed(locked(table, agreeOnReads(ways)))
+      assert.deepStrictEqual(statuses, expected)
+      assert.isBelow(Duration.toSeconds(took), inTime(seconds + 0.2))
+      yield* restored
+      yield* agreeOnLogs(ways)
+    })
+  )
+
+  it.effect("respond the same while the database is silent", () =>
+    Effect.gen(function* () {
+      const { proxy, ways } = yield* Stores
+      yield* proxy.cut("swallow")
+      yield* both("cannot be reached")
+      assert.deepStrictEqual(yield* agreeOnReads(ways), noneReads)
+      yield* proxy.mend
+      yield* restored
+    })
+  )
+})
+
+test.live("More requests than RATE_LIMIT are 429 in the lane and in the router, and of a revoked key 401", () =>
+  Effect.gen(function* () {
+    const { sql, url } = yield* TestDatabase
+    const ways = yield* start({ DATABASE_URL: url, RATE_LIMIT: "1" })
+    const sent = { pieces: [textOf(search).repeat(3)] }
+    const statuses = Effect.map(agree(ways, exchange(sent)), (found) => found.map(({ head }) => head.slice(9, 12)))
+    assert.deepStrictEqual(yield* statuses, ["200", "429", "429", "404"])
+    yield* sql`update api_keys set revoked_at = now()`
+    assert.deepStrictEqual(yield* statuses, ["401", "401", "401", "404"])
+    yield* agree(ways, logged)
+  }).pipe(Effect.provide(TestDatabase.layerDemo))
+)
