@@ -2,15 +2,15 @@
  * The circuit breakers of the PSP: one for each account, for failures that the account can cause, and one for the PSP.
  *
  * After several failures in a row a circuit opens and refuses calls for a while. Then it lets probes through, and the
- * first that succeeds closes it. Probes are paced, not exclusive as those of `effect/persistence`: there, a probe that
- * hangs keeps its circuit open.
+ * first that succeeds closes it. `effect/persistence` has circuits that do less: their number has no limit, a probe that
+ * hangs keeps its circuit open, and a call that hangs until it is interrupted never counts as a failure.
  */
 import { Cause, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
 import * as Time from "../process/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
-import type { PspError, PspFailed } from "./PspClient.ts"
+import type { PspError, PspFailed } from "./PspPage.ts"
 
 const failures = 5
 
@@ -39,8 +39,11 @@ interface Circuit {
   readonly opening: { nextAt: number } | undefined
 }
 
-/** The result of a call for its circuit. `mayFail`: its account may be to blame. `mayFailOnce`: an account counts once. */
-type Result = "works" | "fails" | "mayFail" | "mayFailOnce"
+/**
+ * The result of a call for its circuit; undefined if it says nothing. `mayFail`: its account may be to blame.
+ * `mayFailOnce`: the same, and an account counts once.
+ */
+type Result = "works" | "fails" | "mayFail" | "mayFailOnce" | undefined
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
 export const makeBreaker = () => {
@@ -48,7 +51,7 @@ export const makeBreaker = () => {
   const openingOf = (key: string) => circuits.get(key)?.opening
   return {
     isOpen: (key: string) => openingOf(key) !== undefined,
-    openCircuits: () => Iterable.size(Iterable.filter(circuits.values(), ({ opening }) => opening !== undefined)),
+    openCircuits: () => Iterable.countBy(circuits.values(), ({ opening }) => opening !== undefined),
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
     untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     /**
@@ -58,12 +61,11 @@ export const makeBreaker = () => {
     admit: (key: string, owner: Owner, now: number) => {
       const opening = openingOf(key)
       if (opening !== undefined) opening.nextAt = now + probeInterval
-      return (result: Result | undefined, ended: number): "opened" | "closed" | undefined => {
+      return (result: Result, ended: number): "opened" | "closed" | undefined => {
         if (result === undefined || openingOf(key) !== opening) return undefined
         const before = circuits.get(key)?.suspects ?? []
         const ofOrganization = before.filter(({ organization }) => organization === owner.organization)
-        const isSuspected = before.some(({ account }) => account === owner.account)
-        if (result === "mayFailOnce" && isSuspected) return undefined
+        if (result === "mayFailOnce" && before.some(({ account }) => account === owner.account)) return undefined
         if (result.startsWith("may") && ofOrganization.length >= mostOfOrganization) return undefined
         circuits.delete(key)
         if (result === "works") return opening && "closed"
@@ -78,37 +80,30 @@ export const makeBreaker = () => {
   }
 }
 
-/** The meaning of an outcome. A field is undefined if the outcome says nothing of it. */
-interface Verdict {
-  readonly outcome?: (typeof processorOutcomes)[number]
-  readonly psp?: Result
-  readonly account?: Result
-}
-
-const works = { psp: "works", account: "works" } as const
+/** The outcome of a call, and its results for the circuits of the PSP and of the account. */
+type Verdict = readonly [outcome: (typeof processorOutcomes)[number] | undefined, psp: Result, account: Result]
 
 const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"], Verdict>> = {
-  CursorUnknown: { outcome: "cursor_unknown", ...works },
-  AccountDisconnected: { outcome: "account_disconnected", ...works },
-  RateLimited: { outcome: "rate_limited", ...works },
+  CursorUnknown: ["cursor_unknown", "works", "works"],
+  AccountDisconnected: ["account_disconnected", "works", "works"],
+  RateLimited: ["rate_limited", "works", "works"],
   // Without credentials there is no call to count.
-  PspNotConfigured: works,
-  request: { outcome: "refused", ...works },
-  account: { outcome: "account_failed", psp: "works", account: "fails" },
-  unauthorized: { outcome: "account_failed", psp: "mayFailOnce", account: "fails" },
-  unclear: { outcome: "unavailable", psp: "mayFail", account: "fails" },
-  psp: { outcome: "unavailable", psp: "fails" }
+  PspNotConfigured: [undefined, "works", "works"],
+  request: ["refused", "works", "works"],
+  account: ["account_failed", "works", "fails"],
+  unauthorized: ["account_failed", "mayFailOnce", "fails"],
+  unclear: ["unavailable", "mayFail", "fails"],
+  psp: ["unavailable", "fails", undefined]
 }
 
 const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
-  if (Exit.isSuccess(exit)) return { outcome: "success", ...works }
-  if (Cause.hasInterruptsOnly(exit.cause)) {
-    return { outcome: "interrupted", ...(took >= hangAfter && { account: "fails" }) }
-  }
+  if (Exit.isSuccess(exit)) return ["success", "works", "works"]
+  if (Cause.hasInterruptsOnly(exit.cause)) return ["interrupted", undefined, took < hangAfter ? undefined : "fails"]
   const error = errorOf(exit)
-  return error === undefined ? {} : verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
+  if (error === undefined) return [undefined, undefined, undefined]
+  return verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
 }
 
 export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
@@ -144,25 +139,6 @@ export const make = Effect.map(Series.current, (series) => {
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
-  /** Admits a call of an owner. The effect settles it. */
-  const admit = (owner: Owner, started: number) => {
-    const settlePsp = psp.admit(all, owner, started)
-    const settleAccount = accounts.admit(owner.account, owner, started)
-    return Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
-      const ended = yield* Time.monotonic
-      const { outcome, ...verdict } = verdictOf(exit, ended - started)
-      if (outcome !== undefined) {
-        counters.get(outcome)?.add()
-        durations.observe((ended - started) / 1000)
-      }
-      const ofPsp = settlePsp(verdict.psp, ended)
-      if (ofPsp === "opened") outages.add()
-      if (ofPsp !== undefined) yield* logLine(ofPsp, "the payment processor", exit)
-      const ofAccount = settleAccount(verdict.account, ended)
-      if (ofAccount !== undefined) yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
-    })
-  }
-
   return {
     isUp: Effect.sync(() => !psp.isOpen(all)),
     /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
@@ -171,19 +147,31 @@ export const make = Effect.map(Series.current, (series) => {
       Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
-      Effect.flatMap(Time.monotonic, (started): Effect.Effect<A, PspError | CircuitOpen, R> =>
-        millisUntilNext(owner.account, started) === 0
-          ? Effect.onExit(call, admit(owner, started))
-          : Effect.fail(new CircuitOpen())
-      ),
+      Effect.flatMap(Time.monotonic, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
+        if (millisUntilNext(owner.account, started) > 0) return Effect.fail(new CircuitOpen())
+        const settlePsp = psp.admit(all, owner, started)
+        const settleAccount = accounts.admit(owner.account, owner, started)
+        const settle = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
+          const ended = yield* Time.monotonic
+          const [outcome, pspResult, accountResult] = verdictOf(exit, ended - started)
+          if (outcome !== undefined) {
+            counters.get(outcome)?.add()
+            durations.observe((ended - started) / 1000)
+          }
+          const ofPsp = settlePsp(pspResult, ended)
+          if (ofPsp === "opened") outages.add()
+          if (ofPsp !== undefined) yield* logLine(ofPsp, "the payment processor", exit)
+          const ofAccount = settleAccount(accountResult, ended)
+          if (ofAccount !== undefined)
+            yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
+        })
+        return Effect.onExit(call, settle)
+      }),
     /** Shows the state of the circuits in the metrics until the scope closes. */
-    watch: Effect.all(
-      [
-        series.read("practice_data_processor_circuit_open", psp.openCircuits),
-        series.read("practice_data_processor_account_circuits_open", accounts.openCircuits),
-        series.read("practice_data_dependency_up", () => 1 - psp.openCircuits(), { dependency: "processor" })
-      ],
-      { discard: true }
-    )
+    watch: Effect.all([
+      series.read("practice_data_processor_circuit_open", psp.openCircuits),
+      series.read("practice_data_processor_account_circuits_open", accounts.openCircuits),
+      series.read("practice_data_dependency_up", () => 1 - psp.openCircuits(), { dependency: "processor" })
+    ])
   }
 })

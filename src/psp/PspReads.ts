@@ -2,7 +2,7 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Clock, Context, Duration, Effect, flow, Layer, Random } from "effect"
+import { Context, Duration, Effect, flow, Layer, Random } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
@@ -84,16 +84,14 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
       /** Reads a page of a clinic's account, for the current organization. */
       read: Effect.fn("PspReads.read")(function* (kind: PspKind, clinic: string, page: PageRequest) {
         yield* Effect.annotateCurrentSpan({ "practice_data.processor.kind": kind, "practice_data.clinic": clinic })
-        const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
         const organization = yield* CurrentOrganization.id
         const read = Effect.gen(function* () {
-          const account = yield* accounts.find(clinic)
+          const [took, account] = yield* Effect.timed(accounts.find(clinic))
           if (account === undefined) return yield* new Errors.ClinicUnknown()
           // Without an account, the PSP would read our own.
           if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
           if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
-          const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
-          return yield* call(kind, { organization, account }, page, duration)
+          return yield* call(kind, { organization, account }, page, Duration.subtract(timeout, took))
         })
         return yield* Effect.acquireUseRelease(
           begin(organization),

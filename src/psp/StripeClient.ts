@@ -10,7 +10,7 @@ import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { ownMemory } from "../process/Processes.ts"
-import * as Psp from "./PspClient.ts"
+import * as Psp from "./PspPage.ts"
 
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
@@ -119,8 +119,15 @@ interface Objects {
   }>
 }
 
+export interface StripeOptions {
+  /** The key of our own account, such as `sk_live_...`. */
+  readonly secretKey: Redacted.Redacted
+  /** The address of a double of Stripe; by default Stripe itself. */
+  readonly apiUrl?: Option.Option<URL>
+}
+
 /** Makes the client for a key. It opens no connection before its first call. */
-export const make = ({ apiUrl = Option.none(), secretKey }: Psp.StripeOptions): Psp.PspClient["Service"] => {
+export const make = ({ apiUrl = Option.none(), secretKey }: StripeOptions): { readonly list: Psp.List } => {
   const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
