@@ -141,16 +141,6 @@ const observing = (settings: Settings) =>
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
   )
 
-/** Begins a stop: the service is not ready, and still serves new requests for a while. */
-const draining = ({ drain }: Settings) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const [health, changes, listener] = [yield* HealthChecks, yield* ChangeClock, yield* Listener]
-      const stops = [health.stop, changes.stopWaiting, listener.drain(drain)]
-      yield* Effect.addFinalizer(() => Effect.all(stops, { discard: true }))
-    })
-  )
-
 /** The processor: Stripe with a key, the demo processor on the embedded database, else none. */
 const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   Option.match(stripeSecretKey, {
@@ -168,49 +158,51 @@ const operators = ({ databaseUrl, operationsHost: host, operationsPort, operatio
     : OperationsListener.layer({ host, port, token }).pipe(Layer.provide([OperatorStore.layer, freshness]))
 }
 
-const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settings) => {
-  const [servesData, takesDeliveries] = [roles.includes("data-api"), roles.includes("intake")]
-  return Layer.mergeAll(
-    Server.operationsRoutes,
-    PublicPages.landing({ dataApi: servesData, intake: takesDeliveries }),
-    servesData ? Server.dataApiRoutes : Layer.empty,
-    takesDeliveries ? Server.intakeRoutes(deletionDelay) : Layer.empty
-  ).pipe(
-    Layer.provide([
-      Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : []),
-      Layer.succeed(SignaturesRequired, requireSignatures)
-    ])
-  )
+/** The parts of each role: a process has those of its roles alone. Services that several of them have are built once. */
+const partsOf = (settings: Settings) => {
+  const { deletionDelay, rateLimit, requireSignatures, taskRetention } = settings
+  const limit = Option.match(rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
+  const reads = Layer.merge(Layer.provide(services, processor(settings)), limit)
+  const scheduler = Scheduler.layer(deletionDelay)
+  const signatures = Layer.succeed(SignaturesRequired, requireSignatures)
+  const deliveries = Layer.mergeAll(scheduler, IntakeSecrets.layer, signatures)
+  const lane = settings.lane ? Server.lane : Layer.empty
+  const watching = Layer.provide(watch, ChangeClock.layer)
+  return {
+    "data-api": {
+      services: reads,
+      routes: Layer.provide(Layer.merge(Server.dataApiRoutes, lane), reads),
+      background: watching
+    },
+    // It may not keep the order of the records.
+    intake: {
+      services: deliveries,
+      routes: Layer.provide(Server.intakeRoutes(deletionDelay), deliveries),
+      background: Layer.empty
+    },
+    worker: {
+      services: Layer.merge(scheduler, ChangeClock.layer),
+      routes: Layer.empty,
+      background: Layer.merge(watching, Layer.provide(workerOf(taskRetention), scheduler))
+    }
+  }
 }
 
-/** The services of the routes, and of what watches them. */
-const serving = (settings: Settings) =>
-  Layer.mergeAll(
-    HealthChecks.layer(settings.roles),
-    intakeServices(settings.deletionDelay),
-    Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
-  ).pipe(
-    Layer.provideMerge(services),
-    Layer.provide([processor(settings), Layer.succeed(Connections, settings.maxConnections)])
-  )
-
-/** The work beside requests, as soon as the database is migrated. */
-const background = (settings: Settings) => {
-  const isWorker = settings.roles.includes("worker")
-  const worker = workerOf(settings.taskRetention)
-  return Databases.afterMigration(
-    settings,
-    // The role of the intake may not keep the order of the records.
-    Layer.merge(isWorker ? worker : Layer.empty, isWorker || settings.roles.includes("data-api") ? watch : Layer.empty)
-  )
-}
-
-/** One process with all its roles. A layer starts after those that it is provided with, and stops before them. */
+/**
+ * One process with all its roles. A layer starts after those that it is provided with, and stops before them. So a stop has
+ * this order: the service is not ready, readers that wait for changes get their responses, and new requests are served for a
+ * while, in which the worker begins no task; then the server, the operators' listener and the databases close.
+ */
 const single = (settings: Settings) => {
-  const { corsOrigins, roles } = settings
+  const { corsOrigins, databaseUrl, drain, maxConnections, roles } = settings
+  const all = partsOf(settings)
+  const parts = roles.map((role) => all[role])
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
+  const served = HealthChecks.layer(roles).pipe(
+    Layer.provideMerge(Layer.mergeAll(Layer.empty, ...parts.map((part) => part.services))),
+    Layer.provideMerge([database, Layer.succeed(Connections, maxConnections)])
+  )
   const observer = Layer.provide(observers(settings), Recent.Recent.layer)
-  const served = Layer.provideMerge(serving(settings), database)
   const figures = Processes.isChild
     ? Figures.layerOfChild(roles)
     : Layer.provide(operators(settings), Figures.layer(roles))
@@ -220,16 +212,25 @@ const single = (settings: Settings) => {
   const shared = Processes.isChild ? Processes.childListener : {}
   // The operators' listener opens before the service listens, and closes after it.
   const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(Layer.provide([observer, watched]))
-  const server = Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app))).pipe(
+  const routes = Layer.mergeAll(
+    Server.operationsRoutes,
+    PublicPages.landing({ dataApi: roles.includes("data-api"), intake: roles.includes("intake") }),
+    ...parts.map((part) => part.routes)
+  ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
+  const server = Layer.unwrap(Effect.map(Server.appOf(routes), (app) => Server.serve(app))).pipe(
     Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
   )
-  const lane = roles.includes("data-api") && settings.lane ? Server.lane : Layer.empty
-  const front = Layer.provide(lane, [Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
-  // While requests are drained, the worker begins no task.
-  const stopping = Layer.merge(draining(settings), background(settings)).pipe(
-    Layer.provide([front, server, served, listener])
+  const draining = Effect.gen(function* () {
+    const [health, listening] = [yield* HealthChecks, yield* Listener]
+    const changes = Option.toArray(yield* Effect.serviceOption(ChangeClock))
+    const stops = [health.stop, ...changes.map((clock) => clock.stopWaiting), listening.drain(drain)]
+    yield* Effect.addFinalizer(() => Effect.all(stops, { discard: true }))
+  })
+  const background = Layer.mergeAll(Layer.empty, ...parts.map((part) => part.background))
+  const beside = Layer.merge(Layer.effectDiscard(draining), Databases.afterMigration(settings, background)).pipe(
+    Layer.provide([server, served, listener])
   )
-  return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [stopping, listener, watched, database])
+  return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [beside, listener, watched, database])
 }
 
 /** Several processes behind one port: this one starts them, and has the operators' listener. */

@@ -31,9 +31,11 @@ export const rowsOf = <A>(schema: Schema.Decoder<A>) => {
     Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows)))
 }
 
+const texts = rowsOf(Schema.Struct({ text: Schema.String }))
+
 /** The values of a statement's only column, `text`. */
 export const textsOf = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
-  Effect.map(rowsOf(Schema.Struct({ text: Schema.String }))(statement), (rows) => rows.map(({ text }) => text))
+  Effect.map(texts(statement), (rows) => rows.map(({ text }) => text))
 
 /**
  * Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. With

@@ -1,5 +1,5 @@
 /** The databases that the configuration names. */
-import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
+import { type Context, type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
@@ -96,17 +96,21 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
   }
 }
 
+/** A pool of its own, or that of the tasks: without the data API, only operators look at records and keys. */
+const poolOr = <I>(database: Context.Key<I, Database.Database>, pool: Database.Options | false) =>
+  pool === false ? Layer.effect(database, Database.TaskDatabase) : Layer.effect(database, Database.connect(pool))
+
 /** The databases of the configuration, or the embedded one. */
 export const layer = (settings: DatabaseSettings, options: Options) =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings, options),
     onSome: (url) => {
       const pools = poolsOf(settings, url, options.connectTimeout)
+      const hasKeys = needsKeys(settings) || Option.isSome(settings.credentialsDatabaseUrl)
       const databases = Layer.mergeAll(
-        Layer.effect(Database.RecordDatabase, Database.connect(pools.records)),
-        Layer.effect(Database.CredentialDatabase, Database.connect(pools.credentials)),
-        Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks))
-      )
+        poolOr(Database.RecordDatabase, needsKeys(settings) && pools.records),
+        poolOr(Database.CredentialDatabase, hasKeys && pools.credentials)
+      ).pipe(Layer.provideMerge(Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks))))
       const migrated = Option.getOrElse(settings.migrate, () => false)
         ? Layer.effectDiscard(migrating(settings))
         : Layer.empty

@@ -12,7 +12,7 @@ import type { Database } from "./Database.ts"
 import own from "./own/index.ts"
 import type { AddFieldError } from "./addField.ts"
 import { inTransaction, script, scriptOf } from "./script.ts"
-import { codeOf } from "./SqlFailure.ts"
+import { isUndefined } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
 
@@ -134,8 +134,7 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
 export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
   const recorded: Effect.Effect<ReadonlyArray<string>, SqlError> = Effect.catchIf(
     textsOf(sql`select name as text from migrations`),
-    // An undefined table, or column.
-    (error) => /^42(P01|703)$/.test(codeOf(error)),
+    isUndefined,
     () => Effect.succeed([])
   )
   const applied = new Set(yield* recorded)

@@ -18,6 +18,9 @@ const textOf = (cause: unknown, field: string) => {
 /** The SQLSTATE of a refusal, or the system's code of a failed connection; empty without one. */
 export const codeOf = ({ reason }: SqlError): string => textOf(reason.cause, "code")
 
+/** An undefined table, or column. */
+export const isUndefined = (error: SqlError) => /^42(P01|703)$/.test(codeOf(error))
+
 /**
  * The reason of a failure, to log and to store: its kind and code, with the constraint, table and column. Other texts are
  * left out, since they may quote a row or a parameter.

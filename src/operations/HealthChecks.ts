@@ -83,7 +83,10 @@ export class HealthChecks extends Context.Service<
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/operations/HealthChecks") {
-  /** Checks the databases, the horizon of the changes, and the circuit breaker of the PSP. */
+  /**
+   * Checks the databases of the roles and, where the process has them, the horizon of the changes and the circuit breaker of
+   * the PSP.
+   */
   static readonly layer = (roles: ReadonlyArray<Role>) =>
     Layer.effect(
       HealthChecks,
@@ -91,27 +94,31 @@ export class HealthChecks extends Context.Service<
         const records = yield* RecordDatabase
         const tasks = yield* TaskDatabase
         const credentials = yield* CredentialDatabase
-        const psp = yield* PspReads
-        const changes = yield* ChangeClock
+        const psp = yield* Effect.serviceOption(PspReads)
+        const changes = yield* Effect.serviceOption(ChangeClock)
         const readiness = yield* Readiness.make(roles, { ...request, unavailable: identity })
         let isStopping = false
         const isReady = () => readiness.isReady() && !isStopping
         const { read } = yield* Series.current
         yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
         yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
+        const checks = {
+          ...(roles.includes("data-api") && {
+            records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
+            credentials: stateOfDatabase(credentials)
+          }),
+          tasks: stateOfDatabase(tasks),
+          ...(Option.isSome(changes) && {
+            changes: Effect.map(changes.value.lastLag, (lag) =>
+              stateOfChanges(lag, records.distribution.isDistributed() === true)
+            )
+          }),
+          ...(Option.isSome(psp) && {
+            processor: Effect.map(psp.value.state, (state) => statesOfProcessor[state])
+          })
+        }
         return HealthChecks.of({
-          checks: Effect.all(
-            {
-              records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
-              credentials: stateOfDatabase(credentials),
-              tasks: stateOfDatabase(tasks),
-              changes: Effect.map(changes.lastLag, (lag) =>
-                stateOfChanges(lag, records.distribution.isDistributed() === true)
-              ),
-              processor: Effect.map(psp.state, (state) => statesOfProcessor[state])
-            },
-            { concurrency: "unbounded" }
-          ),
+          checks: Effect.all(checks, { concurrency: "unbounded" }),
           isReady: Effect.map(readiness.check, isReady),
           stop: Effect.sync(() => void (isStopping = true))
         })
@@ -211,8 +218,11 @@ export const probes = (roles: ReadonlyArray<Role>) =>
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
-        yield* together(used.map((sql) => sql.run(probe, sql`select 1`)))
+        const before = used.map(({ successes }) => successes())
         if (yield* health.isReady) yield* together(whenReady)
+        // Most have answered by now.
+        const silent = used.filter(({ successes }, index) => successes() === before[index])
+        yield* together(silent.map((sql) => sql.run(probe, sql`select 1`)))
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
       yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))

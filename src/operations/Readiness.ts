@@ -6,7 +6,8 @@ import { Clock, Effect, Schema, Semaphore } from "effect"
 import { Privilege } from "../database/Catalog.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import { isMigrated } from "../database/Migrations.ts"
+import { all as migrations } from "../database/Migrations.ts"
+import { isUndefined } from "../database/SqlFailure.ts"
 import type { Failure, Request } from "../database/Store.ts"
 import type { Role } from "./Config.ts"
 import { roleOf } from "./doctor/MigrationsCheck.ts"
@@ -38,25 +39,31 @@ interface Need {
   readonly isOptional?: boolean
 }
 
-const heldRows = rowsOf(Schema.Struct({ isHeld: Schema.Boolean }))
+const usableRows = rowsOf(Schema.Struct({ isUsable: Schema.Boolean }))
 
-/** True if a database has all migrations, and its login these privileges. Names are found as statements find them. */
-const isUsable = Effect.fnUntraced(function* ({ privileges: needed, sql }: Need) {
-  if (!(yield* isMigrated(sql))) return false
+/**
+ * True if a database has all migrations, and its login these privileges, in one statement. Names are found as statements
+ * find them.
+ */
+const isUsable = (sql: Database, needed: ReadonlyArray<Privilege>) => {
   const objects = needed.map(({ columns, object, privilege }) => ({
     columns,
     privilege,
     name: object.replace(/^(function )?public\./, "$1")
   }))
-  const [found] = yield* heldRows(sql`
-    select bool_and(coalesce(case
+  const rows = usableRows(sql`
+    select array(select name from migrations) @> ${Object.keys(migrations)}::text[] and bool_and(coalesce(case
       when starts_with(name, 'function ') then has_function_privilege(to_regprocedure(substr(name, 10)), privilege)
       when columns is null then has_table_privilege(to_regclass(name), privilege)
       else (select bool_and(has_column_privilege(to_regclass(name), each, privilege)) from unnest(columns) each)
-    end, false)) as "isHeld"
+    end, false)) as "isUsable"
     from jsonb_to_recordset(${sql.json(objects)}::jsonb) as needed (name text, privilege text, columns text[])`)
-  return found?.isHeld === true
-})
+  return Effect.catchIf(
+    Effect.map(rows, ([row]) => row?.isUsable === true),
+    isUndefined,
+    () => Effect.succeed(false)
+  )
+}
 
 /** The time for which a state is kept, in nanoseconds. Many may ask at once. */
 const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
@@ -75,7 +82,18 @@ export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, req
     intake: [{ sql: tasks, privileges: privilegesOf(all, "intake", /./) }],
     worker: [{ sql: tasks, privileges: privilegesOf(all, "worker", /./) }]
   }
-  const states = roles.flatMap((role) => needs[role]).map((need) => ({ need, isReady: need.isOptional === true }))
+  const needed = Map.groupBy(
+    roles.flatMap((role) => needs[role]),
+    ({ sql }) => sql
+  )
+  const states = Array.from(needed, ([sql, some]) => ({
+    sql,
+    isUsable: isUsable(
+      sql,
+      some.flatMap(({ privileges }) => privileges)
+    ),
+    isReady: some.every(({ isOptional }) => isOptional === true)
+  }))
   const isReady = () => states.every((state) => state.isReady)
   const turn = yield* Semaphore.make(1)
   let checkedAt: bigint | undefined
@@ -83,7 +101,7 @@ export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, req
   const checkAll = Effect.forEach(
     states,
     (state) =>
-      Effect.match(state.need.sql.run(request, isUsable(state.need)), {
+      Effect.match(state.sql.run(request, state.isUsable), {
         onFailure: ({ _tag }) => {
           if (_tag === "Refused") state.isReady = false
         },

@@ -5,6 +5,7 @@
 import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import { rowsOf } from "../database/Columns.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { clientEnds } from "../http/ServedRequest.ts"
 import * as Series from "../observability/Series.ts"
@@ -22,14 +23,16 @@ export const Connections = Context.Reference<number>("practice-data/records/Chan
 /** The rows of a statement; undefined where it fails. */
 const query = <A>(
   database: Database,
-  row: Schema.Codec<A, unknown>,
-  statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
+  rows: Effect.Effect<ReadonlyArray<A>, SqlError>,
   within = Duration.seconds(5)
-) =>
-  Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row))).pipe(
-    (rows) => database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
-    Effect.orElseSucceed(() => undefined)
+): Effect.Effect<ReadonlyArray<A> | undefined> =>
+  Effect.orElseSucceed(
+    database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
+    () => undefined
   )
+
+const wokenRows = rowsOf(Schema.Struct({ index: Schema.Int }))
+const markRows = rowsOf(Schema.Struct({ has: Schema.Boolean }))
 
 interface Waiter extends Seen {
   /** True for changes, false for a stop. */
@@ -66,9 +69,7 @@ const makeWaiters = (records: Database, connections: number) => {
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
     const found =
-      behind.length === 0
-        ? []
-        : yield* query(records, Schema.Struct({ index: Schema.Int }), wokenQuery(records, behind, now).unprepared)
+      behind.length === 0 ? [] : yield* query(records, wokenRows(wokenQuery(records, behind, now).unprepared))
     if (found === undefined) return
     for (const waiter of behind) waiter.snapshot = now
     yield* wake(found.flatMap(({ index }) => behind[index] ?? []))
@@ -88,6 +89,8 @@ const ServerProgress = Schema.Struct({
   /** False where the order of a feed is not what it was, such as after a restore. */
   isSettled: Schema.Boolean
 })
+
+const progressRows = rowsOf(ServerProgress)
 
 const maxSamples = 1000
 
@@ -127,34 +130,30 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
       samples = [...fewer, { next, at: yield* Time.monotonic }]
     })
 
-    const mark = (database: Database) =>
-      query(
-        database,
-        ServerProgress,
-        database`
-          select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
-            (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens,
-            (select coalesce(bool_and(is_settled), true) from change_feed_states()) as "isSettled"
-          from pg_control_system(), change_mark()`
-      ).pipe(Effect.map((rows) => rows?.[0]))
-
-    const keepOne = Effect.fnUntraced(function* (database: Database) {
-      yield* database.distribution.refresh
-      // A distributed database has no order to keep.
-      if (database.distribution.isDistributed() !== false) return undefined
-      const found = yield* mark(database)
-      if (found === undefined || found.isSettled || found.progress.isStandby) return found
-      // It looks up the highest position of each organization.
-      yield* query(database, Schema.Unknown, database`select change_begin()`, Duration.minutes(1))
-      return yield* mark(database)
-    })
+    // Made once: each process runs it each second.
+    const keepOf = (database: Database) => {
+      const statement = database`
+        select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
+          (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens,
+          (select coalesce(bool_and(is_settled), true) from change_feed_states()) as "isSettled"
+        from pg_control_system(), change_mark()`
+      const mark = Effect.map(query(database, progressRows(statement)), (rows) => rows?.[0])
+      return Effect.gen(function* () {
+        yield* database.distribution.refresh
+        // A distributed database has no order to keep.
+        if (database.distribution.isDistributed() !== false) return undefined
+        const found = yield* mark
+        if (found === undefined || found.isSettled || found.progress.isStandby) return found
+        // It looks up the highest position of each organization.
+        yield* query(database, database`select change_begin()`, Duration.minutes(1))
+        return yield* mark
+      })
+    }
+    const keepAll = Effect.forEach(databases.map(keepOf), (each) => each)
 
     // Detached: a restart of the order takes longer than the request that waits for it.
     const keep = Effect.gen(function* () {
-      keeping ??= yield* Effect.forEach(databases, keepOne).pipe(
-        Effect.ensuring(Effect.sync(() => (keeping = undefined))),
-        Effect.forkDetach
-      )
+      keeping ??= yield* keepAll.pipe(Effect.ensuring(Effect.sync(() => (keeping = undefined))), Effect.forkDetach)
       return yield* Fiber.join(keeping)
     })
 
@@ -172,16 +171,15 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/r
 
     /** Deletes removals that no reader can need, some at a time. */
     const forget = Effect.suspend(() =>
-      tasks.distribution.isDistributed() === false
-        ? query(tasks, Schema.Unknown, tasks`select change_forget()`)
-        : Effect.void
+      tasks.distribution.isDistributed() === false ? query(tasks, tasks`select change_forget()`) : Effect.void
     )
 
     const isOnPrimary = (condition: Fragment, otherwise: boolean) =>
       query(
         tasks,
-        Schema.Struct({ has: Schema.Boolean }),
-        tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
+        markRows(
+          tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
+        )
       ).pipe(Effect.map((rows) => rows?.[0]?.has ?? otherwise))
 
     return {

@@ -1,8 +1,10 @@
 /** The effects of the settings of a start, over a Postgres: `unit/operations/Config` has their values and defaults. */
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
+import { Health } from "../../../src/api/IntakeApi.ts"
 import * as App from "../../../src/app/App.ts"
+import { textsOf } from "../../../src/database/Columns.ts"
 import { path as intake } from "../../support/deletions/intake.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -27,6 +29,15 @@ const delivery = {
   headers: { "content-type": "application/json", "idempotency-key": "k", "x-organization-id": "org_a" },
   body: `{"invoices":[{"invoice_id":"i"}]}`
 }
+
+const decodeHealth = Schema.decodeEffect(Schema.fromJsonString(Health))
+
+/** Services of single roles, which their metrics show. */
+const families = Effect.map(Metric.snapshot, (all) =>
+  ["processor", "changes", "task_runs"].filter((family) =>
+    all.some(({ id }) => id.startsWith(`practice_data_${family}_`))
+  )
+)
 
 layer(TestDatabase.layerDemo, options)("A start", (it) => {
   it.effect(
@@ -66,6 +77,32 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
       assert.strictEqual((yield* call(delivery)).status, 401)
       yield* eventually("no payload of a completed task", kept, (rows) => rows.length === 0)
     })
+  )
+
+  it.effect.each([
+    ["intake", ["tasks"], ["tasks"], []],
+    ["worker", ["tasks"], ["tasks", "changes"], ["changes", "task_runs"]],
+    [
+      "data-api",
+      ["credentials", "records", "tasks"],
+      ["records", "credentials", "tasks", "changes", "processor"],
+      ["processor", "changes"]
+    ]
+  ] as const)("with ROLES=%s opens the pools %j, checks %j and measures %j alone", ([role, pools, checks, measured]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const opened = textsOf(sql`
+        select distinct substr(application_name, 15) as text from pg_stat_activity
+        where datname = current_database() and application_name ~ '^practice-data-(records|credentials|tasks)$'
+        order by 1`)
+      yield* eventually("no pool of another test", opened, ({ length }) => length === 0)
+      const { call } = yield* started({ ROLES: role, STRIPE_SECRET_KEY: "sk_test_none" })
+      yield* eventually("the pools of the role", opened, ({ length }) => length === pools.length)
+      assert.deepStrictEqual(yield* opened, [...pools])
+      const { text } = yield* call({ method: "GET", path: "/api/v1/health" })
+      assert.deepStrictEqual(Object.keys((yield* decodeHealth(text)).checks), [...checks])
+      yield* eventually("its metrics", families, (found) => String(found) === String(measured))
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
   it.effect("makes the tables of a real database with MIGRATE=true alone", () =>
