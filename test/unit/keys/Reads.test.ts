@@ -71,6 +71,17 @@ it.effect("a read looks its key up first if the database is distributed, or has 
   })
 )
 
+it.effect("a stranger gets no other error than 401 where a handler fails before it reads, and where it has a bug", () =>
+  Effect.gen(function* () {
+    const database = yield* databaseOf(Distribution.single)
+    const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
+    for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
+      const error = yield* Effect.flip(withKey(new UnresolvedKey("pda_live_of_nobody", keys), failing))
+      assert.instanceOf(error, Unauthorized)
+    }
+  })
+)
+
 const pageOf = (sql: Database, limit: number) =>
   make(sql)({ text: "select $1", values: [], columns: [], limit, isPlannedOnce: true })
 
@@ -95,6 +106,18 @@ it.effect(
       yield* TestClock.adjust("1 millis")
       for (const fiber of running) assert.deepStrictEqual(fiber.pollUnsafe(), busyRecords)
     })
+)
+
+it.effect("one such page is read at a time for an organization, whatever its keys", () =>
+  Effect.gen(function* () {
+    const database = yield* databaseOf(Distribution.single)
+    const keys = { database, resolve: () => Effect.succeed("org_a") }
+    const large = (key: string) => begun(withKey(new UnresolvedKey(key, keys), pageOf(database, 251)))
+    const [first, second] = [yield* large("pda_live_of_a"), yield* large("pda_live_of_a_as_well")]
+    yield* TestClock.adjust("1 second")
+    assert.isUndefined(first.pollUnsafe())
+    assert.deepStrictEqual(second.pollUnsafe(), busyRecords)
+  })
 )
 
 it("a statement that does not name its organization is never run with a key: it would read the rows of all", () => {
