@@ -173,15 +173,13 @@ export const make = (sql: Database) => {
       )
     }
     const hash = Buffer.from(key.digest, "binary")
-    return Effect.matchEffect(run(query, keyedTextOf(query), hash, shareOf(hash)), {
-      // Of a failure, the key would have had its part: it is told first.
-      onFailure: (error) => Effect.andThen(resolve, Effect.fail(error)),
-      onSuccess: ([row, ...rows]) =>
-        Effect.matchEffect(organizationOf(sql, hash, row), {
-          onFailure: failed,
-          onSuccess: (id) => Effect.as(key.settle(id), rows)
-        })
-    })
+    // After a failure, `withKey` looks the key up.
+    return Effect.flatMap(run(query, keyedTextOf(query), hash, shareOf(hash)), ([row, ...rows]) =>
+      Effect.matchEffect(organizationOf(sql, hash, row), {
+        onFailure: failed,
+        onSuccess: (id) => Effect.as(key.settle(id), rows)
+      })
+    )
   }
 
   return <Row extends object>(
