@@ -7,7 +7,7 @@ import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, Refused } from "./Usage.ts"
+import { command, refused } from "./Usage.ts"
 
 /** Lists credentials, without the credentials themselves. */
 const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
@@ -43,8 +43,7 @@ const revokeOf = <A, E, R, L, LE, LR>(
     }
   })(function* ({ id }) {
     const revoked = yield* revoke(yield* Commands.commandLine, id)
-    if (Option.isNone(revoked))
-      return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
+    if (Option.isNone(revoked)) return yield* refused(`There is no ${one} ${id} that could be revoked.`)
     yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
   })
 
@@ -106,11 +105,11 @@ export const keys = Command.make("keys").pipe(
 /** Reads a secret from standard input: others on the machine see arguments. */
 const readSecret = Effect.gen(function* () {
   const { stdin } = yield* Stdio.Stdio
-  const message =
+  const noSecret = refused(
     "Standard input has no signing secret: expected whsec_ and the base64 of 24 to 75 bytes, and nothing else."
-  const refused = new Refused({ message })
-  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => refused)
-  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => refused)
+  )
+  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => noSecret)
+  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => noSecret)
 })
 
 const addSecret = command("add", Operators.tasks, {
@@ -156,7 +155,7 @@ const allowUnsigned = command("allow-unsigned", Operators.tasks, {
   if (yield* Commands.allowUnsigned(yield* Commands.commandLine, organization)) {
     return yield* Output.print(`${organization} need not sign its deliveries, unless REQUIRE_SIGNATURES is set`)
   }
-  return yield* new Refused({ message: `${organization} has a valid secret, or never had one. Nothing was changed.` })
+  return yield* refused(`${organization} has a valid secret, or never had one. Nothing was changed.`)
 })
 
 export const secrets = Command.make("secrets").pipe(

@@ -16,6 +16,10 @@ export const note = (text: string | ReadonlyArray<string>) => Effect.andThen(Pri
 export const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
 
+/** A flag with a text, which may be left out. */
+export const text = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
 /** A flag with an integer of a range, both ends included. */
 export const integer = (name: string, minimum: number, maximum: number, description: string) =>
   Flag.Int(name).pipe(

@@ -1,6 +1,7 @@
 /** A session of its own on a Postgres, for commands that copy rows: statements, and COPY from this process. */
-import { Duration, Effect, Predicate, Redacted, Schedule } from "effect"
+import { Duration, Effect, Predicate, Redacted, Schedule, type Schema } from "effect"
 import type { Client } from "pg"
+import { rowsOf } from "../database/Columns.ts"
 import * as Route from "../database/Route.ts"
 import type { ColumnType } from "./sync/Target.ts"
 import { type Failed, Refused, Unavailable } from "./Usage.ts"
@@ -132,6 +133,8 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
   }
   return {
     run,
+    /** Runs a statement, and checks its rows. */
+    rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),
     isPooled,
     /**
      * Takes a lock by its name, until the session or the statement ends. False if another session has it: that of a process

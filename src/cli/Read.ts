@@ -28,9 +28,9 @@ export const get = command("get", Layer.empty, {
       Argument.withDescription("Id of the record; none for organization"),
       Argument.optional
     ),
-    idempotencyKey: Flag.String("idempotency-key").pipe(
-      Flag.withDescription("Of invoice-deletions, instead of the id: the Idempotency-Key of the delivery"),
-      Flag.optional
+    idempotencyKey: Output.text(
+      "idempotency-key",
+      "Of invoice-deletions, instead of the id: the Idempotency-Key of the delivery"
     ),
     ...connection,
     json: Output.json

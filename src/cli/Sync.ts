@@ -41,12 +41,8 @@ export const targetOf = Effect.fnUntraced(function* (
     const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
     const name = Option.getOrElse(schema, () => inUrl)
     if (name === "") return yield* refuse("The schema needs a name.")
-    return PostgresTarget.make({
-      url: Redacted.make(text),
-      database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
-      schema: name,
-      softDelete
-    })
+    const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
+    return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
   if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
   return FolderTarget.make(given, kind === "parquet" ? Formats.parquet : Formats.ndjson(compact))
@@ -80,10 +76,7 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
     watch: Flag.optional(
       Output.integer("watch", 1, 86_400, "Keep running, and poll for changes every so many seconds")
     ),
-    schema: Flag.String("schema").pipe(
-      Flag.optional,
-      Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
-    ),
+    schema: Output.text("schema", "The schema of a Postgres, public by default. It is made if there is none"),
     compact: Output.flag("compact", "Rewrite the files of NDJSON to the last state of each record"),
     softDelete: Output.flag(
       "soft-delete",

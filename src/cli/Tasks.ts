@@ -10,7 +10,7 @@ import * as Commands from "../operations/Commands.ts"
 import { counted } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, misused, Refused } from "./Usage.ts"
+import { command, misused, refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("tasks")
 
@@ -51,9 +51,9 @@ export const identity = {
     Argument.optional
   ),
   organization,
-  idempotencyKey: Flag.String("idempotency-key").pipe(
-    Flag.withDescription("Instead of the id: the Idempotency-Key of the delivery, with --organization"),
-    Flag.optional
+  idempotencyKey: Output.text(
+    "idempotency-key",
+    "Instead of the id: the Idempotency-Key of the delivery, with --organization"
   )
 }
 
@@ -68,7 +68,7 @@ export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<strin
   return yield* misused(path, "Give either a task-id, or --idempotency-key with --organization.")
 })
 
-export const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
+export const notFound = ({ id }: Tasks.Identity) => refused(`There is no such task: ${id}`)
 
 const show = command("show", Operators.tasks, {
   description:
@@ -125,14 +125,13 @@ const replay = command("replay", Operators.tasks, {
     const which = yield* identityOf(["tasks", "replay"], given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
-      NotDead: ({ state }) =>
-        Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
-      NotFound: () => Effect.fail(notFound(which))
+      NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only a dead task can be replayed.`),
+      NotFound: () => notFound(which)
     })
   }
   if (!yes) {
     const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
-    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
+    return yield* refused(`Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.`)
   }
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
 })
@@ -146,11 +145,8 @@ const cancel = command("cancel", Operators.tasks, {
   yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
-    NotOpen: ({ state }) =>
-      Effect.fail(
-        new Refused({ message: `Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.` })
-      ),
-    NotFound: () => Effect.fail(notFound(which))
+    NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.`),
+    NotFound: () => notFound(which)
   })
 })
 

@@ -6,6 +6,8 @@ import { note } from "../process/Printed.ts"
 /** The command did nothing, or a retry would not help; the message is the reason. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
+export const refused = (message: string) => new Refused({ message })
+
 /** A retry may help, as when the service does not respond. The exit code is that of the system for "try again later". */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 75
