@@ -6,7 +6,7 @@ import type { Resource } from "../../api/records/Resource.ts"
 import { fieldOf } from "../PostgresSession.ts"
 import { type ColumnType, typeOf } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
-import { isZone, type Read, reader, Unfit } from "./Values.ts"
+import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
 /** A row of a file. */
 export interface Row {
@@ -68,14 +68,6 @@ interface Target {
   readonly read: Read
 }
 
-const parseObject = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
 /** The decoder of the rows of a file. */
 export const make = ({ columns, organization, organizationColumn, resource, times }: Options) => {
   const isOrganizations = resource.table === "organizations"
@@ -133,12 +125,12 @@ export const make = ({ columns, organization, organizationColumn, resource, time
         return
       }
       const found = read(value, isText)
-      if (found instanceof Unfit) return fault(name, found.reason)
+      if (!Predicate.isString(found)) return fault(name, found.reason)
       out[index] = found
       if (target === zone && !isZone(found)) fault(name, `is no time zone of the IANA database: ${found.slice(0, 100)}`)
     }
     const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
-      const object = row.isText && Predicate.isString(value) ? parseObject(value) : (value ?? {})
+      const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
       if (!Predicate.isObject(object)) return fault(name, `must be an object of ${[...inner.keys()].join(", ")}`)
       for (const [key, each] of Object.entries<unknown>({ ...object })) {
         const column = inner.get(key)
