@@ -22,7 +22,7 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
     examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
     flags: { organization: Operators.ofOne(group), json: Output.json }
   })(function* ({ json, organization }) {
-    const found = yield* read(Option.getOrUndefined(organization))
+    const found = yield* read(organization)
     yield* Output.rows(json, found, fields)
     yield* Effect.forEach(notesOf(found), Output.note)
   })

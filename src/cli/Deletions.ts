@@ -22,17 +22,15 @@ const list = command("list", Operators.tasks, {
   ],
   flags: {
     organization,
-    verdict: Flag.optional(
+    verdict: Output.optional(
       Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
     ),
     id: Output.text("id", "Only the invoice or line with this id"),
     limit: Output.limit("items"),
     json: Output.json
   }
-})(function* ({ json, limit, ...given }) {
-  const filter = Record.map({ organization: given.organization, id: given.id }, Option.getOrUndefined)
-  const found = yield* Facts.list({ ...filter, verdict: Option.getOrUndefined(given.verdict) }, limit)
-  yield* Output.rows(json, found, [...fields, "organization_id", "task_id"])
+})(function* ({ json, limit, ...filter }) {
+  yield* Output.rows(json, yield* Facts.list(filter, limit), [...fields, "organization_id", "task_id"])
 })
 
 const show = command("show", Operators.tasks, {
@@ -75,8 +73,7 @@ const undo = command("undo", Operators.tasks, {
     line: Output.text("line", "Id of the line to bring back, with --organization"),
     yes: Output.flag("yes", "Undo a task; without it, only the number of its items is shown")
   }
-})(function* ({ yes, ...given }) {
-  const { invoice, line, organization: owner, task } = Record.map(given, Option.getOrUndefined)
+})(function* ({ invoice, line, organization: owner, task, yes }) {
   const wrong = misused(["deletions", "undo"], "Give either --task, or --organization with either --invoice or --line.")
   if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine

@@ -7,6 +7,7 @@ import { CredentialDatabase, type Database, TaskDatabase } from "../database/Dat
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
+import * as Output from "./Output.ts"
 import { refused } from "./Usage.ts"
 
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
@@ -51,4 +52,4 @@ export const organization = line("organization", "the id of an organization", "I
 
 /** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
-  Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
+  Output.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))

@@ -89,8 +89,7 @@ export const send = command("send", Layer.empty, {
     ["send"],
     () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
   )
-  const idempotencyKey = Option.getOrUndefined(given.key)
-  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey }))
+  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))
   if (client === undefined) return yield* Output.shown(given.json, receipt)
   if (!given.json) yield* Output.shown(false, receipt)
   yield* Output.note("Waiting until it has run ...")

@@ -73,10 +73,13 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
         "Only this resource. Repeatable; all of them by default. One that a run leaves out is loaded again when a later run includes it"
       )
     ),
-    watch: Flag.optional(
+    watch: Output.optional(
       Output.integer("watch", 1, 86_400, "Keep running, and poll for changes every so many seconds")
     ),
-    schema: Output.text("schema", "The schema of a Postgres, public by default. It is made if there is none"),
+    schema: Flag.String("schema").pipe(
+      Flag.optional,
+      Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
+    ),
     compact: Output.flag("compact", "Rewrite the files of NDJSON to the last state of each record"),
     softDelete: Output.flag(
       "soft-delete",
@@ -104,7 +107,7 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
     target: yield* targetOf(given.target, given),
     report: reports[progress](),
     tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
-    watch: Option.getOrUndefined(Option.map(given.watch, Duration.seconds)),
+    watch: given.watch === undefined ? undefined : Duration.seconds(given.watch),
     allowNewUrl: given.allowNewUrl
   })
 })
