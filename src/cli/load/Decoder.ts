@@ -44,9 +44,6 @@ export interface Options {
   readonly times: LocalTimes | undefined
 }
 
-/** A row as COPY takes it, or why it is none. With an unknown field, nothing of the file can be read. */
-export type Decoded = { readonly line: string } | { readonly faults: ReadonlyArray<Fault>; readonly isUnknown: boolean }
-
 /** The field whose value the database composes of `Field.planNameParts`. */
 const composedName = "wellnes_plan_name"
 const parts = Object.keys(Field.planNameParts)
@@ -96,7 +93,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   const seen = columns.map(() => false)
   let hasComposed = false
 
-  const decode = (row: Row): Decoded => {
+  const decode = (row: Row) => {
     const isRemoval = row.operation === "remove"
     const faults: Array<Fault> = []
     const fault = (field: string, reason: string) => void faults.push({ field, reason })
@@ -180,6 +177,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   }
 
   return {
+    /** The line of COPY of a row, or why it has none. With an unknown field, nothing of the file can be read. */
     decode,
     /** The columns that some row has. */
     seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),

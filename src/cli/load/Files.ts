@@ -77,11 +77,9 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 // Larger parts of a file live longer, and need more memory.
 const bytesAtOnce = 65_536
 
-/** A part of the text of a file. */
 interface Text {
   readonly text: string
-  /** The part of the file that has been read. */
-  readonly part: number
+  readonly part: Batch["part"]
   /** The last part is empty. A file that is not UTF-8 ends before the first byte that is not. */
   readonly end?: "end" | "not UTF-8"
 }

@@ -23,7 +23,8 @@ export interface Options extends Pick<Decoder.Options, "organization" | "organiz
 /** The faults that are reported. */
 const most = 100
 
-/** The file of rejects, empty at first. */
+const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
+
 const openRejects = (path: string) =>
   Effect.acquireRelease(
     Effect.try({
@@ -51,7 +52,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     }
     if (rejects === undefined) return
     yield* Effect.try({
-      try: () => fs.writeSync(rejects, `${JSON.stringify({ file, line, faults: found, row })}\n`),
+      try: () => fs.writeSync(rejects, lineOf({ file, line, faults: found, row })),
       catch: (cause) => refused(`The rejects cannot be written: ${Failure.reasonOfFile(cause)}`)
     })
   })

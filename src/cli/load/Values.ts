@@ -86,7 +86,6 @@ const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => 
 
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && Result.isSuccess(Instant.parse(text))
 
-/** The reason why Postgres would refuse a text. */
 const textFault = (text: string) => {
   if (text.includes("\0")) return "contains U+0000"
   return text.isWellFormed() ? undefined : "is not well-formed Unicode"
