@@ -28,7 +28,6 @@ export const using = <A>(path: string, flags: string, work: (handle: number) => 
   }
 }
 
-/** The characters of NDJSON that are written at once. */
 const charactersAtOnce = 262_144
 
 /**

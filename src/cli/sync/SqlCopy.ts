@@ -79,7 +79,6 @@ const Mark = Schema.Struct({
 const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
 
-/** The row of a staged change. */
 const stagedRow = (change: Target.Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}

@@ -29,7 +29,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const asked = tables.map(({ resource }) => resource)
   const note = (message: string) => report({ event: "note", message })
   let hasBegun = false
-  /** The start of an outage. */
   let downSince: number | undefined
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
   let isRestarted = false
