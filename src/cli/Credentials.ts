@@ -9,7 +9,6 @@ import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
 
-/** Lists credentials, without the credentials themselves. */
 const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   group: "keys" | "secrets",
   services: Layer.Layer<A, LE, LR>,
@@ -27,7 +26,6 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
     yield* Effect.forEach(notesOf(found), Output.note)
   })
 
-/** Revokes a credential, and prints what follows. */
 const revokeOf = <A, E, R, L, LE, LR>(
   one: "key" | "secret",
   services: Layer.Layer<L, LE, LR>,
@@ -59,7 +57,6 @@ const noteUnknown = Effect.fnUntraced(function* (owner: string) {
   }
 })
 
-/** Prints a credential that was made: as a record, or alone. */
 const printMade = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",

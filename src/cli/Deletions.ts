@@ -86,9 +86,7 @@ const undo = command("undo", Operators.tasks, {
       const hint = found.state === "scheduled" || found.state === "dead" ? " Cancel it: tasks cancel." : ""
       return yield* refused(`Task ${task} is ${found.state}, and has nothing to undo.${hint}`)
     }
-    if (!yes) {
-      return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
-    }
+    if (!yes) return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
     return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
   }
   if (owner === undefined) return yield* wrong

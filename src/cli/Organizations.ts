@@ -37,9 +37,7 @@ const create = command("create", Operators.tasks, {
   flags: { id, name }
 })(function* (given) {
   const done = yield* Organizations.create(yield* Commands.commandLine, given)
-  if (done === undefined) {
-    return yield* refused(`There is an organization ${given.id} already. Nothing is changed.`)
-  }
+  if (done === undefined) return yield* refused(`There is an organization ${given.id} already. Nothing is changed.`)
   yield* Output.print(done === "created" ? `Created ${given.id}` : `Opened the intake of ${given.id}`)
 })
 

@@ -53,8 +53,8 @@ const textOf = (value: unknown): string => {
 }
 
 const cellOf = (value: unknown) => {
-  const text = textOf(value)
-  return printable(text.length > widest ? `${text.slice(0, widest - 1)}…` : text)
+  const whole = textOf(value)
+  return printable(whole.length > widest ? `${whole.slice(0, widest - 1)}…` : whole)
 }
 
 /** Lines of cells that are aligned below each other. */

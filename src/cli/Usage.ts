@@ -66,11 +66,10 @@ export const misused = (path: ReadonlyArray<string>, message: string) =>
     errors: [new CliError.ValidationError({ message })]
   })
 
-const isMisused = (error: unknown) => CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0
-
 /** The exit code of a command: 2 where it was not understood. */
 export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
-  if (Exit.isFailure(exit) && isMisused(Cause.squash(exit.cause))) return 2
+  const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0) return 2
   let code = 0
   Runtime.defaultTeardown(exit, (found) => (code = found))
   return code
