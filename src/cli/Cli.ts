@@ -46,16 +46,14 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly
     Effect.provide([Usage.layer, layerLogger])
   )
 
-/** Ends the process: with the shell's code if the reader has left, as `head` does, and otherwise with the reason. */
-const endWithoutOutput = (error: Error) => {
-  if (Predicate.hasProperty(error, "code") && error.code === "EPIPE") process.exit(141)
-  Effect.runSync(note(`Standard output cannot be written: ${Failure.reasonOfFile(error)}`))
-  process.exit(1)
-}
-
 /** Runs the command of this process, and ends the process with its exit code. */
 export const main = () => {
-  process.stdout.on("error", endWithoutOutput)
+  process.stdout.on("error", (error) => {
+    // The reader has left, as `head` does: the shell's code.
+    if (Predicate.hasProperty(error, "code") && error.code === "EPIPE") process.exit(141)
+    Effect.runSync(note(`Standard output cannot be written: ${Failure.reasonOfFile(error)}`))
+    process.exit(1)
+  })
   // An interrupted command ends with the shell's code of the signal.
   let interrupted = 130
   process.once("SIGTERM", () => (interrupted = 143))

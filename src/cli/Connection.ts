@@ -4,7 +4,7 @@ import { Flag } from "effect/cli"
 import { PracticeData } from "../client/index.ts"
 import { reasonOf } from "../process/Failure.ts"
 import * as Variable from "../process/Variable.ts"
-import { misused, Refused } from "./Usage.ts"
+import { misused, refused } from "./Usage.ts"
 
 export const variables = {
   url: Config.NonEmptyString("PRACTICE_DATA_URL"),
@@ -47,7 +47,7 @@ export const clientOf = Effect.fnUntraced(function* (
   return yield* make(command, () => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
 })
 
-export const refusalOf = (error: unknown) => new Refused({ message: reasonOf(error) })
+export const refusalOf = (error: unknown) => refused(reasonOf(error))
 
 /** Sends a request. Interrupting it aborts the request. */
 export const ask = <A>(request: (signal: AbortSignal) => Promise<A>) =>

@@ -7,9 +7,8 @@ import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, Refused } from "./Usage.ts"
+import { command, refused } from "./Usage.ts"
 
-/** Lists credentials, without the credentials themselves. */
 const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   group: "keys" | "secrets",
   services: Layer.Layer<A, LE, LR>,
@@ -22,12 +21,11 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
     examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
     flags: { organization: Operators.ofOne(group), json: Output.json }
   })(function* ({ json, organization }) {
-    const found = yield* read(Option.getOrUndefined(organization))
+    const found = yield* read(organization)
     yield* Output.rows(json, found, fields)
     yield* Effect.forEach(notesOf(found), Output.note)
   })
 
-/** Revokes a credential, and prints what follows. */
 const revokeOf = <A, E, R, L, LE, LR>(
   one: "key" | "secret",
   services: Layer.Layer<L, LE, LR>,
@@ -43,8 +41,7 @@ const revokeOf = <A, E, R, L, LE, LR>(
     }
   })(function* ({ id }) {
     const revoked = yield* revoke(yield* Commands.commandLine, id)
-    if (Option.isNone(revoked))
-      return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
+    if (Option.isNone(revoked)) return yield* refused(`There is no ${one} ${id} that could be revoked.`)
     yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
   })
 
@@ -60,7 +57,6 @@ const noteUnknown = Effect.fnUntraced(function* (owner: string) {
   }
 })
 
-/** Prints a credential that was made: as a record, or alone. */
 const printMade = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",
@@ -106,11 +102,11 @@ export const keys = Command.make("keys").pipe(
 /** Reads a secret from standard input: others on the machine see arguments. */
 const readSecret = Effect.gen(function* () {
   const { stdin } = yield* Stdio.Stdio
-  const message =
+  const noSecret = refused(
     "Standard input has no signing secret: expected whsec_ and the base64 of 24 to 75 bytes, and nothing else."
-  const refused = new Refused({ message })
-  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => refused)
-  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => refused)
+  )
+  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => noSecret)
+  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => noSecret)
 })
 
 const addSecret = command("add", Operators.tasks, {
@@ -156,7 +152,7 @@ const allowUnsigned = command("allow-unsigned", Operators.tasks, {
   if (yield* Commands.allowUnsigned(yield* Commands.commandLine, organization)) {
     return yield* Output.print(`${organization} need not sign its deliveries, unless REQUIRE_SIGNATURES is set`)
   }
-  return yield* new Refused({ message: `${organization} has a valid secret, or never had one. Nothing was changed.` })
+  return yield* refused(`${organization} has a valid secret, or never had one. Nothing was changed.`)
 })
 
 export const secrets = Command.make("secrets").pipe(

@@ -8,12 +8,9 @@ import { counted } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { identity, identityOf, notFound } from "./Tasks.ts"
-import { command, misused, Refused } from "./Usage.ts"
+import { command, misused, refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("deletions")
-
-const id = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
 const fields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
@@ -25,17 +22,15 @@ const list = command("list", Operators.tasks, {
   ],
   flags: {
     organization,
-    verdict: Flag.optional(
+    verdict: Output.optional(
       Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
     ),
-    id: id("id", "Only the invoice or line with this id"),
+    id: Output.text("id", "Only the invoice or line with this id"),
     limit: Output.limit("items"),
     json: Output.json
   }
-})(function* ({ json, limit, ...given }) {
-  const filter = Record.map({ organization: given.organization, id: given.id }, Option.getOrUndefined)
-  const found = yield* Facts.list({ ...filter, verdict: Option.getOrUndefined(given.verdict) }, limit)
-  yield* Output.rows(json, found, [...fields, "organization_id", "task_id"])
+})(function* ({ json, limit, ...filter }) {
+  yield* Output.rows(json, yield* Facts.list(filter, limit), [...fields, "organization_id", "task_id"])
 })
 
 const show = command("show", Operators.tasks, {
@@ -72,14 +67,13 @@ const undo = command("undo", Operators.tasks, {
     ["practice-data deletions undo --organization org_1 --invoice invoice_1"]
   ],
   flags: {
-    organization: Operators.ofOne("deletions"),
-    task: id("task", "Id of the task to undo"),
-    invoice: id("invoice", "Id of the invoice to bring back with its lines, with --organization"),
-    line: id("line", "Id of the line to bring back, with --organization"),
+    organization,
+    task: Output.text("task", "Id of the task to undo"),
+    invoice: Output.text("invoice", "Id of the invoice to bring back with its lines, with --organization"),
+    line: Output.text("line", "Id of the line to bring back, with --organization"),
     yes: Output.flag("yes", "Undo a task; without it, only the number of its items is shown")
   }
-})(function* ({ yes, ...given }) {
-  const { invoice, line, organization: owner, task } = Record.map(given, Option.getOrUndefined)
+})(function* ({ invoice, line, organization: owner, task, yes }) {
   const wrong = misused(["deletions", "undo"], "Give either --task, or --organization with either --invoice or --line.")
   if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine
@@ -90,11 +84,9 @@ const undo = command("undo", Operators.tasks, {
     const count = yield* Facts.countUndoable(target)
     if (count === 0) {
       const hint = found.state === "scheduled" || found.state === "dead" ? " Cancel it: tasks cancel." : ""
-      return yield* new Refused({ message: `Task ${task} is ${found.state}, and has nothing to undo.${hint}` })
+      return yield* refused(`Task ${task} is ${found.state}, and has nothing to undo.${hint}`)
     }
-    if (!yes) {
-      return yield* new Refused({ message: `Nothing was changed. Add --yes to undo ${counted(count, "item")}.` })
-    }
+    if (!yes) return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
     return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
   }
   if (owner === undefined) return yield* wrong
@@ -105,9 +97,7 @@ const undo = command("undo", Operators.tasks, {
   } as const
   const count = yield* Commands.undoDeletions(actor, target)
   if (count === 0) {
-    return yield* new Refused({
-      message: `No deletion of ${owner} names the ${target.kind} ${target.id}, or it was undone.`
-    })
+    return yield* refused(`No deletion of ${owner} names the ${target.kind} ${target.id}, or it was undone.`)
   }
   yield* Output.print(`Undone: ${counted(count, "item")}`)
 })

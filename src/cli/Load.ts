@@ -11,7 +11,7 @@ import { reports } from "./load/Progress.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import * as PostgresSession from "./PostgresSession.ts"
-import { command, misused, Refused } from "./Usage.ts"
+import { command, misused, refused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["load"], message)
 
@@ -33,20 +33,18 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Argument.withDescription("Files, or folders of files. Resources are loaded in the order of the API"),
       Argument.atLeast(1)
     ),
-    organization: Flag.optional(Flag.withDescription(Operators.organization, "Id of the organization of all rows")),
-    organizationColumn: Flag.String("organization-column").pipe(
-      Flag.optional,
-      Flag.withDescription("Column with the id of the organization, organization_id by default")
+    organization: Output.optional(Flag.withDescription(Operators.organization, "Id of the organization of all rows")),
+    organizationColumn: Output.text(
+      "organization-column",
+      "Column with the id of the organization, organization_id by default"
     ),
-    timeZone: Flag.String("time-zone").pipe(
-      Flag.optional,
-      Flag.withDescription(
-        "Time zone of times without one, such as America/Denver. Of a time that happens twice, the first is taken; one that clocks skip is a fault"
-      )
+    timeZone: Output.text(
+      "time-zone",
+      "Time zone of times without one, such as America/Denver. Of a time that happens twice, the first is taken; one that clocks skip is a fault"
     ),
-    rejects: Flag.String("rejects").pipe(
-      Flag.optional,
-      Flag.withDescription("Load the good rows, and write the others to this file, as NDJSON with their faults")
+    rejects: Output.text(
+      "rejects",
+      "Load the good rows, and write the others to this file, as NDJSON with their faults"
     ),
     missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
       Flag.withDefault("keep"),
@@ -58,24 +56,22 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or faults and notes alone")
     )
   }
-})(function* (given) {
-  if (Option.isSome(given.organization) && Option.isSome(given.organizationColumn)) {
+})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, timeZone, ...given }) {
+  if (organization !== undefined && organizationColumn !== undefined) {
     return yield* refuse("Give either --organization or --organization-column.")
   }
-  if (Option.isSome(given.rejects) && given.missing === "delete") {
+  if (rejects !== undefined && missing === "delete") {
     return yield* refuse("--missing delete needs all rows of a file: it does not go with --rejects.")
   }
-  const zone = Option.flatMap(given.timeZone, DateTime.zoneMakeNamed)
-  if (Option.isSome(given.timeZone) && Option.isNone(zone)) {
-    return yield* refuse(`${given.timeZone.value} is no time zone of the IANA database.`)
+  const zone = Option.flatMap(Option.fromUndefinedOr(timeZone), DateTime.zoneMakeNamed)
+  if (timeZone !== undefined && Option.isNone(zone)) {
+    return yield* refuse(`${timeZone} is no time zone of the IANA database.`)
   }
   const { databaseUrl } = yield* config
-  if (Option.isNone(databaseUrl))
-    return yield* new Refused({ message: "Set DATABASE_URL to the Postgres to load into." })
+  if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
   const parsed = ConnectionUrl.parse(Redacted.value(databaseUrl.value))
   if (Result.isFailure(parsed)) return yield* refuse(`DATABASE_URL is not a URL: ${parsed.failure}.`)
-  const files = yield* Files.find(given.paths)
-  const rejects = Option.getOrUndefined(given.rejects)
+  const files = yield* Files.find(paths)
   if (files.some(({ path }) => path === rejects)) return yield* refuse("--rejects would overwrite a file of the load.")
   const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
   const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
@@ -87,23 +83,19 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
     name: ConnectionUrl.format({ ...parsed.success, user: undefined }),
     applicationName: "practice-data-load"
   })
-  const organization = Option.getOrUndefined(given.organization)
   if (organization !== undefined) {
     const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
-    if (known.length === 0) {
-      return yield* new Refused({
-        message: `There is no organization ${organization}. Run: organizations create ${organization} --name NAME`
-      })
-    }
+    const create = `organizations create ${organization} --name NAME`
+    if (known.length === 0) return yield* refused(`There is no organization ${organization}. Run: ${create}`)
   }
   yield* Load.run(files, {
     session,
     report: reports[progress](),
     organization,
-    organizationColumn: Option.getOrUndefined(given.organizationColumn),
+    organizationColumn,
     times: Option.getOrUndefined(Option.map(zone, LocalTimes.make)),
     rejects,
-    deletesMissing: given.missing === "delete",
-    keepsTimes: given.keepTimes
+    deletesMissing: missing === "delete",
+    keepsTimes: keepTimes
   })
 })

@@ -7,7 +7,8 @@ import { CredentialDatabase, type Database, TaskDatabase } from "../database/Dat
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import { Refused } from "./Usage.ts"
+import * as Output from "./Output.ts"
+import { refused } from "./Usage.ts"
 
 const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
   Layer.unwrap(
@@ -15,9 +16,9 @@ const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
       // Commands read no records.
       const settings = { ...(yield* config), readDatabaseUrl: Option.none(), ...overrides }
       if (Option.isNone(settings.databaseUrl) && settings.dataDir === "memory") {
-        return yield* new Refused({
-          message: "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
-        })
+        return yield* refused(
+          "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
+        )
       }
       // Nothing else waits for a command, so a busy database has more time to let it in.
       return Databases.layer(settings, { fill: loadDemoData, asGuest: true, connectTimeout: "10 seconds" })
@@ -51,4 +52,4 @@ export const organization = line("organization", "the id of an organization", "I
 
 /** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
-  Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
+  Output.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))

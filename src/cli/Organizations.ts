@@ -9,7 +9,7 @@ import { counted } from "../operations/Format.ts"
 import * as Organizations from "../operations/Organizations.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, Refused, Unavailable } from "./Usage.ts"
+import { command, refused, Unavailable } from "./Usage.ts"
 
 const databases = Layer.merge(Operators.tasks, Operators.keys)
 
@@ -20,7 +20,7 @@ const id = Argument.String("id").pipe(
 
 const name = Operators.line("name", "the name of the organization", "Its name, which its API shows (required)")
 
-const unknown = (organization: string) => new Refused({ message: `There is no organization ${organization}.` })
+const unknown = (organization: string) => refused(`There is no organization ${organization}.`)
 
 const list = command("list", databases, {
   description: "List organizations by their id, with the numbers of their valid API keys and signing secrets",
@@ -37,9 +37,7 @@ const create = command("create", Operators.tasks, {
   flags: { id, name }
 })(function* (given) {
   const done = yield* Organizations.create(yield* Commands.commandLine, given)
-  if (done === undefined) {
-    return yield* new Refused({ message: `There is an organization ${given.id} already. Nothing is changed.` })
-  }
+  if (done === undefined) return yield* refused(`There is an organization ${given.id} already. Nothing is changed.`)
   yield* Output.print(done === "created" ? `Created ${given.id}` : `Opened the intake of ${given.id}`)
 })
 
@@ -55,7 +53,7 @@ const rename = command("rename", Operators.tasks, {
 /** Fails before anything is changed if the login lacks a privilege. */
 const permitted = Effect.flatMap(
   Organizations.lackingPrivilege,
-  Option.match({ onNone: () => Effect.void, onSome: (message) => Effect.fail(new Refused({ message })) })
+  Option.match({ onNone: () => Effect.void, onSome: refused })
 )
 
 /** Explains that a retry continues a deletion that met the lock of another transaction. */
@@ -98,21 +96,17 @@ You can kill it at any point; run it again to continue. The audit log stays, and
   if (!before.isKnown && !before.isClosed && !before.hasRecords) return yield* unknown(organization)
   const deleting = `practice-data organizations delete ${organization}`
   if (finish && (!before.isClosed || before.hasRecords)) {
-    return yield* new Refused({
-      message: `${organization} has records or an open intake. First run: ${deleting} --yes`
-    })
+    return yield* refused(`${organization} has records or an open intake. First run: ${deleting} --yes`)
   }
   if (!isSure && finish) {
     const used = before.keys.map(({ last_used_on }) => last_used_on ?? "").reduce((a, b) => (a > b ? a : b), "")
     const last = used === "" ? "" : `, last used on ${used},`
     const revoked = counted(before.keys.length, "API key")
-    return yield* new Refused({
-      message: `Nothing was changed. Add --yes to revoke ${revoked}${last} and delete what is left.`
-    })
+    return yield* refused(`Nothing was changed. Add --yes to revoke ${revoked}${last} and delete what is left.`)
   }
   if (!isSure) {
     yield* table(yield* Organizations.countRecords(organization))
-    return yield* new Refused({ message: "Nothing was changed. Add --yes to close the intake and delete the records." })
+    return yield* refused("Nothing was changed. Add --yes to close the intake and delete the records.")
   }
   const actor = yield* Commands.commandLine
   if (finish) {
@@ -121,9 +115,9 @@ You can kill it at any point; run it again to continue. The audit log stays, and
   }
   yield* table(yield* resumable(Organizations.deleteAll(actor, organization)))
   if ((yield* Organizations.stateOf(organization)).hasRecords) {
-    return yield* new Refused({
-      message: `Records of ${organization} were added meanwhile. Stop its loader, and run the command again.`
-    })
+    return yield* refused(
+      `Records of ${organization} were added meanwhile. Stop its loader, and run the command again.`
+    )
   }
   yield* Output.note([
     ...copies,
@@ -152,14 +146,11 @@ You can kill it at any point; run it again to continue. The audit log keeps the 
 })(function* ({ yes: isSure, ...client }) {
   yield* permitted
   if (!isSure) {
-    const found = yield* Effect.catchTag(
-      Erasure.countRecords(client),
-      "ManyRecords",
-      () =>
-        new Refused({ message: `${client.client} has more than ${Erasure.mostCounted} records. Nothing was changed.` })
+    const found = yield* Effect.catchTag(Erasure.countRecords(client), "ManyRecords", () =>
+      refused(`${client.client} has more than ${Erasure.mostCounted} records. Nothing was changed.`)
     )
     yield* table(found)
-    return yield* new Refused({ message: "Nothing was changed. Add --yes to erase these records." })
+    return yield* refused("Nothing was changed. Add --yes to erase these records.")
   }
   const erased = yield* resumable(Erasure.eraseClient(yield* Commands.commandLine, client))
   yield* table(erased)

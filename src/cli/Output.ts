@@ -2,7 +2,7 @@
  * The output of commands. Standard output has the data and the result; standard error has the words beside them. With
  * `--json`, each record is a line of JSON. A table has aligned columns under the names of fields.
  */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Option, Predicate, Schema } from "effect"
 import { CliOutput, Flag } from "effect/cli"
 import * as Printed from "../process/Printed.ts"
 
@@ -15,6 +15,13 @@ export const note = (text: string | ReadonlyArray<string>) => Effect.andThen(Pri
 
 export const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
+
+/** A flag that may be left out. */
+export const optional = <A>(given: Flag.Flag<A>) => Flag.map(Flag.optional(given), Option.getOrUndefined)
+
+/** A flag with a text, which may be left out. */
+export const text = (name: string, description: string) =>
+  optional(Flag.withDescription(Flag.String(name), description))
 
 /** A flag with an integer of a range, both ends included. */
 export const integer = (name: string, minimum: number, maximum: number, description: string) =>
@@ -46,8 +53,8 @@ const textOf = (value: unknown): string => {
 }
 
 const cellOf = (value: unknown) => {
-  const text = textOf(value)
-  return printable(text.length > widest ? `${text.slice(0, widest - 1)}…` : text)
+  const whole = textOf(value)
+  return printable(whole.length > widest ? `${whole.slice(0, widest - 1)}…` : whole)
 }
 
 /** Lines of cells that are aligned below each other. */

@@ -1,6 +1,6 @@
 /** A session of its own on a Postgres, for commands that copy rows: statements, and COPY from this process. */
-import { Duration, Effect, Predicate, Redacted, Schedule } from "effect"
-import type { Client } from "pg"
+import { Duration, Effect, Predicate, Redacted, Schedule, type Schema } from "effect"
+import { rowsOf } from "../database/Columns.ts"
 import * as Route from "../database/Route.ts"
 import type { ColumnType } from "./sync/Target.ts"
 import { type Failed, Refused, Unavailable } from "./Usage.ts"
@@ -84,21 +84,6 @@ interface CopyIn {
   readonly endCopyFrom: () => void
 }
 
-/** Copies lines into a table by a session. */
-const copyIn = (client: Client, statement: string, lines: Uint8Array, toFailure: (cause: unknown) => Failed) =>
-  Effect.callback<void, Failed>((resume) => {
-    client.query({
-      submit: (connection) => connection.query(statement),
-      handleCopyInResponse: (connection: CopyIn) => {
-        connection.sendCopyFromChunk(lines)
-        connection.endCopyFrom()
-      },
-      handleCommandComplete: () => {},
-      handleReadyForQuery: () => resume(Effect.void),
-      handleError: (error: unknown) => resume(Effect.fail(toFailure(error)))
-    })
-  })
-
 /** The settings of a session: the locks of a client whose host is lost end within a minute or two. */
 const settings = {
   statement_timeout: "0",
@@ -115,7 +100,6 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
   const client = yield* Effect.catchTag(connect(url, options), "SqlError", ({ reason }) =>
     Effect.fail(toFailure(reason.cause))
   )
-  /** Runs a statement, and returns its rows. */
   const run = (
     statement: string,
     params: ReadonlyArray<unknown> = []
@@ -131,7 +115,10 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
     )
   }
   return {
+    /** Runs a statement, and returns its rows. */
     run,
+    /** Runs a statement, and checks its rows. */
+    rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),
     isPooled,
     /**
      * Takes a lock by its name, until the session or the statement ends. False if another session has it: that of a process
@@ -143,7 +130,19 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
         Effect.repeat({ until: (isTaken) => isTaken, schedule: Schedule.spaced("250 millis"), times: 20 })
       ),
     /** Runs a statement `copy ... from stdin` over lines of fields. */
-    copyIn: (statement: string, lines: string) => copyIn(client, statement, Buffer.from(lines), toFailure)
+    copyIn: (statement: string, lines: string) =>
+      Effect.callback<void, Failed>((resume) => {
+        client.query({
+          submit: (connection) => connection.query(statement),
+          handleCopyInResponse: (connection: CopyIn) => {
+            connection.sendCopyFromChunk(Buffer.from(lines))
+            connection.endCopyFrom()
+          },
+          handleCommandComplete: () => {},
+          handleReadyForQuery: () => resume(Effect.void),
+          handleError: (error: unknown) => resume(toFailure(error))
+        })
+      })
   }
 })
 

@@ -91,7 +91,7 @@ export const search = command("search", Layer.empty, {
       Flag.atLeast(0),
       Flag.map(Record.fromEntries)
     ),
-    limit: Flag.optional(Output.integer("limit", 1, 1_000_000, "How many records at most, 100 by default")),
+    limit: Output.optional(Output.integer("limit", 1, 1_000_000, "How many records at most, 100 by default")),
     all: Output.flag("all", "All records, page after page"),
     fields: Flag.String("fields").pipe(
       Flag.withDescription("The fields to show, separated by commas; all by default"),
@@ -102,10 +102,10 @@ export const search = command("search", Layer.empty, {
     json: Output.json
   }
 })(function* ({ fields, ...given }) {
-  if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
+  if (given.all && given.limit !== undefined) return yield* misused(["search"], "Give either --limit or --all.")
   const filters = filtersOf(given.resource, given.filter)
   const found = (yield* clientOf(["search"], given)).resource(given.resource)
-  const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
+  const limit = given.limit ?? (given.all ? Infinity : 100)
   let hits = 0
   const records = read(found, filters, limit + 1).pipe(
     Stream.filter(() => ++hits <= limit),

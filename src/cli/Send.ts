@@ -8,7 +8,7 @@ import { reasonOfFile } from "../process/Failure.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, misused, Refused } from "./Usage.ts"
+import { command, misused, refused } from "./Usage.ts"
 
 const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
 
@@ -20,9 +20,8 @@ const textOf = Effect.fnUntraced(function* (file: string) {
 
 const readFile = (file: string) =>
   Effect.catchTags(Effect.flatMap(textOf(file), decode), {
-    PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
-    SchemaError: ({ message }) =>
-      new Refused({ message: `${file} is not what the intake takes. ${message.replaceAll(/\s+/g, " ")}` })
+    PlatformError: (error) => refused(`${file} cannot be read: ${reasonOfFile(error)}`),
+    SchemaError: ({ message }) => refused(`${file} is not what the intake takes. ${message.replaceAll(/\s+/g, " ")}`)
   })
 
 /** Polls a task until it has ended, for ten minutes after it is due. All its attempts may take longer. */
@@ -35,7 +34,7 @@ const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey
     if (task.state !== "scheduled" && task.state !== "running") return task
     // Both times are of the service's clock.
     if (Date.parse(headers.get("date") ?? "") > until) {
-      return yield* new Refused({ message: `The task ${task.task_id} is still ${task.state}.` })
+      return yield* refused(`The task ${task.task_id} is still ${task.state}.`)
     }
     yield* Effect.sleep("500 millis")
   }
@@ -57,10 +56,7 @@ export const send = command("send", Layer.empty, {
     invoice: several("invoice", "Id of an invoice to delete with its lines; may be repeated"),
     line: several("invoice-line", "Id of an invoice line to delete; may be repeated"),
     file: several("file", "A file of JSON, as the intake takes it; - for standard input"),
-    key: Flag.String("key").pipe(
-      Flag.withDescription("The Idempotency-Key of the delivery; a new one by default"),
-      Flag.optional
-    ),
+    key: Output.text("key", "The Idempotency-Key of the delivery; a new one by default"),
     secret: Flag.Redacted("secret").pipe(
       Flag.withDescription("The signing secret, whsec_... (better: PRACTICE_DATA_SIGNING_SECRET)"),
       Flag.withFallbackConfig(variables.signingSecret),
@@ -93,13 +89,12 @@ export const send = command("send", Layer.empty, {
     ["send"],
     () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
   )
-  const idempotencyKey = Option.getOrUndefined(given.key)
-  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey }))
+  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))
   if (client === undefined) return yield* Output.shown(given.json, receipt)
   if (!given.json) yield* Output.shown(false, receipt)
   yield* Output.note("Waiting until it has run ...")
   const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
   yield* Output.shown(given.json, task)
   const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)
-  if (invoices + lines === 0) return yield* new Refused({ message: "Nothing was deleted." })
+  if (invoices + lines === 0) return yield* refused("Nothing was deleted.")
 })

@@ -13,7 +13,7 @@ import * as Doctor from "../operations/doctor/Doctor.ts"
 import * as HttpClient from "../process/HttpClient.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, Refused } from "./Usage.ts"
+import { command, refused } from "./Usage.ts"
 
 /** Runs the service in place of the command. It ends the process itself, as when it is started alone. */
 export const serve = command("serve", Layer.empty, {
@@ -49,11 +49,8 @@ export const distribute = command("distribute", Operators.tasks, {
   flags: { json: Output.json }
 })(function* ({ json }) {
   const tables = resources.map(({ table }) => table)
-  const done = yield* Effect.catchTag(
-    distributeTables(yield* TaskDatabase, tables),
-    "CannotDistribute",
-    ({ message }) => new Refused({ message })
-  )
+  const distributed = distributeTables(yield* TaskDatabase, tables)
+  const done = yield* Effect.catchTag(distributed, "CannotDistribute", ({ message }) => refused(message))
   yield* Output.shown(json, done, { ...done, settings })
   if (done.distributed.length > 0) {
     yield* Output.note([
@@ -62,9 +59,9 @@ export const distribute = command("distribute", Operators.tasks, {
     ])
   }
   if (done.refused.length > 0) {
-    return yield* new Refused({
-      message: `These servers did not take the settings. Set them there by \`alter database\`: ${done.refused.join("; ")}`
-    })
+    return yield* refused(
+      `These servers did not take the settings. Set them there by \`alter database\`: ${done.refused.join("; ")}`
+    )
   }
 })
 
@@ -75,7 +72,7 @@ export const demo = command("demo", Operators.tasks, {
   flags: {}
 })(function* () {
   if (!(yield* loadDemoData(yield* TaskDatabase))) {
-    return yield* new Refused({ message: "The database has an organization already. Nothing is loaded." })
+    return yield* refused("The database has an organization already. Nothing is loaded.")
   }
   const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
   yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
@@ -105,6 +102,6 @@ export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity
   else yield* Output.print(linesOf(findings))
   const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
   const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
-  if (count("fail") > 0) return yield* new Refused({ message: summary })
+  if (count("fail") > 0) return yield* refused(summary)
   yield* Output.note(summary)
 })

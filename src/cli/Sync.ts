@@ -41,12 +41,8 @@ export const targetOf = Effect.fnUntraced(function* (
     const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
     const name = Option.getOrElse(schema, () => inUrl)
     if (name === "") return yield* refuse("The schema needs a name.")
-    return PostgresTarget.make({
-      url: Redacted.make(text),
-      database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
-      schema: name,
-      softDelete
-    })
+    const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
+    return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
   if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
   return FolderTarget.make(given, kind === "parquet" ? Formats.parquet : Formats.ndjson(compact))
@@ -77,7 +73,7 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
         "Only this resource. Repeatable; all of them by default. One that a run leaves out is loaded again when a later run includes it"
       )
     ),
-    watch: Flag.optional(
+    watch: Output.optional(
       Output.integer("watch", 1, 86_400, "Keep running, and poll for changes every so many seconds")
     ),
     schema: Flag.String("schema").pipe(
@@ -111,7 +107,7 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
     target: yield* targetOf(given.target, given),
     report: reports[progress](),
     tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
-    watch: Option.getOrUndefined(Option.map(given.watch, Duration.seconds)),
+    watch: given.watch === undefined ? undefined : Duration.seconds(given.watch),
     allowNewUrl: given.allowNewUrl
   })
 })

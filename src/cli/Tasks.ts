@@ -10,7 +10,7 @@ import * as Commands from "../operations/Commands.ts"
 import { counted } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, misused, Refused } from "./Usage.ts"
+import { command, misused, refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("tasks")
 
@@ -31,14 +31,15 @@ const list = command("list", Operators.tasks, {
     ["practice-data tasks list --organization org_1 --json | jq -r .id"]
   ],
   flags: {
-    state: Flag.optional(Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))),
+    state: Output.optional(
+      Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))
+    ),
     organization,
     limit: Output.limit("tasks"),
     json: Output.json
   }
-})(function* ({ json, limit, organization: owner, state }) {
-  const bounds = { state: Option.getOrUndefined(state), organization: Option.getOrUndefined(owner) }
-  const found = yield* Tasks.list(bounds, limit)
+})(function* ({ json, limit, ...filter }) {
+  const found = yield* Tasks.list(filter, limit)
   const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
   yield* Output.rows(json, json ? found : found.map(inBrief), fields)
 })
@@ -48,19 +49,20 @@ export const identity = {
   id: Argument.String("task-id").pipe(
     Argument.withDescription("Id of the task, as the intake returned it"),
     Argument.withSchema(Schema.String.check(Schema.isUUID())),
-    Argument.optional
+    Argument.optional,
+    Argument.map(Option.getOrUndefined)
   ),
   organization,
-  idempotencyKey: Flag.String("idempotency-key").pipe(
-    Flag.withDescription("Instead of the id: the Idempotency-Key of the delivery, with --organization"),
-    Flag.optional
+  idempotencyKey: Output.text(
+    "idempotency-key",
+    "Instead of the id: the Idempotency-Key of the delivery, with --organization"
   )
 }
 
-type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
+type Given = Readonly<Record<keyof typeof identity, string | undefined>>
 
 export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>, given: Given) {
-  const { id, idempotencyKey: key, organization: owner } = Record.map(given, Option.getOrUndefined)
+  const { id, idempotencyKey: key, organization: owner } = given
   if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
     return { id: taskIdOf(owner, key), organization: owner }
@@ -68,7 +70,7 @@ export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<strin
   return yield* misused(path, "Give either a task-id, or --idempotency-key with --organization.")
 })
 
-export const notFound = ({ id }: Tasks.Identity) => new Refused({ message: `There is no such task: ${id}` })
+export const notFound = ({ id }: Tasks.Identity) => refused(`There is no such task: ${id}`)
 
 const show = command("show", Operators.tasks, {
   description:
@@ -90,7 +92,7 @@ const instant = (name: string, description: string) =>
     Flag.withDescription(`${description}: a time such as 2026-11-23T09:30Z`),
     Flag.withSchema(Schema.DateTimeUtcFromString),
     Flag.map(DateTime.formatIso),
-    Flag.optional
+    Output.optional
   )
 
 const replay = command("replay", Operators.tasks, {
@@ -104,17 +106,17 @@ const replay = command("replay", Operators.tasks, {
     reason: Flag.String("reason").pipe(
       Flag.withDescription("All dead tasks whose last error contains this text"),
       Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
-      Flag.optional
+      Output.optional
     ),
     since: instant("since", "All dead tasks that died at this time or later"),
     before: instant("before", "All dead tasks that died before this time"),
     yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
   }
 })(function* ({ before, reason, since, yes, ...given }) {
-  const filter = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
-  const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
-  const isBounded = [before, reason, since].some(Option.isSome)
-  if (isOne ? isBounded : !isBounded && Option.isNone(given.organization)) {
+  const filter = { before, organization: given.organization, reason, since }
+  const isOne = given.id !== undefined || given.idempotencyKey !== undefined
+  const isBounded = [before, reason, since].some((bound) => bound !== undefined)
+  if (isOne ? isBounded : !isBounded && given.organization === undefined) {
     return yield* misused(
       ["tasks", "replay"],
       "Give either a task-id, or some of --organization, --reason, --since and --before."
@@ -125,14 +127,13 @@ const replay = command("replay", Operators.tasks, {
     const which = yield* identityOf(["tasks", "replay"], given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
-      NotDead: ({ state }) =>
-        Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
-      NotFound: () => Effect.fail(notFound(which))
+      NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only a dead task can be replayed.`),
+      NotFound: () => notFound(which)
     })
   }
   if (!yes) {
     const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
-    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.` })
+    return yield* refused(`Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.`)
   }
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
 })
@@ -146,11 +147,8 @@ const cancel = command("cancel", Operators.tasks, {
   yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
-    NotOpen: ({ state }) =>
-      Effect.fail(
-        new Refused({ message: `Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.` })
-      ),
-    NotFound: () => Effect.fail(notFound(which))
+    NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.`),
+    NotFound: () => notFound(which)
   })
 })
 

@@ -6,6 +6,8 @@ import { note } from "../process/Printed.ts"
 /** The command did nothing, or a retry would not help; the message is the reason. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
+export const refused = (message: string) => new Refused({ message })
+
 /** A retry may help, as when the service does not respond. The exit code is that of the system for "try again later". */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 75
@@ -64,11 +66,10 @@ export const misused = (path: ReadonlyArray<string>, message: string) =>
     errors: [new CliError.ValidationError({ message })]
   })
 
-const isMisused = (error: unknown) => CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0
-
 /** The exit code of a command: 2 where it was not understood. */
 export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
-  if (Exit.isFailure(exit) && isMisused(Cause.squash(exit.cause))) return 2
+  const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0) return 2
   let code = 0
   Runtime.defaultTeardown(exit, (found) => (code = found))
   return code

@@ -102,7 +102,6 @@ const ofPet = [
   node("subscriptions", "pet", ofSubscription)
 ]
 
-/** The records of a client. */
 const ofClient = [node("invoices", "client_id", ofInvoice), node("pets", "client_id", ofPet)]
 
 /** Visits records in batches. Each is visited after those that refer to it, so that a walk that is cut short starts again. */

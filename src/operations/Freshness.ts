@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import type { PgClient } from "@effect/sql-pg"
 import { resources } from "../api/records/index.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { rowsOf, unionAll } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import type { Failure, Request } from "../database/Store.ts"
@@ -65,37 +65,30 @@ const ageOf = (position: string) => `
   )), 0))::float8 as seconds,
   coalesce(${position} < (select min(c.position) from change_times c), true) as "isAtLeast"`
 
-/** The SQL of the last position of each organization in a table: one probe of its index for each of them. */
-const lastOf = (table: string) => `
-  last_${table} (organization_id, position) as (
-    (select organization_id, change_position from ${table} order by organization_id desc, change_position desc limit 1)
+/** The SQL of the last position of each key in a table: one probe of its index for each of them. */
+const lastOf = (table: string, key: ReadonlyArray<string>) => {
+  const keyOf = (row: string) => key.map((column) => `${row}.${column}`).join(", ")
+  const last = (condition: string) => `
+    select ${keyOf("t")}, t.change_position from ${table} t ${condition}
+    order by ${key.map((column) => `t.${column} desc`).join(", ")}, t.change_position desc limit 1`
+  return `
+  last_${table} (${key.join(", ")}, position) as (
+    (${last("")})
     union all
     select next.* from last_${table} last cross join lateral (
-      select t.organization_id, t.change_position from ${table} t where t.organization_id < last.organization_id
-      order by t.organization_id desc, t.change_position desc limit 1
+      ${last(`where (${keyOf("t")}) < (${keyOf("last")})`)}
     ) next
   )`
+}
 
-/** The same of removals: one probe for each organization and table. */
-const lastRemovals = `
-  last_removals (organization_id, table_name, position) as (
-    (select organization_id, table_name, change_position from removals
-      order by organization_id desc, table_name desc, change_position desc limit 1)
-    union all
-    select next.* from last_removals last cross join lateral (
-      select t.organization_id, t.table_name, t.change_position from removals t
-      where (t.organization_id, t.table_name) < (last.organization_id, last.table_name)
-      order by t.organization_id desc, t.table_name desc, t.change_position desc limit 1
-    ) next
-  )`
-
-const union = (texts: ReadonlyArray<string>) => texts.join(" union all ")
+const lastRecords = resources.map(({ table }) => lastOf(table, ["organization_id"]))
+const lastRemovals = lastOf("removals", ["organization_id", "table_name"])
 
 const reportQuery = `
-  with recursive ${[...resources.map(({ table }) => lastOf(table)), lastRemovals].join(",")},
+  with recursive ${[...lastRecords, lastRemovals].join(",")},
   last as materialized (
-    ${union(resources.map(({ table }) => `select '${table}' as table_name, organization_id, position, true as has_records from last_${table}`))}
-    union all select table_name, organization_id, position, false from last_removals
+    ${resources.map(({ table }) => `select '${table}' as table_name, organization_id, position, true as has_records from last_${table} union all`).join(" ")}
+    select table_name, organization_id, position, false from last_removals
   ),
   owners as (
     select organization_id, max(position) as position, bool_or(has_records) as has_records from last group by organization_id
@@ -161,7 +154,7 @@ export const ofOrganization = (sql: Constructor, organization: string) => {
   )
   const rows = sql`
     select 'resource' as kind, name, ${sql.literal(ageOf("last.position"))}
-    from (${sql.join(" union all ", false)(positions)}) last where last.position is not null`
+    from (${unionAll(positions)}) last where last.position is not null`
   return Effect.map(rowsOf(Row)(rows), agesOf)
 }
 

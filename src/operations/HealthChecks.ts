@@ -91,9 +91,7 @@ export class HealthChecks extends Context.Service<
     Layer.effect(
       HealthChecks,
       Effect.gen(function* () {
-        const records = yield* RecordDatabase
-        const tasks = yield* TaskDatabase
-        const credentials = yield* CredentialDatabase
+        const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
         const psp = yield* Effect.serviceOption(PspReads)
         const changes = yield* Effect.serviceOption(ChangeClock)
         const readiness = yield* Readiness.make(roles, { ...request, unavailable: identity })
@@ -161,8 +159,6 @@ const longestKept = 15_000
 
 const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
 
-const timeOf = (at: string | null) => (at === null ? Infinity : Date.parse(at))
-
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
   const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
@@ -183,7 +179,8 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
     const before = Time.wallOf(clock)
     const counts = yield* sql.run(probe, Tasks.counts(sql))
     const [read, after, then] = [now(), Time.wallOf(clock), Date.parse(counts.now)]
-    const ageOf = (at: string | null) => () => Math.max(0, then - timeOf(at) + now() - read) / 1000
+    const ageOf = (at: string | null) => () =>
+      at === null ? 0 : Math.max(0, then - Date.parse(at) + now() - read) / 1000
     lastRead = read
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
     oldest.set(ageOf(counts.oldest_due_at))

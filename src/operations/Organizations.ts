@@ -3,7 +3,7 @@
  * cut short and run again. The first one closes the intake and deletes the records; readers see the removals. The second
  * one revokes the keys and deletes what is left.
  */
-import { Array, Effect, Number, Option, Schema } from "effect"
+import { Array, Effect, Number, Schema } from "effect"
 import { searchable } from "../api/records/index.ts"
 import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
@@ -109,8 +109,7 @@ export const stateOf = Effect.fnUntraced(function* (id: string) {
   }
 })
 
-/** Closes the intake of an organization. */
-const close = audited(
+const closeIntake = audited(
   TaskDatabase,
   "organization.delete",
   Effect.fnUntraced(function* (id: string) {
@@ -128,7 +127,7 @@ const close = audited(
  */
 export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: Actor, id: string) {
   const sql = yield* TaskDatabase
-  yield* close(actor, id)
+  yield* closeIntake(actor, id)
   const deleted: Record<string, number> = {}
   for (const table of tables) {
     yield* forEachBatch(sql, table, sql`t.organization_id = ${id}`, (ids) =>
@@ -186,9 +185,8 @@ const lacking = (sql: Database, rights: ReadonlyArray<readonly [table: string, p
 
 /** The reason why the login may not delete; none if it may. */
 export const lackingPrivilege = Effect.gen(function* () {
-  const found = [
+  return Array.head([
     ...(yield* lacking(yield* TaskDatabase, needed)),
     ...(yield* lacking(yield* CredentialDatabase, [["api_keys", "update"]]))
-  ]
-  return Option.fromNullishOr(found[0])
+  ])
 })

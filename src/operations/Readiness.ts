@@ -13,9 +13,6 @@ import type { Role } from "./Config.ts"
 import { roleOf } from "./doctor/MigrationsCheck.ts"
 import migrated from "./doctor/migrated.json" with { type: "json" }
 
-/** The privileges of roles by the migrations. */
-const granted = Effect.orDie(Schema.decodeEffect(Schema.Array(Privilege))(migrated.privileges))
-
 /** The privileges of a role on some objects. It serves without the others: the day on which a key was used, the audit log. */
 const privilegesOf = (all: ReadonlyArray<Privilege>, role: Role, objects: RegExp) => {
   const isPublic = new Set(all.flatMap(({ grantee, object }) => (grantee === "public" ? [object] : [])))
@@ -71,7 +68,7 @@ const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 /** @param request its errors are the failures of the database */
 export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-  const all = yield* granted
+  const all = yield* Effect.orDie(Schema.decodeEffect(Schema.Array(Privilege))(migrated.privileges))
   const needs: Readonly<Record<Role, ReadonlyArray<Need>>> = {
     "data-api": [
       { sql: records, privileges: privilegesOf(all, "data-api", ofRecords) },

@@ -6,7 +6,7 @@ import type { Resource } from "../../api/records/Resource.ts"
 import { fieldOf } from "../PostgresSession.ts"
 import { type ColumnType, typeOf } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
-import { isZone, type Read, reader, Unfit } from "./Values.ts"
+import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
 /** A row of a file. */
 export interface Row {
@@ -44,9 +44,6 @@ export interface Options {
   readonly times: LocalTimes | undefined
 }
 
-/** A row as COPY takes it, or why it is none. With an unknown field, nothing of the file can be read. */
-export type Decoded = { readonly line: string } | { readonly faults: ReadonlyArray<Fault>; readonly isUnknown: boolean }
-
 /** The field whose value the database composes of `Field.planNameParts`. */
 const composedName = "wellnes_plan_name"
 const parts = Object.keys(Field.planNameParts)
@@ -66,14 +63,6 @@ interface Target {
   readonly index: number
   readonly column: Column
   readonly read: Read
-}
-
-const parseObject = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }
 
 /** The decoder of the rows of a file. */
@@ -104,7 +93,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   const seen = columns.map(() => false)
   let hasComposed = false
 
-  const decode = (row: Row): Decoded => {
+  const decode = (row: Row) => {
     const isRemoval = row.operation === "remove"
     const faults: Array<Fault> = []
     const fault = (field: string, reason: string) => void faults.push({ field, reason })
@@ -133,12 +122,12 @@ export const make = ({ columns, organization, organizationColumn, resource, time
         return
       }
       const found = read(value, isText)
-      if (found instanceof Unfit) return fault(name, found.reason)
+      if (!Predicate.isString(found)) return fault(name, found.reason)
       out[index] = found
       if (target === zone && !isZone(found)) fault(name, `is no time zone of the IANA database: ${found.slice(0, 100)}`)
     }
     const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
-      const object = row.isText && Predicate.isString(value) ? parseObject(value) : (value ?? {})
+      const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
       if (!Predicate.isObject(object)) return fault(name, `must be an object of ${[...inner.keys()].join(", ")}`)
       for (const [key, each] of Object.entries<unknown>({ ...object })) {
         const column = inner.get(key)
@@ -188,6 +177,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   }
 
   return {
+    /** The line of COPY of a row, or why it has none. With an unknown field, nothing of the file can be read. */
     decode,
     /** The columns that some row has. */
     seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),

@@ -2,14 +2,15 @@
 import * as fs from "node:fs"
 import { basename, join } from "node:path"
 import { createGunzip } from "node:zlib"
-import { Array, Effect, Predicate, Stream } from "effect"
+import { Effect, Predicate, Stream } from "effect"
 import Papa from "papaparse"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
 import * as Failure from "../../process/Failure.ts"
 import { tables } from "../sync/Target.ts"
-import { Refused } from "../Usage.ts"
+import { type Refused, refused } from "../Usage.ts"
 import type { Row } from "./Decoder.ts"
+import { parseJson } from "./Values.ts"
 
 export interface File {
   readonly path: string
@@ -39,18 +40,22 @@ const longest = 4_194_304
 
 const extension = /\.(csv|ndjson|parquet)(\.gz)?$/
 
-const fileOf = (path: string): File | undefined => {
-  const [suffix, kind, gzip] = extension.exec(basename(path)) ?? []
-  const name = basename(path).slice(0, -(suffix ?? "").length)
+const fileOf = (path: string): Effect.Effect<File, Refused> => {
+  const [suffix = "", kind, gzip] = extension.exec(basename(path)) ?? []
+  const name = basename(path, suffix)
+  const isGzip = gzip !== undefined
   const resource = resources.find((one: Resource) => one.table === name || one.name === name)
-  if (resource === undefined || (kind !== "csv" && kind !== "ndjson" && kind !== "parquet")) return undefined
-  return kind === "parquet" && gzip !== undefined ? undefined : { path, resource, kind, isGzip: gzip !== undefined }
+  if (resource !== undefined && (kind === "csv" || kind === "ndjson" || (kind === "parquet" && !isGzip))) {
+    return Effect.succeed({ path, resource, kind, isGzip })
+  }
+  const example = "such as charges.csv, consumption_logs.ndjson.gz or pets.parquet"
+  return refused(`${path} is not named as a file of a resource is, ${example}.`)
 }
 
 const order = (file: File) => resources.findIndex((one: Resource) => one === file.resource)
 
 const failureOf = (path: string) => (cause: unknown) =>
-  new Refused({ message: `${path} cannot be read: ${Failure.reasonOfFile(cause)}` })
+  refused(`${path} cannot be read: ${Failure.reasonOfFile(cause)}`)
 
 /** The files of paths, in the order in which to load them. Of a folder, those that have the ending of a kind. */
 export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
@@ -64,27 +69,17 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
       catch: failureOf(path)
     })
   )
-  const files: Array<File> = []
-  for (const path of new Set(found.flat())) {
-    const file = fileOf(path)
-    if (file === undefined) {
-      const example = "such as charges.csv, consumption_logs.ndjson.gz or pets.parquet"
-      return yield* new Refused({ message: `${path} is not named as a file of a resource is, ${example}.` })
-    }
-    files.push(file)
-  }
-  if (files.length === 0) return yield* new Refused({ message: `There is no file to load in ${paths.join(", ")}.` })
+  const files = yield* Effect.forEach(new Set(found.flat()), fileOf)
+  if (files.length === 0) return yield* refused(`There is no file to load in ${paths.join(", ")}.`)
   return files.toSorted((one, other) => order(one) - order(other))
 })
 
 // Larger parts of a file live longer, and need more memory.
 const bytesAtOnce = 65_536
 
-/** A part of the text of a file. */
 interface Text {
   readonly text: string
-  /** The part of the file that has been read. */
-  readonly part: number
+  readonly part: Batch["part"]
   /** The last part is empty. A file that is not UTF-8 ends before the first byte that is not. */
   readonly end?: "end" | "not UTF-8"
 }
@@ -152,10 +147,8 @@ const rowOf = (line: number, value: object): Row | Broken => {
 const ndjson = (file: File) => {
   let line = 0
   const parsed = (text: string): Row | Broken => {
-    try {
-      const value: unknown = JSON.parse(text)
-      if (Predicate.isReadonlyObject(value)) return rowOf(line, value)
-    } catch {}
+    const value = parseJson(text)
+    if (Predicate.isReadonlyObject(value)) return rowOf(line, value)
     return { line, broken: `is not a JSON object: ${text.slice(0, 100)}`, row: text, goesOn: true }
   }
   const parse = (text: string, isEnd: boolean) => {
@@ -241,30 +234,24 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
       metadata.schema.flatMap(({ converted_type, name }) => (converted_type === "DECIMAL" ? [name] : []))
     )
     const total = Number(metadata.num_rows)
-    let begun = 0
-    const groups = metadata.row_groups.map(({ num_rows }) => {
-      const rowStart = begun
-      begun += Number(num_rows)
-      return { rowStart, rowEnd: begun }
-    })
-    const batchesOf = (first: number, records: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
-      Array.chunksOf(records, 1000).map((chunk, index): Batch => {
-        const before = first + index * 1000
-        const rows = chunk.map((record, offset): Row => {
-          const names = Object.keys(record)
-          const values = names.map((name) => jsonOf(record[name], types.get(name), decimals.has(name)))
-          return { line: before + offset + 1, names, values, isText: false }
-        })
-        return { rows, part: (before + rows.length) / total }
-      })
-    return Stream.fromIterable(groups).pipe(
-      Stream.mapEffect((range) =>
-        Effect.map(
-          attempt(() => parquetReadObjects({ file, metadata, parsers: { stringFromBytes }, ...range })),
-          (records) => batchesOf(range.rowStart, records)
-        )
-      ),
-      Stream.flatMap(Stream.fromIterable)
+    let rowEnd = 0
+    const readGroup = ({ num_rows }: (typeof metadata.row_groups)[number]) => {
+      const rowStart = rowEnd
+      rowEnd += Number(num_rows)
+      const options = { file, metadata, parsers: { stringFromBytes }, rowStart, rowEnd }
+      return attempt(() => parquetReadObjects(options))
+    }
+    let line = 0
+    const rowOfRecord = (record: Readonly<Record<string, unknown>>): Row => {
+      line += 1
+      const names = Object.keys(record)
+      const values = names.map((name) => jsonOf(record[name], types.get(name), decimals.has(name)))
+      return { line, names, values, isText: false }
+    }
+    return Stream.fromIterable(metadata.row_groups).pipe(
+      Stream.mapEffect(readGroup),
+      Stream.flatMap((records) => Stream.fromIterable(records).pipe(Stream.map(rowOfRecord), Stream.grouped(1000))),
+      Stream.map((rows): Batch => ({ rows, part: (rows.at(-1)?.line ?? 0) / total }))
     )
   }).pipe(Stream.unwrap)
 

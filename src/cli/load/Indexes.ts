@@ -4,39 +4,32 @@
  * that was killed has left out.
  */
 import { Effect, Schema } from "effect"
-import { rowsOf } from "../../database/Columns.ts"
 import { migratedIn } from "../../operations/doctor/MigrationsCheck.ts"
 import type { Session } from "../PostgresSession.ts"
 import { quoteName } from "../sync/SqlCopy.ts"
 
 const Home = Schema.Struct({ schema: Schema.String, isOwner: Schema.Boolean })
 const Index = Schema.Struct({ name: Schema.String, definition: Schema.String, isValid: Schema.Boolean })
-const Empty = Schema.Struct({ isEmpty: Schema.Boolean })
 
 /** Drops the indexes of a table if it is empty and this login owns it. Returns what creates all that are missing then. */
-export const drop = Effect.fnUntraced(function* ({ run }: Session, name: string) {
+export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: string) {
   const table = quoteName(name)
-  const [home] = yield* rowsOf(Home)(
-    run(
-      `select relnamespace::regnamespace::text as schema, pg_has_role(relowner, 'USAGE') as "isOwner"
-       from pg_class where oid = to_regclass($1)`,
-      [table]
-    )
+  const [home] = yield* rows(
+    Home,
+    `select relnamespace::regnamespace::text as schema, pg_has_role(relowner, 'USAGE') as "isOwner"
+     from pg_class where oid = to_regclass($1)`,
+    [table]
   )
-  const isEmpty = Effect.map(
-    rowsOf(Empty)(run(`select not exists (select from ${table}) as "isEmpty"`)),
-    ([found]) => found?.isEmpty === true
-  )
+  const isEmpty = Effect.map(run(`select from ${table} limit 1`), ({ length }) => length === 0)
   const isFirst = yield* isEmpty
   if (home?.isOwner !== true) return { isFirst, isOwner: false, create: Effect.succeed(0) }
   const { parts } = yield* migratedIn(home.schema)
   const expected = parts.filter(({ kind, of }) => kind === "index" && of === name)
-  const found = rowsOf(Index)(
-    run(
-      `select relname as name, pg_get_indexdef(indexrelid) as definition, indisvalid as "isValid"
-       from pg_index join pg_class c on c.oid = indexrelid where indrelid = to_regclass($1)`,
-      [table]
-    )
+  const found = rows(
+    Index,
+    `select relname as name, pg_get_indexdef(indexrelid) as definition, indisvalid as "isValid"
+     from pg_index join pg_class c on c.oid = indexrelid where indrelid = to_regclass($1)`,
+    [table]
   )
   const qualified = (index: string) => `${home.schema}.${quoteName(index)}`
 

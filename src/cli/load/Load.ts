@@ -4,12 +4,11 @@ import { Duration, Effect, Stream } from "effect"
 import { count, counted } from "../../operations/Format.ts"
 import * as Failure from "../../process/Failure.ts"
 import type { Session } from "../PostgresSession.ts"
-import { Refused } from "../Usage.ts"
+import { refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
-import type { LocalTimes } from "./LocalTimes.ts"
-import type { Loaded, Report } from "./Progress.ts"
+import type { Report } from "./Progress.ts"
 import * as Staging from "./Staging.ts"
 
 export interface Options extends Pick<Decoder.Options, "organization" | "organizationColumn" | "times"> {
@@ -19,33 +18,18 @@ export interface Options extends Pick<Decoder.Options, "organization" | "organiz
   readonly rejects: string | undefined
   readonly deletesMissing: boolean
   readonly keepsTimes: boolean
-  readonly times: LocalTimes | undefined
 }
 
 /** The faults that are reported. */
 const most = 100
 
-/** A batch whose rows are decoded. */
-interface Decoded {
-  readonly lines: string
-  readonly faults: ReadonlyArray<{
-    readonly line: number
-    readonly faults: ReadonlyArray<Decoder.Fault>
-    readonly row: unknown
-  }>
-  readonly rows: number
-  readonly part: number
-  readonly isLast: boolean
-}
-
 const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
 
-/** The file of rejects, empty at first. */
 const openRejects = (path: string) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => fs.openSync(path, "w", 0o600),
-      catch: (cause) => new Refused({ message: `${path} cannot be written: ${Failure.reasonOfFile(cause)}` })
+      catch: (cause) => refused(`${path} cannot be written: ${Failure.reasonOfFile(cause)}`)
     }),
     (handle) => Effect.sync(() => fs.closeSync(handle))
   )
@@ -56,26 +40,29 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
   let rejected = 0
-  const refused: Array<string> = []
+  const notLoaded: Array<string> = []
 
-  const fault = (file: string, line: number, found: Decoder.Fault) => {
-    faults += 1
-    return faults > most ? Effect.void : report({ event: "fault", file, line, ...found })
-  }
-  const write = (entry: object) =>
-    rejects === undefined
-      ? Effect.void
-      : Effect.try({
-          try: () => void fs.writeSync(rejects, lineOf(entry)),
-          catch: (cause) => new Refused({ message: `The rejects cannot be written: ${Failure.reasonOfFile(cause)}` })
-        })
+  const note = (message: string) => report({ event: "note", message })
+
+  /** Reports the faults of a row, up to a number, and writes it to the rejects. */
+  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Staging.Rejected) {
+    for (const one of found) {
+      faults += 1
+      if (faults <= most) yield* report({ event: "fault", file, line, ...one })
+    }
+    if (rejects === undefined) return
+    yield* Effect.try({
+      try: () => fs.writeSync(rejects, lineOf({ file, line, faults: found, row })),
+      catch: (cause) => refused(`The rejects cannot be written: ${Failure.reasonOfFile(cause)}`)
+    })
+  })
 
   /** Reads a file into the staging table. */
   const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
     const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
-    const decode = ({ part, rows }: Files.Batch): Decoded => {
+    const decode = ({ part, rows }: Files.Batch) => {
       const lines: Array<string> = []
-      const bad: Array<Decoded["faults"][number]> = []
+      const bad: Array<Staging.Rejected> = []
       let isLast = false
       for (const row of rows) {
         if ("broken" in row) {
@@ -85,20 +72,17 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
           found.hasOperations ||= row.operation !== undefined
           found.hasRemovals ||= row.operation === "remove"
           const decoded = decoder.decode(row)
-          if ("line" in decoded) lines.push(decoded.line)
+          if ("line" in decoded) lines.push(`${decoded.line}\n`)
           else {
             const { line, names, values } = row
-            bad.push({
-              line,
-              faults: decoded.faults,
-              row: Object.fromEntries(names.map((name, index) => [name, values[index]]))
-            })
+            const given = Object.fromEntries(names.map((name, index) => [name, values[index]]))
+            bad.push({ line, faults: decoded.faults, row: given })
             isLast = decoded.isUnknown
           }
         }
         if (isLast) break
       }
-      return { lines: lines.length === 0 ? "" : `${lines.join("\n")}\n`, faults: bad, rows: rows.length, part, isLast }
+      return { lines: lines.join(""), bad, rows: rows.length, part, isLast }
     }
     const batches = Files.read(file).pipe(
       Stream.map(decode),
@@ -106,35 +90,21 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       // Rows are decoded while the database takes others.
       Stream.buffer({ capacity: 1 })
     )
-    yield* Stream.runForEach(batches, (batch) =>
+    yield* Stream.runForEach(batches, ({ bad, isLast, lines, part, rows }) =>
       Effect.gen(function* () {
-        for (const { faults: each, line, row } of batch.faults) {
-          for (const one of each) yield* fault(file.path, line, one)
-          yield* write({ file: file.path, line, faults: each, row })
-        }
-        if (batch.lines !== "") yield* staging.append(batch.lines)
-        found.rows += batch.rows
-        found.rejected += batch.faults.length
-        if (batch.isLast) found.isReadable = false
-        yield* report({ event: "read", file: file.path, rows: found.rows, part: batch.part })
+        for (const row of bad) yield* reject(file.path, row)
+        if (lines !== "") yield* staging.append(lines)
+        found.rows += rows
+        found.rejected += bad.length
+        if (isLast) found.isReadable = false
+        yield* report({ event: "read", file: file.path, rows: found.rows, part })
       })
     )
-    found.rejected += yield* staging.check(
-      {
-        knowsOrganizations: options.organization !== undefined || file.resource.table === "organizations",
-        lastCounts: found.hasOperations
-      },
-      {
-        all: rejects !== undefined,
-        rejected: ({ rows, ...one }) =>
-          Effect.forEach(
-            rows,
-            ({ line, row }) =>
-              Effect.andThen(fault(file.path, line, one), write({ file: file.path, line, faults: [one], row })),
-            { discard: true }
-          )
-      }
-    )
+    const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
+    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, {
+      all: rejects !== undefined,
+      rejected: (row) => reject(file.path, row)
+    })
     return found
   })
 
@@ -142,14 +112,14 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const { resource } = file
     const table = yield* Staging.tableOf(session, resource.table)
     if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
-      return yield* new Refused({ message: `Another load of ${table.name} runs. Wait until it ends.` })
+      return yield* refused(`Another load of ${table.name} runs. Wait until it ends.`)
     }
     const before = faults
     const decoder = Decoder.make({ ...options, resource, columns: table.columns })
     const staging = yield* Staging.open(session, table)
     const staged = yield* stage(file, decoder, staging)
     if (!staged.isReadable || (rejects === undefined && staged.rejected > 0)) {
-      refused.push(file.path)
+      notLoaded.push(file.path)
       // The check counts rows whose faults are not listed.
       faults = Math.max(faults, before + staged.rejected)
       return undefined
@@ -157,10 +127,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     rejected += staged.rejected
     const indexes = yield* Indexes.drop(session, table.name)
     if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
-      yield* report({
-        event: "note",
-        message: `This login does not own ${table.name}: the indexes are kept, which takes longer.`
-      })
+      yield* note(`This login does not own ${table.name}: the indexes are kept, which takes longer.`)
     }
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {
@@ -186,21 +153,19 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const [took, result] = yield* Effect.timed(load(file))
     if (result === undefined) continue
     const unchanged = Math.max(0, result.rows - result.rejected - result.inserted - result.updated)
-    const loaded: Loaded = { ...result, unchanged }
-    yield* report({ event: "loaded", file: file.path, ...loaded, seconds: Duration.toSeconds(took) })
+    yield* report({ event: "loaded", file: file.path, ...result, unchanged, seconds: Duration.toSeconds(took) })
   }
   const repeated = times?.repeated() ?? 0
   if (repeated > 0) {
-    const message = `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
-    yield* report({ event: "note", message })
+    yield* note(
+      `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
+    )
   }
-  if (faults > most) yield* report({ event: "note", message: `${count(faults - most)} more faults are not listed.` })
-  if (refused.length > 0) {
-    return yield* new Refused({ message: `${counted(faults, "fault")}. Nothing was loaded of: ${refused.join(", ")}.` })
+  if (faults > most) yield* note(`${count(faults - most)} more faults are not listed.`)
+  if (notLoaded.length > 0) {
+    return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
   }
   if (rejected > 0) {
-    return yield* new Refused({
-      message: `${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`
-    })
+    return yield* refused(`${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`)
   }
 })

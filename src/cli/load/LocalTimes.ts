@@ -1,15 +1,6 @@
 /** Times of a wall clock, which a file may have in place of instants. */
 import { DateTime } from "effect"
 
-/** The times of a wall clock in a time zone. */
-export interface LocalTimes {
-  readonly zone: DateTime.TimeZone.Named
-  /** The offset from UTC of `2026-01-31T09:30`, as Postgres reads it. Undefined: the clocks skip this time. */
-  readonly offsetOf: (minute: string) => string | undefined
-  /** The number of times that were asked for and happen twice, as clocks were set back. The first one was taken. */
-  readonly repeated: () => number
-}
-
 // Offsets change at full or half hours, so ten minutes have one. A year has 52,560 of them.
 const most = 200_000
 
@@ -21,15 +12,15 @@ const formatted = (seconds: number) => {
   return `${sign}${pad(Math.floor(size / 3600))}:${pad(Math.floor(size / 60) % 60)}${rest}`
 }
 
-export const make = (zone: DateTime.TimeZone.Named): LocalTimes => {
+/** The times of a wall clock in a time zone. */
+export const make = (zone: DateTime.TimeZone.Named) => {
   const offsets = new Map<string, { readonly offset: string | undefined; readonly isRepeated: boolean }>()
   let repeated = 0
 
   const find = (local: number) => {
-    const [first, last] = (["earlier", "later"] as const).map((disambiguation) =>
+    const zoned = (disambiguation: DateTime.Disambiguation) =>
       DateTime.makeZonedUnsafe(local, { timeZone: zone, adjustForTimeZone: true, disambiguation })
-    )
-    if (first === undefined || last === undefined) return { offset: undefined, isRepeated: false }
+    const [first, last] = [zoned("earlier"), zoned("later")]
     const offset = DateTime.zonedOffset(first)
     // In a gap, both lie beside the time of the clock.
     const isThere = first.epochMilliseconds + offset === local
@@ -39,7 +30,8 @@ export const make = (zone: DateTime.TimeZone.Named): LocalTimes => {
 
   return {
     zone,
-    offsetOf: (minute) => {
+    /** The offset from UTC of `2026-01-31T09:30`, as Postgres reads it. Undefined: the clocks skip this time. */
+    offsetOf: (minute: string) => {
       const key = minute.slice(0, 15)
       let found = offsets.get(key)
       if (found === undefined) {
@@ -50,6 +42,9 @@ export const make = (zone: DateTime.TimeZone.Named): LocalTimes => {
       if (found.isRepeated) repeated += 1
       return found.offset
     },
+    /** The number of times that were asked for and happen twice, as clocks were set back. The first one was taken. */
     repeated: () => repeated
   }
 }
+
+export type LocalTimes = ReturnType<typeof make>

@@ -11,14 +11,7 @@ export type Event =
   | ({ readonly event: "loaded"; readonly file: string; readonly seconds: number } & Loaded)
 
 /** The rows of a file by what became of them. */
-export interface Loaded {
-  readonly rows: number
-  readonly inserted: number
-  readonly updated: number
-  readonly unchanged: number
-  readonly deleted: number
-  readonly rejected: number
-}
+export type Loaded = Readonly<Record<"rows" | "inserted" | "updated" | "unchanged" | "deleted" | "rejected", number>>
 
 const textOf = (event: Event): string => {
   switch (event.event) {

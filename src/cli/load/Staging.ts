@@ -3,11 +3,10 @@
  * resource in short transactions. Rows that the table has already are skipped, so that a load that was killed resumes.
  */
 import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
-import { rowsOf } from "../../database/Columns.ts"
 import type { Session } from "../PostgresSession.ts"
 import { quoteName } from "../sync/SqlCopy.ts"
-import { type Failed, Refused } from "../Usage.ts"
-import type { Column, Fault } from "./Decoder.ts"
+import { type Failed, refused } from "../Usage.ts"
+import type { Fault } from "./Decoder.ts"
 
 const staging = "pg_temp.practice_data_load"
 
@@ -23,34 +22,42 @@ const TableColumn = Schema.Struct({
 export interface Table {
   readonly name: string
   /** The columns that a writer may give, `organization_id` excepted. */
-  readonly columns: ReadonlyArray<Column & typeof TableColumn.Type>
+  readonly columns: ReadonlyArray<typeof TableColumn.Type>
 }
 
 /** Reads the columns of a table. */
-export const tableOf = Effect.fnUntraced(function* ({ run }: Session, name: string) {
-  const columns: Table["columns"] = yield* rowsOf(TableColumn)(
-    run(
-      `select attname as name, attnotnull as "isRequired", pg_get_expr(adbin, adrelid) as value,
-         format_type(coalesce(nullif(typbasetype, 0), t.oid), null) as type
-       from pg_attribute a join pg_type t on t.oid = atttypid left join pg_attrdef on adrelid = attrelid and adnum = attnum
-       where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attgenerated = ''
-         and attname not in ('organization_id', 'record', 'change_position')
-       order by attnum`,
-      [quoteName(name)]
-    )
+export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: string) {
+  const columns = yield* rows(
+    TableColumn,
+    `select attname as name, attnotnull as "isRequired", pg_get_expr(adbin, adrelid) as value,
+       format_type(coalesce(nullif(typbasetype, 0), t.oid), null) as type
+     from pg_attribute a join pg_type t on t.oid = atttypid left join pg_attrdef on adrelid = attrelid and adnum = attnum
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attgenerated = ''
+       and attname not in ('organization_id', 'record', 'change_position')
+     order by attnum`,
+    [quoteName(name)]
   )
   if (columns.length > 0) return { name, columns } satisfies Table
-  return yield* new Refused({ message: `The database has no table ${name}. Run: practice-data migrate` })
+  return yield* refused(`The database has no table ${name}. Run: practice-data migrate`)
 })
 
-/** Rows that are refused after all rows were read. */
-export interface Rejected extends Fault {
-  readonly rows: ReadonlyArray<typeof RejectedRow.Type>
+/** A row that is refused, and its faults. */
+export interface Rejected {
+  readonly line: number
+  readonly faults: ReadonlyArray<Fault>
+  readonly row: unknown
+}
+
+/** The handling of the rows that a check refuses: of all of them, or of the first 100. */
+interface Handling {
+  readonly all: boolean
+  readonly rejected: (row: Rejected) => Effect.Effect<void, Failed>
 }
 
 const RejectedRow = Schema.Struct({ line: Schema.Int, row: Schema.Unknown })
 const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int })
 const Count = Schema.Struct({ count: Schema.Int })
+const Organization = Schema.Struct({ id: Schema.String })
 const Page = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
 
 /** A write of the staged rows. */
@@ -92,7 +99,7 @@ const valueOf = (
 
 /** Makes the staging table for a file, until the scope closes. */
 export const open = Effect.fnUntraced(function* (session: Session, { columns, name }: Table) {
-  const { copyIn, run } = session
+  const { run } = session
   const table = quoteName(name)
   const discard = run(`drop table if exists ${staging}`)
   yield* discard
@@ -105,28 +112,23 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
   yield* Effect.addFinalizer(() => Effect.ignore(discard))
   const names = ["_line", "_removed", "organization_id", ...columns.map((column) => quoteName(column.name))].join(", ")
 
-  const countOf = (statement: string) => Effect.map(rowsOf(Count)(run(statement)), ([found]) => found?.count ?? 0)
+  const countOf = (statement: string) => Effect.map(session.rows(Count, statement), ([found]) => found?.count ?? 0)
 
   /** Removes the rows of a condition, after they were handed over: all, or the first ones. Returns their number. */
-  const reject = Effect.fnUntraced(function* <E>(
-    condition: string,
-    fault: Fault,
-    { all, rejected }: { readonly all: boolean; readonly rejected: (found: Rejected) => Effect.Effect<void, E> }
-  ) {
+  const reject = Effect.fnUntraced(function* (condition: string, fault: Fault, { all, rejected }: Handling) {
     const count = yield* countOf(
       `with marked as (update ${staging} s set _removed = null where ${condition} returning 1)
        select count(*)::int as count from marked`
     )
     const limit = all ? 10_000 : 100
     for (let after = 0, left = count; left > 0; left -= limit) {
-      const rows = yield* rowsOf(RejectedRow)(
-        run(
-          `select _line::int as line, to_jsonb(s) - '_line' - '_removed' as row from ${staging} s
-           where _removed is null and _line > $1 order by _line limit ${limit}`,
-          [after]
-        )
+      const rows = yield* session.rows(
+        RejectedRow,
+        `select _line::int as line, to_jsonb(s) - '_line' - '_removed' as row from ${staging} s
+         where _removed is null and _line > $1 order by _line limit ${limit}`,
+        [after]
       )
-      yield* rejected({ ...fault, rows })
+      for (const row of rows) yield* rejected({ ...row, faults: [fault] })
       after = rows.at(-1)?.line ?? after
       if (!all) break
     }
@@ -136,8 +138,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
 
   /** Runs a statement over the staged rows, some blocks at a time. */
   const walk = Effect.fnUntraced(function* <A>(
-    statement: (rows: string) => Effect.Effect<ReadonlyArray<unknown>, Failed>,
-    schema: Schema.Decoder<A>,
+    statement: (rows: string) => Effect.Effect<ReadonlyArray<A>, Failed>,
     applied: (found: A, part: number) => Effect.Effect<void>
   ) {
     const end = yield* countOf(
@@ -152,7 +153,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
         times: 3,
         schedule: Schedule.spaced("1 second")
       })
-      const [took, rows] = yield* Effect.timed(rowsOf(schema)(retried))
+      const [took, rows] = yield* Effect.timed(retried)
       for (const row of rows) yield* applied(row, to / end)
       const next = Math.round((blocks * target) / Math.max(Duration.toMillis(took), 1))
       blocks = Math.max(1, Math.min(blocks * 2, next))
@@ -162,27 +163,25 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
 
   return {
     /** Appends lines of COPY: line, true for a removal, organization, and the columns of the table. */
-    append: (lines: string) => copyIn(`copy ${staging} (${names}) from stdin`, lines),
+    append: (lines: string) => session.copyIn(`copy ${staging} (${names}) from stdin`, lines),
 
     /**
      * Removes the rows of unknown organizations, and those whose id comes twice, or all but the last one of an id. Returns
      * their number.
      */
-    check: Effect.fnUntraced(function* <E>(
-      { knowsOrganizations, lastCounts }: { readonly knowsOrganizations: boolean; readonly lastCounts: boolean },
-      handing: { readonly all: boolean; readonly rejected: (found: Rejected) => Effect.Effect<void, E> }
-    ) {
+    check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, handling: Handling) {
       let count = 0
       if (!knowsOrganizations) {
         const unknown = "not exists (select from organizations o where o.organization_id = s.organization_id)"
-        count += yield* reject(unknown, { field: "organization_id", reason: "there is no such organization" }, handing)
+        count += yield* reject(unknown, { field: "organization_id", reason: "there is no such organization" }, handling)
       }
       const index = "index on practice_data_load (organization_id, id)"
       if (yield* Effect.isSuccess(run(`create unique ${index}`))) return count
       yield* run(`create ${index}`)
       const other = (lines: string) => `exists (select from ${staging} o where ${sameKey("o", "s")} and ${lines})`
       if (lastCounts) yield* run(`delete from ${staging} s where ${other("o._line > s._line")}`)
-      else count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "comes more than once" }, handing)
+      else
+        count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "comes more than once" }, handling)
       return count
     }),
 
@@ -213,7 +212,8 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
               `and (old.id is null or ${row("old")} is distinct from ${row("v")})`,
               `on conflict (organization_id, id) do ${conflict}`
             ]
-        return run(
+        return session.rows(
+          Counts,
           `with written as (
              insert into ${table} as t (organization_id, id${listed("")})
              select s.organization_id, s.id${listed("v.")}
@@ -233,45 +233,43 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
          from unnest(array['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit']) name`
       )
       yield* run("select set_config('practice_data.keep_times', $1, false)", [writing.keepsTimes ? "on" : "off"])
-      yield* walk(writing.isFirst ? insert : upsert, Counts, applied)
+      yield* walk(writing.isFirst ? insert : upsert, applied)
     }),
 
     /** Deletes the rows of the table that the file says are gone. Returns their number. */
     remove: Effect.suspend(() => {
       let removed = 0
       const statement = (rows: string) =>
-        run(
+        session.rows(
+          Count,
           `with gone as (
              delete from ${table} t using ${staging} s where ${rows} and s._removed and ${sameKey("t", "s")} returning 1
            )
            select count(*)::int as count from gone`
         )
       const add = ({ count }: typeof Count.Type) => Effect.sync(() => void (removed += count))
-      return Effect.map(walk(statement, Count, add), () => removed)
+      return Effect.map(walk(statement, add), () => removed)
     }),
 
     /** Deletes the rows of the organizations of the file that it does not have. Returns their number. */
     deleteMissing: Effect.gen(function* () {
-      const organizations = yield* rowsOf(Schema.Struct({ id: Schema.String }))(
-        run(`select distinct organization_id as id from ${staging}`)
-      )
+      const found = yield* session.rows(Organization, `select distinct organization_id as id from ${staging}`)
       let deleted = 0
-      for (const { id: organization } of organizations) {
+      for (const { id: organization } of found) {
         let after: string | null = ""
         while (after !== null) {
-          const [page]: ReadonlyArray<typeof Page.Type> = yield* rowsOf(Page)(
-            run(
-              `with page as materialized (
-                 select id from ${table} where organization_id = $1 and id > $2 order by id limit 5000
-               ), gone as (
-                 delete from ${table} t using page
-                 where t.organization_id = $1 and t.id = page.id
-                   and not exists (select from ${staging} s where s.organization_id = $1 and s.id = page.id)
-                 returning 1
-               )
-               select (select max(id) from page) as id, (select count(*) from gone)::int as count`,
-              [organization, after]
-            )
+          const [page]: ReadonlyArray<typeof Page.Type> = yield* session.rows(
+            Page,
+            `with page as materialized (
+               select id from ${table} where organization_id = $1 and id > $2 order by id limit 5000
+             ), gone as (
+               delete from ${table} t using page
+               where t.organization_id = $1 and t.id = page.id
+                 and not exists (select from ${staging} s where s.organization_id = $1 and s.id = page.id)
+               returning 1
+             )
+             select (select max(id) from page) as id, (select count(*) from gone)::int as count`,
+            [organization, after]
           )
           deleted += page?.count ?? 0
           after = page?.id ?? null

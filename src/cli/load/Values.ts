@@ -5,12 +5,9 @@ import { fieldOf } from "../PostgresSession.ts"
 import type { ColumnType } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
 
-/** The reason why a value does not fit. */
-export class Unfit {
+/** A value that does not fit, and why. */
+interface Unfit {
   readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
 }
 
 /** Returns a value as COPY takes it. Texts of a CSV are converted to the type of the field first. */
@@ -40,7 +37,8 @@ const booleans = new Map([
 
 const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
-const parseJson = (text: string): unknown => {
+/** The value of a text of JSON. Any other text stays as it is. */
+export const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -70,29 +68,24 @@ const plainInstant =
 
 const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?$/
 
-const edges = [Instant.parse("0001-01-01"), Instant.parse("9999-12-31T23:59:59.999999Z")] as const
-
-const isWithin = (instant: Instant.Instant) =>
-  Result.isSuccess(edges[0]) && Result.isSuccess(edges[1]) && instant >= edges[0].success && instant <= edges[1].success
-
 /** A point in time as Postgres reads it. */
 const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => {
   if (plainInstant.test(text)) return text
   const instant = Instant.parse(text)
-  if (Result.isFailure(instant)) return new Unfit(instant.failure)
+  if (Result.isFailure(instant)) return { reason: instant.failure }
   const [, day, minute = "00:00", rest = ""] = local.exec(text) ?? []
-  if (day === undefined)
-    return isWithin(instant.success) ? Instant.toPostgres(instant.success) : new Unfit("the year must be 1 to 9999")
-  if (times === undefined) return new Unfit("has no time zone: add an offset, such as Z, or give --time-zone")
+  if (day === undefined) {
+    const time = Instant.toPostgres(instant.success)
+    return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
+  }
+  if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or give --time-zone" }
   const offset = times.offsetOf(`${day}T${minute}`)
-  const zone = DateTime.zoneToString(times.zone)
-  if (offset === undefined) return new Unfit(`is skipped by the clocks of ${zone}`)
+  if (offset === undefined) return { reason: `is skipped by the clocks of ${DateTime.zoneToString(times.zone)}` }
   return timeOf(`${day}T${minute}${rest}${offset}`, undefined)
 }
 
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && Result.isSuccess(Instant.parse(text))
 
-/** The reason why Postgres would refuse a text. */
 const textFault = (text: string) => {
   if (text.includes("\0")) return "contains U+0000"
   return text.isWellFormed() ? undefined : "is not well-formed Unicode"
@@ -131,8 +124,9 @@ export const reader = (
 
   const read: Read = (given, isText) => {
     const value = isText && Predicate.isString(given) ? converted(given, type) : given
-    const unfit = (reason: string) =>
-      new Unfit(`${reason}: ${cut(Predicate.isString(given) ? given : JSON.stringify(given))}`)
+    const unfit = (reason: string) => ({
+      reason: `${reason}: ${cut(Predicate.isString(given) ? given : JSON.stringify(given))}`
+    })
     if (!accepts(value)) {
       const found = decode(value)
       const issues = Result.isFailure(found) ? issuesOf(found.failure.issue).issues : []

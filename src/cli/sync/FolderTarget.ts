@@ -7,7 +7,7 @@ import * as fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect, Record } from "effect"
 import { makeFolder } from "../../process/Files.ts"
-import { Refused } from "../Usage.ts"
+import { refused } from "../Usage.ts"
 import { changedTable, type Format, using } from "./Formats.ts"
 import { quoteName } from "./SqlCopy.ts"
 import * as Sqlite from "./SqliteTarget.ts"
@@ -71,8 +71,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
     if (found !== undefined && !files.includes(storeName)) return yield* Target.notOurs(`file ${found} in ${folder}`)
     const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
     if (other === undefined) return
-    const message = `${folder} has a copy of another kind: ${other}. Choose another target.`
-    return yield* new Refused({ message })
+    return yield* refused(`${folder} has a copy of another kind: ${other}. Choose another target.`)
   })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {

@@ -28,16 +28,13 @@ export const using = <A>(path: string, flags: string, work: (handle: number) => 
   }
 }
 
-/** The characters of NDJSON that are written at once. */
 const charactersAtOnce = 262_144
-
-type Rows = Iterable<Readonly<Record<string, unknown>>>
 
 /**
  * Writes lines of ids, with the JSON of their records, null for a removed one, at a position of a file, in the place of
  * what follows. Returns the size of the file, which is made if there is none.
  */
-const writeLines = (file: string, position: number, rows: Rows): number =>
+const writeLines = (file: string, position: number, rows: Iterable<Readonly<Record<string, unknown>>>): number =>
   using(file, "a", (handle) => {
     fs.ftruncateSync(handle, position)
     let lines = ""

@@ -6,11 +6,8 @@ import * as Time from "../../process/Time.ts"
 import type { Change } from "./Target.ts"
 
 export type Event =
-  /** The target was opened, for the first time. */
   | { readonly event: "opened"; readonly organization: string; readonly url: string; readonly target: string }
-  /** A sentence for the user. */
   | { readonly event: "note"; readonly message: string }
-  /** A page was applied. */
   | { readonly event: "applied"; readonly changes: ReadonlyArray<Change> }
   /** The copy has all changes that the service has shown, but for those of so many seconds behind an open transaction. */
   | { readonly event: "in_step"; readonly seconds: number; readonly lag: number }

@@ -1,8 +1,8 @@
 /** The service that is copied, read by the client that any user has. */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, flow, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
 import { reasonOf } from "../../process/Failure.ts"
-import { type Failed, Refused, Unavailable } from "../Usage.ts"
+import { type Failed, refused, Unavailable } from "../Usage.ts"
 import { endsRound, type Page } from "./Target.ts"
 
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
@@ -34,7 +34,7 @@ export const make = (given: string, client: Client.PracticeData) => {
   const failureOf = (cause: unknown): Failed =>
     isTemporary(cause)
       ? new Unavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
-      : new Refused({ message: `The service at ${url} refuses: ${reasonOf(cause)}` })
+      : refused(`The service at ${url} refuses: ${reasonOf(cause)}`)
 
   const changesFailure = (cause: unknown) => {
     if (cause instanceof Client.CursorExpiredError) return new CursorExpired()
@@ -47,9 +47,9 @@ export const make = (given: string, client: Client.PracticeData) => {
     try: (signal) => client.organization.get({ signal }),
     catch: (cause) => {
       if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
-      const message =
+      return refused(
         "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
-      return new Refused({ message })
+      )
     }
   }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))
 
@@ -64,7 +64,7 @@ export const make = (given: string, client: Client.PracticeData) => {
       ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
       : // No resource that has a feed.
         Stream.make({ body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 })
-    const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">) {
+    const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">): Effect.fn.Return<Page, Failed> {
       // The record of the organization is read at the end of a round.
       const found = hasOwn && endsRound(page) ? yield* own : undefined
       const after = found?.text ?? before
@@ -79,10 +79,7 @@ export const make = (given: string, client: Client.PracticeData) => {
     url,
     organization: Effect.map(own, ({ record }) => record.id),
     /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
-    changes: (
-      from: string | undefined,
-      resources: ReadonlyArray<string>
-    ): Stream.Stream<Page, Failed | CursorExpired> => Stream.unwrap(read(from, resources))
+    changes: flow(read, Stream.unwrap)
   }
 }
 

@@ -4,7 +4,7 @@
  * first round ends.
  */
 import { DateTime, Effect, Schema } from "effect"
-import { type Failed, Refused, Unavailable } from "../Usage.ts"
+import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
 type Row = Readonly<Record<string, unknown>>
@@ -79,7 +79,6 @@ const Mark = Schema.Struct({
 const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
 
-/** The row of a staged change. */
 const stagedRow = (change: Target.Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
@@ -108,8 +107,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return had
   })
 
-  const refuse = (reason: string) =>
-    new Refused({ message: `The copy in ${databaseName} ${reason}, or choose another target.` })
+  const refuse = (reason: string) => refused(`The copy in ${databaseName} ${reason}, or choose another target.`)
 
   /** Makes the mark of the copy, or checks it. Returns the progress. */
   const takeMark = Effect.gen(function* () {
@@ -164,9 +162,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
     const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning format`, texts)
     if (moved.length > 0) return after
-    return yield* new Refused({
-      message: `Another process has changed the copy in ${databaseName}. Let only one keep it in step.`
-    })
+    return yield* refused(`Another process has changed the copy in ${databaseName}. Let only one keep it in step.`)
   })
 
   /** Checks the tables of the resources, and makes those of their staged changes. Keeps of the progress what they have. */

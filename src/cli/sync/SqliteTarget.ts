@@ -3,7 +3,7 @@ import { existsSync, lstatSync, statSync } from "node:fs"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
 import * as Files from "../../process/Files.ts"
-import { type Failed, Refused, Unavailable } from "../Usage.ts"
+import { type Failed, Refused, refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import * as Target from "./Target.ts"
 
@@ -34,7 +34,7 @@ export const refuseDangling = (path: string) =>
     Effect.orElseSucceed(() => false),
     Effect.filterOrFail(
       (isDangling) => !isDangling,
-      () => new Refused({ message: `${path} is a symbolic link to something that does not exist.` })
+      () => refused(`${path} is a symbolic link to something that does not exist.`)
     )
   )
 

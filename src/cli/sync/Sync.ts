@@ -20,29 +20,6 @@ export interface Options extends Omit<OpenOptions, "origin"> {
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
 
-/** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
-const makeOutage = (note: (message: string) => Effect.Effect<void>, isWatching: boolean) => {
-  let since: number | undefined
-  return {
-    /** Records that a page was applied. */
-    end: Effect.suspend(() => {
-      if (since === undefined) return Effect.void
-      since = undefined
-      return note("It works again.")
-    }),
-    /** Waits until the next attempt. Fails once the outage has lasted too long. */
-    wait: Effect.fnUntraced(function* (error: Unavailable) {
-      const now = yield* Time.monotonic
-      if (since === undefined) yield* note(`${error.message}. Trying again.`)
-      since ??= now
-      const elapsed = now - since
-      if (!isWatching && elapsed > patience) return yield* error
-      // It doubles each time.
-      yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
-    })
-  }
-}
-
 /**
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
  * target was unavailable for longer than a minute; never for this with `watch`.
@@ -51,10 +28,31 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
   const asked = tables.map(({ resource }) => resource)
   const note = (message: string) => report({ event: "note", message })
-  const outage = makeOutage(note, watch !== undefined)
+  let hasBegun = false
+  let downSince: number | undefined
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
   let isRestarted = false
   let mayRestart = true
+
+  /** Records that a page was applied. */
+  const endOutage = Effect.suspend(() => {
+    if (downSince === undefined) return Effect.void
+    downSince = undefined
+    return note("It works again.")
+  })
+
+  /** Waits until the next attempt. Fails once the outage has lasted too long. */
+  const waitOut = Effect.fnUntraced(function* (error: Unavailable) {
+    if (!hasBegun && watch === undefined) return yield* error
+    const now = yield* Time.monotonic
+    if (downSince === undefined) yield* note(`${error.message}. Trying again.`)
+    downSince ??= now
+    const elapsed = now - downSince
+    if (watch === undefined && elapsed > patience) return yield* error
+    // It doubles each time.
+    yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
+    mayRestart = true
+  })
 
   /** The page that begins a load: what does not come again until the round ends is gone. */
   const resets: Page = {
@@ -76,7 +74,7 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     })
     const receive = Effect.fnUntraced(function* (page: Page) {
       yield* keep(page)
-      if (!isRestarted) yield* outage.end
+      if (!isRestarted) yield* endOutage
       yield* report({ event: "applied", changes: page.body })
     })
     const follow = Effect.suspend(() =>
@@ -104,12 +102,11 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     if (isPlain) {
       isRestarted = false
       mayRestart = true
-      yield* outage.end
+      yield* endOutage
     }
     return last
   })
 
-  let hasBegun = false
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* target.open({ ...options, origin })
@@ -124,12 +121,7 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   }).pipe(Effect.scoped)
 
   const attempt: Effect.Effect<void, Failed> = Effect.catchTag(session, "Unavailable", (error) =>
-    hasBegun || watch !== undefined
-      ? outage.wait(error).pipe(
-          Effect.tap(() => Effect.sync(() => void (mayRestart = true))),
-          Effect.andThen(attempt)
-        )
-      : Effect.fail(error)
+    Effect.andThen(waitOut(error), attempt)
   )
   return attempt
 }

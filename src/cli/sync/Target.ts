@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
-import { type Failed, Refused } from "../Usage.ts"
+import { type Failed, refused } from "../Usage.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
@@ -108,10 +108,8 @@ export interface Target {
 
 /** The refusal of a target that another process has taken. */
 export const inUse = (name: string) =>
-  new Refused({
-    message: `Another process keeps the copy in ${name} in step. Stop it first, or choose another target.`
-  })
+  refused(`Another process keeps the copy in ${name} in step. Stop it first, or choose another target.`)
 
 /** The refusal of a file or table that stands where the copy would be. */
 export const notOurs = (thing: string) =>
-  new Refused({ message: `There is a ${thing} that practice-data did not create. Choose another target.` })
+  refused(`There is a ${thing} that practice-data did not create. Choose another target.`)

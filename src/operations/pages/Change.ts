@@ -24,8 +24,6 @@ interface Change {
   readonly make: (actor: Actor) => Effect.Effect<Made, Problem, OperatorStore>
 }
 
-const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
-
 /** The problem in a form: to a 401, a browser asks for HTTP Basic. */
 const wrong = problem(403, "Wrong token. Nothing was changed.")
 
@@ -89,6 +87,7 @@ export const routesOf = (
     const { actor, isBrowser, parameter, token } = yield* submitted
     const done = Effect.gen(function* () {
       const change = yield* read(parameter)
+      const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
       const attempt = Effect.andThen(check(token), actor.name === "" ? nameless : change.make(actor))
       if (!isBrowser) return HttpServerResponse.text(`${(yield* attempt).text}\n`)
       const made = yield* Effect.result(attempt)

@@ -13,21 +13,8 @@ import * as Tasks from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
-import {
-  badge,
-  button,
-  clamped,
-  type Columns,
-  filterForm,
-  id,
-  pairs,
-  section,
-  small,
-  table,
-  type Values,
-  unreadable
-} from "../Layout.ts"
-import { OperatorStore, problem } from "../OperatorStore.ts"
+import { badge, button, clamped, filterForm, id, pairs, section, small, table, unreadable } from "../Layout.ts"
+import { OperatorStore, type Problem, problem } from "../OperatorStore.ts"
 import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
 import * as Time from "../../process/Time.ts"
 import * as Change from "./Change.ts"
@@ -61,11 +48,11 @@ export const list = listOf<Tasks.Task>({
     organization: ["Organization"],
     state: ["State", ...State.literals]
   },
-  read: Effect.fnUntraced(function* ({ organization, q, state: given }: Values) {
-    const store = yield* OperatorStore
-    const state = State.literals.find((each) => each === given)
-    return yield* q === undefined ? store.tasks({ state, organization }) : store.findTasks(q, organization)
-  }),
+  read: ({ organization, q, state: given }) =>
+    OperatorStore.use(({ findTasks, tasks }) => {
+      const state = State.literals.find((each) => each === given)
+      return q === undefined ? tasks({ state, organization }) : findTasks(q, organization)
+    }),
   above: ({ organization }) =>
     h("p", { class: "actions" })(button("Replay dead deletions…", link(replayPath, { organization }))),
   columns: (now) => ({
@@ -110,45 +97,46 @@ const facts = (task: Tasks.Task, now: number) => {
 
 const note = (...content: ReadonlyArray<Content>) => h("p", { class: "note warning" })(content)
 
-const verdictText = (verdict: string) =>
-  verdict === "not_found" ? "remembered" : verdict === "undone" ? verdict : verdict.replace("_", " ")
+const verdictText = (verdict: string) => (verdict === "not_found" ? "remembered" : verdict.replace("_", " "))
 
-const verdictKinds = { deleted: "fine", not_found: "warning" } as const
+/** The badges of the verdicts that can be undone. */
+const undoable: Readonly<Partial<Record<Facts.Fact["verdict"], "fine" | "warning">>> = {
+  deleted: "fine",
+  not_found: "warning"
+}
 
-const itemColumns = (now: number): Columns<Facts.Fact> => ({
-  Id: (fact) => id(fact.id),
-  Kind: ({ kind }) => kind,
-  Now: ({ undone_at, verdict }) =>
-    undone_at === null
-      ? badge(
-          verdict === "deleted" || verdict === "not_found" ? verdictKinds[verdict] : "problem",
-          verdictText(verdict)
-        )
-      : [badge("quiet", "undone"), " ", small(Format.moment(undone_at, now))],
-  Deleted: ({ deleted_at }) => Format.moment(deleted_at, now),
-  "With ids": ({ client_id, clinic_id, invoice_id }) =>
-    Object.entries({ clinic_id, client_id, invoice_id })
-      .filter(([, value]) => value !== null)
-      .map(([name, value]) => h("div")(small(name), " ", id(value ?? ""))),
-  Undo: ({ id: record, kind, organization_id: organization, task_id, undone_at, verdict }) =>
-    undone_at === null &&
-    (verdict === "deleted" || verdict === "not_found") &&
-    h("a", { href: link("/ops/task/undo", { organization, id: task_id, kind, record }) })("Undo…")
-})
+type Items = Effect.Success<ReturnType<OperatorStore["Service"]["items"]>>
 
-const itemsView = (
-  { counts, isPartial, rows }: Effect.Success<ReturnType<OperatorStore["Service"]["items"]>>,
-  now: number
-) =>
-  rows.length === 0
-    ? h("p")("None so far, or no more: items that were not deleted are forgotten after TASK_RETENTION.")
-    : [
-        h("p")(
-          counts.map(({ items, kind, verdict }) => `${Format.counted(items, kind)} ${verdictText(verdict)}`).join(", ")
+const itemsView = ({ counts, isPartial, rows }: Items, now: number) => {
+  if (rows.length === 0) {
+    return h("p")("None so far, or no more: items that were not deleted are forgotten after TASK_RETENTION.")
+  }
+  const texts = counts.map(({ items, kind, verdict }) => `${Format.counted(items, kind)} ${verdictText(verdict)}`)
+  const items = table({
+    caption: "Items",
+    rows,
+    key: ({ id: record, kind }) => `${kind} ${record}`,
+    columns: {
+      Id: (fact) => id(fact.id),
+      Kind: ({ kind }) => kind,
+      Now: ({ undone_at, verdict }) =>
+        undone_at === null
+          ? badge(undoable[verdict] ?? "problem", verdictText(verdict))
+          : [badge("quiet", "undone"), " ", small(Format.moment(undone_at, now))],
+      Deleted: ({ deleted_at }) => Format.moment(deleted_at, now),
+      "With ids": ({ client_id, clinic_id, invoice_id }) =>
+        Object.entries({ clinic_id, client_id, invoice_id }).map(
+          ([name, value]) => value !== null && h("div")(small(name), " ", id(value))
         ),
-        isPartial && note("There are more: use the command line, practice-data deletions show."),
-        table({ caption: "Items", rows, key: ({ id: record, kind }) => `${kind} ${record}`, columns: itemColumns(now) })
-      ]
+      Undo: ({ id: record, kind, organization_id: organization, task_id, undone_at, verdict }) =>
+        undone_at === null &&
+        undoable[verdict] !== undefined &&
+        h("a", { href: link("/ops/task/undo", { organization, id: task_id, kind, record }) })("Undo…")
+    }
+  })
+  const more = isPartial && note("There are more: use the command line, practice-data deletions show.")
+  return [h("p")(texts.join(", ")), more, items]
+}
 
 const requested = (parameter: Query) =>
   OperatorStore.use(({ task }) => task(parameter("organization") ?? "", parameter("id") ?? ""))
@@ -196,51 +184,45 @@ export const page = pageOf(
   "/ops/task"
 )
 
-const replaying = Effect.fnUntraced(function* (parameter: Query) {
-  const task = yield* requested(parameter)
-  return {
-    parameters: nameOf(task),
-    about: (now: number) => [
-      facts(task, now),
-      h("p")(
-        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
-        " The replay is written to the audit log."
-      )
-    ],
-    back: linkTo(task),
-    make: Effect.fnUntraced(function* (actor: Actor) {
-      const replayed = yield* (yield* OperatorStore).replay(actor, nameOf(task))
-      if (replayed._tag === "Replayed") return { text: `Replaying ${task.id}` }
-      const state = replayed._tag === "NotDead" ? replayed.state : "gone"
-      return yield* problem(409, `This deletion is ${state}. Only a dead one can be replayed.`)
-    })
-  }
-})
+/** The routes of a change of the task that the parameters name. */
+const changeOf = (
+  changePath: `/ops/task/${string}`,
+  title: string,
+  about: string,
+  make: (actor: Actor, task: Tasks.Task) => Effect.Effect<{ readonly text: string }, Problem, OperatorStore>
+) =>
+  Change.routesOf(path, changePath, title, (parameter) =>
+    Effect.map(requested(parameter), (task) => ({
+      parameters: nameOf(task),
+      about: (now: number) => [facts(task, now), h("p")(about)],
+      back: linkTo(task),
+      make: (actor: Actor) => make(actor, task)
+    }))
+  )
 
-export const replay = Change.routesOf(path, "/ops/task/replay", "Replay this deletion", replaying)
+export const replay = changeOf(
+  "/ops/task/replay",
+  "Replay this deletion",
+  `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items. The replay is written to the audit log.`,
+  Effect.fnUntraced(function* (actor, task) {
+    const replayed = yield* (yield* OperatorStore).replay(actor, nameOf(task))
+    if (replayed._tag === "Replayed") return { text: `Replaying ${task.id}` }
+    const state = replayed._tag === "NotDead" ? replayed.state : "gone"
+    return yield* problem(409, `This deletion is ${state}. Only a dead one can be replayed.`)
+  })
+)
 
-const cancelling = Effect.fnUntraced(function* (parameter: Query) {
-  const task = yield* requested(parameter)
-  return {
-    parameters: nameOf(task),
-    about: (now: number) => [
-      facts(task, now),
-      h("p")(
-        "The task never runs, and its Idempotency-Key stays used. What its attempts deleted is undone.",
-        " The cancellation is written to the audit log."
-      )
-    ],
-    back: linkTo(task),
-    make: Effect.fnUntraced(function* (actor: Actor) {
-      const cancelled = yield* (yield* OperatorStore).cancel(actor, nameOf(task))
-      if (cancelled._tag === "Cancelled") return { text: `Cancelled ${task.id}` }
-      const state = cancelled._tag === "NotOpen" ? cancelled.state : "gone"
-      return yield* problem(409, `This deletion is ${state}. Only a scheduled or dead one can be cancelled.`)
-    })
-  }
-})
-
-export const cancel = Change.routesOf(path, "/ops/task/cancel", "Cancel this deletion", cancelling)
+export const cancel = changeOf(
+  "/ops/task/cancel",
+  "Cancel this deletion",
+  "The task never runs, and its Idempotency-Key stays used. What its attempts deleted is undone. The cancellation is written to the audit log.",
+  Effect.fnUntraced(function* (actor, task) {
+    const cancelled = yield* (yield* OperatorStore).cancel(actor, nameOf(task))
+    if (cancelled._tag === "Cancelled") return { text: `Cancelled ${task.id}` }
+    const state = cancelled._tag === "NotOpen" ? cancelled.state : "gone"
+    return yield* problem(409, `This deletion is ${state}. Only a scheduled or dead one can be cancelled.`)
+  })
+)
 
 const undoing = Effect.fnUntraced(function* (parameter: Query) {
   const store = yield* OperatorStore

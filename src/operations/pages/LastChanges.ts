@@ -11,8 +11,6 @@ import type * as Page from "../Page.ts"
 const ago = (age: Age | undefined) =>
   age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
 
-const place = "/ops#last-changes"
-
 /** The section, with the last changes of the organization that the request names. */
 export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
   const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
@@ -38,7 +36,7 @@ export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
           "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
         ),
       own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
-      filterForm(place, { organization: ["Organization"] }, { organization }),
+      filterForm("/ops#last-changes", { organization: ["Organization"] }, { organization }),
       (report !== undefined || ofOwn !== undefined) &&
         table<(typeof resources)[number]>({
           caption: "Last change of each resource",
