@@ -1,5 +1,5 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Clock, Context, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
@@ -38,7 +38,7 @@ export const layerLimit = (perSecond: number) =>
       // oxlint-disable-next-line eslint/no-restricted-properties -- below, it runs by a steady clock
       const limiter = yield* RateLimiter.make
       const clock = Time.steady(yield* Clock.Clock)
-      const options = { algorithm: "token-bucket", limit: perSecond, window: "1 second" } as const
+      const options = { algorithm: "token-bucket", limit: perSecond, window: Duration.seconds(1) } as const
       return (key: string) =>
         limiter.consume({ ...options, key }).pipe(
           Effect.provideService(Clock.Clock, clock),

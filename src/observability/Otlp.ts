@@ -1,7 +1,19 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. The service never waits for it. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Semaphore, Stream, Tracer } from "effect"
+import {
+  Clock,
+  Duration,
+  Effect,
+  Layer,
+  Option,
+  Predicate,
+  Redacted,
+  Schedule,
+  Semaphore,
+  Stream,
+  Tracer
+} from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import {
   OtlpExporter,
@@ -163,14 +175,16 @@ type Options = Parameters<typeof OtlpTracer.make>[0]
 /** Effect's tracer, with our sampling, and without the messages of errors. */
 const layerTracer = (options: Options, { ratio, sampler }: OtlpSettings) =>
   Layer.unwrap(
-    Effect.map(Effect.flatMap(OtlpTracer.make(options), Tracing.describing), (tracer) =>
-      Layer.mergeAll(
-        Layer.succeed(Tracing.Traces, { tracer, sampler: Tracing.makeSampler(sampler, ratio) }),
-        Layer.succeed(Tracer.Tracer, tracer),
+    Effect.gen(function* () {
+      const tracer = yield* OtlpTracer.make(options)
+      const describe = Tracing.describe(yield* Clock.Clock)
+      return Layer.mergeAll(
+        Layer.succeed(Tracing.Traces, { tracer, describe, sampler: Tracing.makeSampler(sampler, ratio) }),
+        Layer.effect(Tracer.Tracer, Tracing.describing(tracer)),
         // A statement says how long it waited for its connection to open.
         Layer.succeed(SpanPropagationEnabled, true)
       )
-    )
+    })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))
 
 /** Exports by an HTTP client until the scope closes. Several processes of a host share its variables. */

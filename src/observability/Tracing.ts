@@ -33,12 +33,19 @@ export const makeSampler = (name: (typeof samplers)[number], ratio: number) => {
 
 type Sampler = ReturnType<typeof makeSampler>
 
-/** The tracer and the sampler of this process; undefined if it makes no traces. */
-export const Traces = Context.Reference<{ readonly tracer: Tracer.Tracer; readonly sampler: Sampler } | undefined>(
-  "practice-data/observability/Tracing/Traces",
-  { defaultValue: () => undefined }
-)
-export type Traces = NonNullable<typeof Traces.Service>
+/** The traces of this process. */
+export interface Traces {
+  /** Makes the first spans of traces. */
+  readonly tracer: Tracer.Tracer
+  /** Applied to those that are sampled: most are made for the decision alone. */
+  readonly describe: (span: Tracer.Span) => Tracer.Span
+  readonly sampler: Sampler
+}
+
+/** Undefined if this process makes no traces. */
+export const Traces = Context.Reference<Traces | undefined>("practice-data/observability/Tracing/Traces", {
+  defaultValue: () => undefined
+})
 
 /** The span of a `traceparent` of W3C Trace Context. An invalid one, or one of another version, is ignored. */
 export const parseTraceParent = (traceparent: string | null | undefined): Tracer.ExternalSpan | undefined =>
@@ -87,49 +94,47 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
 }
 
 /**
- * A tracer whose spans are exported with bounded texts without secrets. Effect's exporter would write the message of every
- * error, and a message of a database may quote a row: it gets the kind of an error, and the code of a database.
+ * A span that is exported with bounded texts without secrets. Effect's exporter would write the message of every error, and a
+ * message of a database may quote a row: it gets the kind of an error, and the code of a database.
  */
+export const describe =
+  (clock: Clock.Clock) =>
+  (span: Tracer.Span): Tracer.Span => {
+    // The wall clock may be set while the span runs.
+    const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
+    const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
+    return {
+      _tag: "Span",
+      annotations,
+      attributes,
+      kind,
+      links,
+      name,
+      parent,
+      sampled,
+      spanId,
+      traceId,
+      get status() {
+        return span.status
+      },
+      attribute: (key, value) => {
+        // A statement without the indentation of our source.
+        const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
+        span.attribute(key, text === undefined ? value : safe(text, longest))
+      },
+      // Such as a log line, whose message may quote anything.
+      event: () => {},
+      addLinks: (more) => span.addLinks(more),
+      end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+    }
+  }
+
+/** A tracer whose spans are described. */
 export const describing = (tracer: Tracer.Tracer) =>
-  Effect.map(Clock.Clock, (clock) =>
-    Tracer.make({
-      span: (options) => {
-        const span = tracer.span(options)
-        // The wall clock may be set while the span runs.
-        const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
-        const { annotations, attributes, kind, links, name, parent, sampled } = span
-        return {
-          _tag: "Span",
-          annotations,
-          attributes,
-          kind,
-          links,
-          name,
-          parent,
-          sampled,
-          // Random ones, made when they are read: most spans are made for the decision of the sampler alone.
-          get spanId() {
-            return span.spanId
-          },
-          get traceId() {
-            return span.traceId
-          },
-          get status() {
-            return span.status
-          },
-          attribute: (key, value) => {
-            // A statement without the indentation of our source.
-            const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-            span.attribute(key, text === undefined ? value : safe(text, longest))
-          },
-          // Such as a log line, whose message may quote anything.
-          event: () => {},
-          addLinks: (more) => span.addLinks(more),
-          end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
-        }
-      }
-    })
-  )
+  Effect.map(Clock.Clock, (clock) => {
+    const describeSpan = describe(clock)
+    return Tracer.make({ span: (options) => describeSpan(tracer.span(options)) })
+  })
 
 /** A span that is made by hand. The maker ends it. */
 export interface Options {
@@ -145,7 +150,7 @@ export interface Options {
 
 /** Makes a span, if it is sampled: by default the sampler decides. */
 export const start = (
-  { sampler, tracer }: Traces,
+  { describe: describeSpan, sampler, tracer }: Traces,
   { kind, links = [], name, parent, startTime }: Options,
   isSampled?: boolean
 ): Tracer.Span | undefined => {
@@ -159,7 +164,7 @@ export const start = (
     root: parent === undefined,
     sampled: true
   })
-  return (isSampled ?? sampler.takes(span.traceId)) ? span : undefined
+  return (isSampled ?? sampler.takes(span.traceId)) ? describeSpan(span) : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)

@@ -1,6 +1,6 @@
 /** Which requests are sampled, and which span a caller names. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, References, Tracer } from "effect"
+import { Context, Effect, identity, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { Account, sample } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -33,7 +33,7 @@ const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: u
 /** The samples with and without a key. A sampler by ratio takes the id of the caller, however small the ratio. */
 const sampled = (name: (typeof Tracing.samplers)[number], flags?: "00" | "01") => {
   const traceparent = flags === undefined ? undefined : `00-${"f".repeat(32)}-${spanId}-${flags}`
-  const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
+  const traces = { tracer: Tracer.nativeTracer, describe: identity, sampler: Tracing.makeSampler(name, 0.000_001) }
   const found = sample(Context.make(Tracing.Traces, traces), {}, traceparent, new Account(given))
   return [found?.withKey !== undefined, found?.withoutKey !== undefined]
 }
@@ -81,7 +81,7 @@ it.effect.each([
       const delivery = Tracer.externalSpan({ traceId, spanId, sampled: true })
       yield* Effect.withSpan(Effect.void, "statement").pipe(
         Tracing.root({ name: "run", kind: "internal", links: [delivery] }),
-        Effect.provideService(Tracing.Traces, { tracer, sampler: Tracing.makeSampler(name, 0) }),
+        Effect.provideService(Tracing.Traces, { tracer, describe: identity, sampler: Tracing.makeSampler(name, 0) }),
         Effect.provideService(Tracer.Tracer, tracer),
         Effect.provideService(References.TracerEnabled, false)
       )
