@@ -10,7 +10,7 @@ export const organizations = [
 
 export const demoKeys = organizations.map(({ key, slug }) => ({ organization: `org_${slug}`, key }))
 
-export const pad = (number: number, length = 4) => String(number).padStart(length, "0")
+const pad = (number: number, length = 4) => String(number).padStart(length, "0")
 
 const pick = <A>(values: readonly [A, ...Array<A>], index: number): A => values[index % values.length] ?? values[0]
 
@@ -24,7 +24,7 @@ const at = (hours: number) => DateTime.makeUnsafe(start + hours * hour)
 /** The times of the record of this number; the records of each ten change at once. */
 const times = (number: number) => ({ created_at: at(number * 3), updated_at: at(Math.ceil(number / 10) * 30 + 24) })
 
-export const many = <A>(count: number, make: (number: number) => A) => Array.makeBy(count, (index) => make(index + 1))
+const many = <A>(count: number, make: (number: number) => A) => Array.makeBy(count, (index) => make(index + 1))
 
 const cents = (amount: number) => Math.round(amount * 100) / 100
 

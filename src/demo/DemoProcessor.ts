@@ -1,6 +1,7 @@
 /** The demo processor: believable objects in the account that each demo organization's first clinic has. */
+import { Array } from "effect"
 import type { Accounts, PspObject } from "../psp/PspClient.ts"
-import { many, organizations, pad } from "./DemoData.ts"
+import { organizations } from "./DemoData.ts"
 
 /** The Stripe account of the first clinic of an organization of the demo. */
 export const accountOf = (slug: string) => `acct_demo_${slug}`
@@ -8,25 +9,28 @@ export const accountOf = (slug: string) => `acct_demo_${slug}`
 const start = 1_767_600_000
 const hour = 3600
 
+const pad = (number: number) => String(number).padStart(4, "0")
+
 const amount = (number: number) => 2450 + (number % 24) * 125
 const fee = (number: number) => Math.round(amount(number) * 0.029) + 30
 
 const objectsOf = (slug: string) => {
   const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
-  const objects = (count: number, object: string, prefix: string, more: (number: number) => object) =>
-    many(count, (number): PspObject => {
+  const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
+    Array.makeBy(count, (index): PspObject => {
+      const number = index + 1
       const created = start + Math.floor(number / 3) * hour
       return { id: id(prefix, number), object, created, livemode: false, currency: "usd", ...more(number) }
     })
   return {
-    payments: objects(120, "payment_intent", "pi", (number) => ({
+    payments: many(120, "payment_intent", "pi", (number) => ({
       amount: amount(number),
       amount_received: amount(number),
       latest_charge: id("ch", number),
       metadata: { subscription: id("subscription", (number % 24) + 1) },
       status: "succeeded"
     })),
-    charges: objects(120, "charge", "ch", (number) => ({
+    charges: many(120, "charge", "ch", (number) => ({
       amount: amount(number),
       amount_refunded: number % 15 === 0 ? 1000 : 0,
       balance_transaction: id("txn", number),
@@ -35,25 +39,25 @@ const objectsOf = (slug: string) => {
       refunded: false,
       status: "succeeded"
     })),
-    refunds: objects(8, "refund", "re", (number) => ({
+    refunds: many(8, "refund", "re", (number) => ({
       amount: 1000,
       charge: id("ch", number * 15),
       reason: "requested_by_customer",
       status: "succeeded"
     })),
-    disputes: objects(2, "dispute", "dp", (number) => ({
+    disputes: many(2, "dispute", "dp", (number) => ({
       amount: amount(number * 40),
       charge: id("ch", number * 40),
       reason: "duplicate",
       status: number === 1 ? "won" : "needs_response"
     })),
-    payouts: objects(12, "payout", "po", (number) => ({
+    payouts: many(12, "payout", "po", (number) => ({
       amount: 25_000 + number * 310,
       arrival_date: start + number * 24 * hour,
       method: "standard",
       status: "paid"
     })),
-    "balance-transactions": objects(140, "balance_transaction", "txn", (number) => ({
+    "balance-transactions": many(140, "balance_transaction", "txn", (number) => ({
       amount: amount(number),
       fee: fee(number),
       net: amount(number) - fee(number),
