@@ -4,7 +4,7 @@
  */
 import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database } from "../database/Database.ts"
 import { unaccounted } from "../database/Store.ts"
@@ -59,19 +59,20 @@ const recordUse = (sql: Database, keyHash: Uint8Array) =>
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 
-const decodeRow = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
+/** A row of `keyRow`. */
+export interface KeyRow {
+  readonly key: string
+}
 
 /** The organization of the row of a key. Without a row, the key is not valid. */
 export const organizationOf = (
   sql: Database,
   keyHash: Uint8Array,
-  row: unknown
+  row: KeyRow | undefined
 ): Effect.Effect<string, Unauthorized> => {
   if (row === undefined) return Effect.fail(unauthorized)
-  return Effect.flatMap(Effect.orDie(decodeRow(row)), ({ key }) => {
-    const organization = Effect.succeed(key.slice(1))
-    return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
-  })
+  const organization = Effect.succeed(row.key.slice(1))
+  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
 }
 
 /** Resolves an API key to its organization. */
@@ -95,7 +96,7 @@ export class OrgResolver extends Context.Service<
         resolve: (key) => {
           const keyHash = hashOf(key)
           const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-          const rows = sql.runShort(request, [keyRow, [keyHash]], () => sql.unsafe(keyRow, [keyHash]))
+          const rows = sql.runShort(request, [keyRow, [keyHash]], () => sql.unsafe<KeyRow>(keyRow, [keyHash]))
           return traced(Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row)))
         }
       })

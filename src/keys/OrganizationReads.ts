@@ -10,7 +10,7 @@ import { atMost, fair } from "../database/Admission.ts"
 import { type Database, isSameDatabase } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { digestOf, keyRow, organizationOf, type OrgResolver, shareOf } from "./OrgResolver.ts"
+import { digestOf, type KeyRow, keyRow, organizationOf, type OrgResolver, shareOf } from "./OrgResolver.ts"
 
 /** A statement that reads up to `limit` rows of an organization. */
 export interface Query<Row> {
@@ -137,10 +137,14 @@ export const make = (sql: Database) => {
   }
 
   /** Runs the statement of a query, by default on a shared connection where it is short. */
-  const run = <Row extends object>(query: Query<Row>, text: string, owner: string | Uint8Array, key: string) => {
-    const { isPlannedOnce, limit } = query
+  const run = <Row extends object>(
+    { isPlannedOnce, limit, values: others }: Pick<Query<Row>, "isPlannedOnce" | "limit" | "values">,
+    text: string,
+    owner: string | Uint8Array,
+    key: string
+  ) => {
     const isSmall = limit <= largePage
-    const values = [owner, ...query.values]
+    const values = [owner, ...others]
     const request = { key, share: isSmall ? fair : one, within, unavailable: RecordStoreDown.from }
     const alone = () => {
       const statement = sql.unsafe<Row>(text, values)
@@ -150,7 +154,7 @@ export const make = (sql: Database) => {
   }
 
   const readFor = <Row extends object>(query: Query<Row>, id: string) =>
-    run(query, query.text, id, `organization ${id}`)
+    run<Row>(query, query.text, id, `organization ${id}`)
 
   /** True where keys are beside the records: not if these are distributed, since their statements need the id. */
   const isBeside = ({ database }: Keys) =>
@@ -174,7 +178,7 @@ export const make = (sql: Database) => {
     }
     const hash = Buffer.from(key.digest, "binary")
     // After a failure, `withKey` looks the key up.
-    return Effect.flatMap(run(query, keyedTextOf(query), hash, shareOf(hash)), ([row, ...rows]) =>
+    return Effect.flatMap(run<Row & KeyRow>(query, keyedTextOf(query), hash, shareOf(hash)), ([row, ...rows]) =>
       Effect.matchEffect(organizationOf(sql, hash, row), {
         onFailure: failed,
         onSuccess: (id) => Effect.as(key.settle(id), rows)
