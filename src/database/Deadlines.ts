@@ -1,4 +1,4 @@
-/** Deadlines of one length, with one timer for all: a timer of its own, which is a fiber, costs each short read a tenth. */
+/** Deadlines of one length, with one timer for all: a timer of its own is a fiber for each short read. */
 import { type Clock, Duration, Effect } from "effect"
 import * as Time from "../process/Time.ts"
 
