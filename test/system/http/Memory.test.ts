@@ -37,7 +37,7 @@ const options =
   "-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size-percentage=40"
 
 /** As `npm start` has it. */
-const allocation = { MALLOC_MMAP_THRESHOLD_: "32768", MALLOC_ARENA_MAX: "2" }
+const allocation = { MALLOC_MMAP_THRESHOLD_: "131072", MALLOC_ARENA_MAX: "2" }
 
 const nested = (bytes: number) => `{"invoices":${"[".repeat(bytes / 2)}${"]".repeat(bytes / 2 - 20)}}`
 const names = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, index) => `"${index}":1`).join(",")}}`
