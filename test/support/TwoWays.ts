@@ -76,6 +76,8 @@ export interface Sent {
   readonly pieces: ReadonlyArray<string>
   /** True if the last request waits for a response before it. */
   readonly waits?: boolean
+  /** True if the server closes the connection after it, so that no request follows. */
+  readonly closes?: boolean
 }
 
 /** The last request of a connection, which the server closes after it. */
@@ -122,14 +124,14 @@ const responsesOf = (received: string): ReadonlyArray<ReturnType<typeof normal>>
 }
 
 /** Sends pieces on a connection of their own, and another request behind them. Returns all that comes back. */
-const send = Effect.fnUntraced(function* ({ url }: Way, { pieces, waits = false }: Sent) {
+const send = Effect.fnUntraced(function* ({ url }: Way, { closes = false, pieces, waits = false }: Sent) {
   const { closed, received, socket } = yield* Raw.open(url)
   socket.setNoDelay()
-  for (const piece of waits ? pieces : [...pieces.slice(0, -1), `${pieces.at(-1) ?? ""}${last}`]) {
+  for (const piece of waits || closes ? pieces : [...pieces.slice(0, -1), `${pieces.at(-1) ?? ""}${last}`]) {
     socket.write(piece, "latin1")
     yield* inTurn
   }
-  if (waits) {
+  if (waits && !closes) {
     yield* eventually("a response", () => received() !== "" || socket.closed)
     socket.write(last, "latin1")
   }

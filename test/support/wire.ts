@@ -228,6 +228,12 @@ const change = Arbitrary.map(
 const isWhole = ({ body: sent, headers }: Request) =>
   headers.every(([name, value]) => name.toLowerCase() !== "content-length" || !(Number(value) > sent.length))
 
+/** True if the server closes the connection after its response. It would reset one on which more bytes arrive. */
+const closes = ({ headers, version }: Request) => {
+  const values = headers.filter(([name]) => /^(connection|upgrade)$/i.test(name)).map(([, value]) => value)
+  return values.some((value) => !/^keep-alive$/i.test(value)) || (version === "1.0" && values.length === 0)
+}
+
 const requestOf = (endpoint: Endpoint) =>
   Arbitrary.map(
     Arbitrary.all([bodyOf(endpoint), integer(-9, 6), Arbitrary.array(change, { maxLength: 2 })]),
@@ -241,10 +247,16 @@ export const connection: Arbitrary.Arbitrary<Sent> = Arbitrary.map(
     Arbitrary.array(integer(0, 1000), { maxLength: 3 }),
     Arbitrary.schema(Schema.Boolean)
   ]),
-  ([requests, cuts, waits]) => {
+  ([all, cuts, waits]) => {
+    const closing = all.findIndex(closes)
+    const requests = closing === -1 ? all : all.slice(0, closing + 1)
     const text = requests.map(textOf).join("")
     const places = cuts.map((cut) => Math.trunc((text.length * cut) / 1000)).toSorted((a, b) => a - b)
     const pieces = [...places, text.length].map((end, index) => text.slice(places[index - 1] ?? 0, end))
-    return { pieces: pieces.filter((piece) => piece !== ""), waits: waits && requests.every(isWhole) }
+    return {
+      pieces: pieces.filter((piece) => piece !== ""),
+      waits: waits && requests.every(isWhole),
+      closes: closing !== -1 && requests.every(isWhole)
+    }
   }
 )
