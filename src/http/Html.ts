@@ -32,6 +32,9 @@ const attribute = ([name, value]: readonly [string, Attributes[string]]) => {
 
 const voidElements = ["input", "link", "meta"]
 
+// A documentation has thousands of them.
+const impliedEnd = ["dt", "dd"]
+
 /** Escaped HTML. */
 export class Html {
   readonly text: string
@@ -60,7 +63,8 @@ export const h =
   (name: string, attributes: Attributes = {}) =>
   (...content: ReadonlyArray<Content>): Html => {
     const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
-    return Html.markup(voidElements.includes(name) ? start : `${start}${textOf(content)}</${name}>`)
+    if (voidElements.includes(name)) return Html.markup(start)
+    return Html.markup(`${start}${textOf(content)}${impliedEnd.includes(name) ? "" : `</${name}>`}`)
   }
 
 /** A path with parameters. Those without a value are left out. */
@@ -112,7 +116,8 @@ h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
 p { margin: .4rem 0; max-width: 70ch }
 a { color: var(--teal); text-underline-offset: .3em }
 code, pre { font: var(--mono); overflow-wrap: anywhere }
-pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
+pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }
+.beside { display: flex; flex-wrap: wrap; gap: 0 .5rem } .beside pre { flex: 1 1 18rem } .bar { display: flex; gap: .5rem; align-items: start }`
 
 export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
   const common = [

@@ -84,17 +84,18 @@ export const landing = (served: Served) =>
   )
 
 const style = `.skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }
-header, main, nav { padding: 0 1.25rem; min-width: 0 } nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } header p { display: flex; flex-wrap: wrap; gap: 0 1rem }
+header, main, nav { padding: 0 1.25rem; min-width: 0 } nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } header p { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: center }
+[hidden] { display: none !important } html { scroll-padding-top: 6rem } header { position: sticky; top: 0; z-index: 1; background: var(--ground) } header p { max-width: none } header input { width: 14rem }
 main { max-width: 60rem; overflow-wrap: anywhere }
 section { margin-top: 3rem } article { margin-top: 2rem; border-top: 1px solid var(--line) }
 dt { margin-top: .4rem; font: var(--mono) } i { font: 15px system-ui, sans-serif } dd { margin: 0 0 0 1rem; color: var(--muted) } small { color: var(--muted) }
 td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0 }
 .code { display: block; font: var(--mono); white-space: pre-wrap }
-.bar { display: flex; gap: .5rem } label { display: block; margin: .5rem 0 }
+label { display: block; margin: .5rem 0 }
 input, textarea { display: block; width: 100% } input, textarea, button { font: inherit; padding: .3rem .6rem }
 @media (min-width: 60rem) {
   body { display: grid; grid-template-columns: 17rem 1fr; align-items: start } header { grid-column: 1 / 3 }
-  nav { grid-row: 2; position: sticky; top: 0; max-height: 100vh; overflow: auto; flex-flow: column }
+  nav { grid-row: 2; position: sticky; top: 4rem; max-height: calc(100vh - 4rem); overflow: auto; flex-flow: column }
 }`
 
 const literal = (value: unknown) => h("code")(JSON.stringify(value))
@@ -120,15 +121,21 @@ const field = (name: string, type: Content, about: string): Content => [
   h("dd")(inline(about))
 ]
 
+type Types = Document["components"]["schemas"]
+
+/** A schema itself, or the one that it refers to. */
+const resolved = (schema: JsonSchema = {}, types: Types): JsonSchema =>
+  schema.$ref === undefined ? schema : (types[lastOf(schema.$ref)] ?? {})
+
 /** The fields of an object, with those of the objects inside of it. Fields of a response are always present. */
-const fieldsOf = (schema: JsonSchema, isRequest: boolean, prefix = ""): ReadonlyArray<Content> =>
+const fieldsOf = (schema: JsonSchema, types: Types, isRequest: boolean, prefix = ""): ReadonlyArray<Content> =>
   Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const isRequired = isRequest && schema.required?.includes(name) === true
-    const inner = property.type === "array" ? property.items : property
-    const path = `${prefix}${name}${property.type === "array" && inner?.properties ? "[]" : ""}`
+    const inner = resolved(property.type === "array" ? property.items : property, types)
+    const path = `${prefix}${name}${property.type === "array" && inner.properties ? "[]" : ""}`
     const about = `${property.description ?? ""}${limitsOf(property).join("")}`
     const own = field(path, [typeOf(property), isRequired && ", required"], about)
-    return [own, ...fieldsOf(inner ?? {}, isRequest, `${path}.`)]
+    return [own, ...fieldsOf(inner, types, isRequest, `${path}.`)]
   })
 
 const fieldList = (title: string, fields: ReadonlyArray<Content>): Content =>
@@ -152,21 +159,66 @@ const curlExample = (method: string, path: string, operation: Operation, body: u
   return lines.join(" \\\n  ")
 }
 
+type Response = Operation["responses"][string]
+
+const schemaOf = ({ content }: Response) => content?.["application/json"].schema ?? {}
+
+const typeNameOf = (response: Response) => lastOf(schemaOf(response).$ref ?? "")
+
 /** The names of the errors of a response, and the type of another body. */
-const resultOf = ({ content, headers }: Operation["responses"][string]): Content => {
-  const schema = content?.["application/json"].schema ?? {}
-  const error = headers[errorHeader]
+const resultOf = (response: Response): Content => {
+  const schema = schemaOf(response)
+  const error = response.headers[errorHeader]
   if (error === undefined || !("schema" in error)) return typeOf(schema)
   const isPlain = schema.$ref?.endsWith("/ErrorDetail") === true
   return [error.schema.enum?.join(" or "), !isPlain && [", ", typeOf(schema)]]
 }
 
-const operationArticle = (api: Document, method: string, path: string, operation: Operation): Html => {
-  const { description = "", operationId, parameters, requestBody, responses, summary = operationId } = operation
+const isError = (status: string) => Number(status) >= 400
+
+/** The errors that most operations describe alike, by status, and the response that shows the fields of each type. */
+const sharedOf = ({ paths }: Document) => {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item))
+  const responses = operations.flatMap((operation) => Object.entries(operation.responses))
+  const errors = responses.filter(([status]) => isError(status))
+  const alike = Object.values(Array.groupBy(errors, ([status, { description }]) => `${status} ${description}`))
+  const common = alike.filter(({ length }) => length > operations.length / 2)
+  const results = responses.filter(([status]) => !isError(status))
+  return {
+    errors: Object.fromEntries(common.map(([[status, { description }]]) => [status, description])),
+    shownAt: Object.fromEntries(results.map(([, response]) => [typeNameOf(response), response]))
+  }
+}
+
+interface Shared extends ReturnType<typeof sharedOf>, Document {}
+
+/** The responses of an operation: an example and the fields of those that succeed, then errors. */
+const responsesOf = ({ components: { schemas }, errors, shownAt }: Shared, operation: Operation): Content => {
+  const responses = Object.entries(operation.responses)
+  const common = responses.filter(([status, { description }]) => errors[status] === description)
+  const line = ([status, response]: readonly [string, Response]) => [h("code")(status), " ", resultOf(response)]
+  return [
+    Array.difference(responses, common).map(([status, response]) => {
+      const name = typeNameOf(response)
+      const id = shownAt[name] === response && name
+      return [
+        h("p")(line([status, response]), ": ", inline(response.description)),
+        !isError(status) && [
+          h("pre")(JSON.stringify(response.content?.["application/json"].example, null, 2)),
+          h("dl", { id })(fieldsOf(resolved(schemaOf(response), schemas), schemas, false))
+        ]
+      ]
+    }),
+    h("p")(h("a", { href: "#errors" })("Errors of most endpoints"), ": ", Array.intersperse(common.map(line), "; "))
+  ]
+}
+
+const operationArticle = (api: Shared, method: string, path: string, operation: Operation): Html => {
+  const { description = "", operationId, parameters, requestBody, summary = operationId } = operation
+  const { schemas } = api.components
   const [{ url }] = api.servers
   const body = requestBody?.content["application/json"]
   const example = body?.examples?.demo.value
-  const request = body?.schema.$ref === undefined ? body?.schema : api.components.schemas[lastOf(body.schema.$ref)]
   const headers = parameters.map(({ description: about = "", name, required = false, schema }) =>
     field(name, [typeOf(schema), required && ", required"], about)
   )
@@ -176,11 +228,9 @@ const operationArticle = (api: Document, method: string, path: string, operation
     markdown(description),
     h("pre", { "data-request": true })(curlExample(method, `${url}${path}`, operation, example)),
     fieldList("Request headers", headers),
-    fieldList("Request", fieldsOf(request ?? {}, true)),
+    fieldList("Request", fieldsOf(resolved(body?.schema, schemas), schemas, true)),
     h("h4")("Responses"),
-    Object.entries(responses).map(([status, response]) =>
-      h("p")(h("code")(status), " ", resultOf(response), ": ", inline(response.description))
-    )
+    responsesOf(api, operation)
   )
 }
 
@@ -188,12 +238,13 @@ const typeArticle = (schema: JsonSchema, name: string): Html =>
   h("article", { id: name })(
     h("h3")(name, provisional(schema["x-provisional"])),
     schema.description !== undefined && h("p")(inline(schema.description)),
-    h("dl")(fieldsOf(schema, false))
+    h("dl")(fieldsOf(schema, {}, false))
   )
 
 /** The documentation of an API, with Markdown at its start, and a key for its requests. */
-const documentationPage = (api: Document, start: string, key: string | undefined) => {
-  const { components, info, paths, servers, tags } = api
+const documentationPage = (parsed: Document, start: string, key: string | undefined) => {
+  const api = { ...parsed, ...sharedOf(parsed) }
+  const { components, errors, info, paths, servers, shownAt, tags } = api
   const [{ url }] = servers
   const articlesOf = (tag: string) =>
     Object.entries(paths).flatMap(([path, operations]) =>
@@ -203,7 +254,7 @@ const documentationPage = (api: Document, start: string, key: string | undefined
       })
     )
   const headers = Object.entries(components.headers).map(([name, { description }]) => field(name, "", description))
-  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "types", "headers"]
+  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "errors", "types", "headers"]
   return page(
     info.title,
     style,
@@ -221,7 +272,16 @@ const documentationPage = (api: Document, start: string, key: string | undefined
       markdown(start),
       section("introduction", "Introduction", markdown(info.description)),
       tags.map(({ description = "", name }) => section(name, name, h("p")(inline(description)), articlesOf(name))),
-      section("types", "Types", Object.values(Record.map(components.schemas, typeArticle))),
+      section(
+        "errors",
+        "Errors of most endpoints",
+        Object.entries(errors).map(([status, about]) => h("p")(h("code")(status), ": ", inline(about)))
+      ),
+      section(
+        "types",
+        "Types",
+        Object.entries(components.schemas).map(([name, schema]) => !(name in shownAt) && typeArticle(schema, name))
+      ),
       section("headers", "Headers of responses", h("dl")(headers))
     ),
     h("nav", { id: "contents", "aria-label": "Contents" })(

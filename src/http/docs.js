@@ -1,4 +1,4 @@
-/** Copies the examples of a page, and sends the requests of a documentation. Runs in the browser. */
+/** Copies the examples of a page, filters the endpoints of a documentation, and sends their requests. Runs in the browser. */
 "use strict"
 const main = document.getElementById("main")
 const given = { PRACTICE_DATA_URL: location.origin, PRACTICE_DATA_API_KEY: main.dataset.key ?? "" }
@@ -65,14 +65,50 @@ for (const code of document.querySelectorAll("pre")) {
   const copying = element("button", { type: "button" }, "Copy")
   copying.addEventListener("click", () => void copy(code, copying))
   bar.append(copying)
-  code.after(bar)
+  const box = element("div", { className: "beside" })
+  code.replaceWith(box)
+  box.append(code, bar)
   if (code.dataset.request === undefined) continue
   const trying = element("button", { type: "button" }, "Try it")
   trying.addEventListener("click", () => {
     const form = formOf(requestOf(code.textContent))
-    bar.after(form)
+    box.after(form)
     trying.remove()
     form.elements[0].focus()
   })
   bar.append(trying)
+}
+
+/** Hides the endpoints that lack a word of a text, and the parts of the page without an endpoint. */
+const filter = (text, articles) => {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
+  for (const { article, content } of articles) article.hidden = !words.every((word) => content.includes(word))
+  for (const part of main.querySelectorAll(":scope > :not(h1)"))
+    part.hidden = words.length > 0 && part.querySelector("article:not([hidden]) [data-request]") === null
+  for (const link of document.querySelectorAll("#contents a"))
+    link.hidden = document.getElementById(link.hash.slice(1)).hidden
+  return `${articles.filter(({ article }) => !article.hidden).length} of ${articles.length}`
+}
+
+const found = Array.from(main.querySelectorAll("article:has([data-request])"), (article) => ({
+  article,
+  content: article.textContent.toLowerCase()
+}))
+if (found.length > 0) {
+  const box = element("input", { type: "search", placeholder: "Endpoint or field", ariaLabel: "Filter the endpoints" })
+  const output = element("output")
+  const show = () => (output.textContent = filter(box.value, found))
+  box.addEventListener("input", () => {
+    show()
+    scrollTo(0, 0)
+  })
+  document.querySelector("header p").append(box, output)
+  // A link to what is hidden ends the filter.
+  addEventListener("hashchange", () => {
+    const target = document.getElementById(location.hash.slice(1))
+    if (target?.checkVisibility() !== false) return
+    box.value = ""
+    show()
+    target.scrollIntoView()
+  })
 }

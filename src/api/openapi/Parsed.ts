@@ -37,7 +37,11 @@ const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
 const Demo = Schema.Struct({ demo: Schema.Struct({ value: Schema.Unknown }) })
 
 const Content = Schema.Struct({
-  "application/json": Schema.Struct({ schema: jsonSchema, examples: Schema.optionalKey(Demo) })
+  "application/json": Schema.Struct({
+    schema: jsonSchema,
+    examples: Schema.optionalKey(Demo),
+    example: Schema.optionalKey(Schema.Unknown)
+  })
 })
 
 const Reference = Schema.Struct({ $ref: Schema.String })

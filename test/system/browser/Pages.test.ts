@@ -155,6 +155,37 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
       Effect.map(tryIt(version, operation), (found) => assert.strictEqual(found, status))
     )
 
+    it.effect("an endpoint has an example of its response and the fields, beside a button that copies it", () =>
+      Effect.gen(function* () {
+        const { page } = yield* openPage(`${yield* Service}/api/v3/docs`, desktop)
+        const article = page.locator('[id="charges.search"]')
+        const example = article.locator(".beside", { hasText: '"status": "paid"' })
+        const copying = example.getByRole("button", { name: "Copy" })
+        yield* Effect.promise(() => page.context().grantPermissions(["clipboard-read", "clipboard-write"]))
+        yield* Effect.promise(() => copying.click())
+        yield* Effect.promise(() => example.getByRole("button", { name: "Copied" }).waitFor())
+        const copied = yield* Effect.promise(() => page.evaluate("navigator.clipboard.readText()"))
+        assert.strictEqual(copied, yield* Effect.promise(() => example.locator("pre").innerText()))
+        const term = article.locator("dt", { hasText: "body[].status" })
+        assert.strictEqual(yield* Effect.promise(() => term.locator("+ dd").innerText()), "State of the charge.")
+      })
+    )
+
+    it.effect("the filter hides the endpoints that lack a word, until a link leads to a hidden one", () =>
+      Effect.gen(function* () {
+        const { page, problems } = yield* openPage(`${yield* Service}/api/v3/docs`, desktop)
+        const shown = page.locator("article:visible h3")
+        yield* Effect.promise(() => page.getByRole("searchbox").fill("Charge paid_amount"))
+        const titles = yield* Effect.promise(() => shown.allInnerTexts())
+        assert.deepStrictEqual(titles, ["Search charges", "Get one of the charges", "Changes of charges provisional"])
+        assert.deepStrictEqual(yield* Effect.promise(() => page.locator("nav a:visible").allInnerTexts()), ["charges"])
+        assert.deepStrictEqual(yield* faultsOf(page), [])
+        yield* Effect.promise(() => page.locator('article:visible a[href="#errors"]').first().click())
+        yield* Effect.promise(() => page.getByRole("heading", { name: "Search pets" }).waitFor())
+        assert.deepStrictEqual(problems, [])
+      })
+    )
+
     describe("people", long, () => {
       for (const screen of [desktop, phone]) {
         it.effect(`see every page whole on a ${screen.name}, accessible and as wide as the screen`, () =>
