@@ -1,4 +1,34 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** The longest files, most of which wait for tools that they start: each would otherwise be the last to end. */
+const longest = [
+  "system/package/Package",
+  "system/api/Generated",
+  "system/browser/Pages",
+  "system/cli/Clients",
+  "system/operations/Runbook",
+  "integration/records/AllChanges",
+  "integration/records/Repository",
+  "system/database/Embedded",
+  "system/operations/Operations",
+  "system/cli/Embedded"
+].map((name) => `/test/${name}.test.ts`)
+
+const rank = ({ moduleId }: TestSpecification) => {
+  const found = longest.findIndex((name) => moduleId.endsWith(name))
+  return found === -1 ? longest.length : found
+}
+
+/**
+ * Begins with the longest files. How long a file took before says nothing: `npm test` and `npm run test:long` each leave
+ * out tests of it.
+ */
+class LongestFirst extends BaseSequencer {
+  override sort(files: Array<TestSpecification>) {
+    return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b)))
+  }
+}
 
 export default defineConfig({
   test: {
@@ -18,6 +48,7 @@ export default defineConfig({
           "Pages in a real Chromium, each request of theirs sent: `npm run test:browser`. Some are long tests too"
       }
     ],
+    sequence: { sequencer: LongestFirst },
     // Every file needs the same modules, which take longer to load than most files take to run.
     isolate: false,
     // Two that compute, and one while others wait for what they started: long tests wait more, and have four.

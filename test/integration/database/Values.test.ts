@@ -232,10 +232,11 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       )
       const written = (by: string, set?: string) => Effect.all([load(by, set), rows])
       const expected = yield* written(login.url)
-      for (const [name, value] of settings) {
+      for (const [index, [name, value]] of settings.entries()) {
         const set = `set ${name} = ${value}`
         assert.deepStrictEqual(yield* written(url, set), expected, set)
-        for (const owner of [`role ${login.name}`, `database ${database}`]) {
+        // A session begins with the settings of its login as it does with those of its database.
+        for (const owner of [`role ${login.name}`, ...(index === 0 ? [`database ${database}`] : [])]) {
           yield* sql.unsafe(`alter ${owner} ${set}`)
           assert.deepStrictEqual(yield* written(login.url), expected, `${owner} ${set}`)
           yield* sql.unsafe(`alter ${owner} reset all`)

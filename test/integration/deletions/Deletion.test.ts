@@ -130,7 +130,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
         }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
-      { arbitrary: { runs: 40, size: 20, maxShrinks: 50 } }
+      { arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
     )
 })
 

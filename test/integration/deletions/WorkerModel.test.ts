@@ -239,7 +239,7 @@ const play = Effect.fnUntraced(function* <E, R>(
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
 
-for (const { often, options } of tries({ few: 15, many: 300, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 15, many: 150, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `in memory ${rule}${often}`,
     schedules,

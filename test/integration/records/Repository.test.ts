@@ -70,7 +70,7 @@ const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: Readonly
 layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
   for (const resource of resources) {
     const { name } = resource
-    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 100 }))
+    for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 }))
       it.effect.prop(
         `${name}: records of the key's organization alone, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
         {

@@ -42,7 +42,7 @@ const documented: Readonly<Record<number, RegExp>> = {
 }
 
 layer(Service.layerPostgres, options)("The program", (it) => {
-  for (const { often, options: runs } of tries({ few: 40, many: 600, concurrency: 8, size: 20 }))
+  for (const { often, options: runs } of tries({ few: 40, many: 300, concurrency: 8, size: 20 }))
     it.effect.prop(
       `answers any request to any endpoint with a documented status and body, and then the next one${often}`,
       [oneOf(...Array.map(endpoints, requestTo))],

@@ -185,7 +185,7 @@ for (const [kind, make] of Object.entries(kinds)) {
   })
 
   layer(TestDatabase.layer, { excludeTestServices: true, concurrent: true })(`a copy in ${kind}`, (it) => {
-    for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 })) {
+    for (const { often, options } of tries({ few: 1, many: 2, size: 24, maxShrinks: 100 })) {
       // They have a field of every type.
       for (const resource of options.tags.length > 0 ? stored : [paymentIntents, pets]) {
         const { name } = resource
