@@ -44,7 +44,7 @@ export interface Clinic {
    */
   name: string | null
   /**
-   * IANA time zone name.
+   * Time zone, as in the IANA database.
    * @example "America/Denver"
    */
   time_zone: string | null
@@ -88,7 +88,7 @@ export interface Product {
    */
   product_name: string | null
   /**
-   * Price for non-members.
+   * Price for anyone.
    * @example 68
    */
   retail_price: number | null
@@ -155,7 +155,7 @@ export interface Invoice {
    */
   invoice_date: string | null
   /**
-   * Status of the invoice.
+   * State of the invoice.
    * @example "paid"
    */
   status: string | null
@@ -349,7 +349,7 @@ export interface ConsumptionLog {
    */
   product_name: string | null
   /**
-   * Quantity available on the plan beforehand.
+   * Quantity available on the plan before.
    * @example 2
    */
   qty_available_on_plan: number | null
@@ -553,12 +553,12 @@ export interface Charge {
    */
   payment_method_id: string | null
   /**
-   * Status of the charge.
+   * State of the charge.
    * @example "paid"
    */
   status: string | null
   /**
-   * Original amount.
+   * Amount at first.
    * @example 120
    */
   original_amount: number | null
@@ -614,12 +614,12 @@ export interface ChargePayment {
    */
   id: string
   /**
-   * Currency code, ISO 4217.
+   * Currency, as ISO 4217.
    * @example "usd"
    */
   currency: string | null
   /**
-   * Status of the payment.
+   * State of the payment.
    * @example "succeeded"
    */
   status: string | null
@@ -743,7 +743,7 @@ export interface PaymentPlan {
    */
   clinic: string | null
   /**
-   * Status of the plan.
+   * State of the plan.
    * @example "active"
    */
   status: string | null
@@ -824,7 +824,7 @@ export interface PaymentIntent {
    * @example 42.5
    */
   payment_amount: number | null
-  /** The amount, split by recipient. */
+  /** The amount by where each portion settles. */
   payment_split: {
     /**
      * Portion that settles with the platform.
@@ -890,7 +890,7 @@ export interface PaymentIntent {
    */
   attempt_number: number | null
   /**
-   * Amount originally received.
+   * Amount received at first.
    * @example 42.5
    */
   original_amount_received: number | null
@@ -1047,7 +1047,7 @@ export interface Pet {
    */
   sex: string | null
   /**
-   * Date of birth.
+   * Day of birth.
    * @example "2019-04-12"
    */
   date_of_birth: string | null
@@ -1098,7 +1098,7 @@ export interface Subscription {
    */
   plan_name: string | null
   /**
-   * Status of the subscription.
+   * State of the subscription.
    * @example "active"
    */
   status: string | null
