@@ -83,9 +83,9 @@ export interface Options {
   readonly probe: Effect.Effect<unknown, SqlError>
 }
 
-const tooMany = Failure.Busy({ reason: "Too many are waiting for a connection" })
+const tooMany = Failure.Busy({ reason: "Too many statements are waiting for a connection" })
 const noConnection = Failure.Busy({ reason: "No connection became free in time" })
-const timedOut = Failure.Busy({ reason: "There was no answer in time" })
+const timedOut = Failure.Busy({ reason: "No response in time" })
 const isDown = Failure.Unreachable({ reason: "The database is down" })
 
 const failureOf = (error: SqlError): Failure => Failure[kindOf(error)]({ reason: reasonOf(error) })

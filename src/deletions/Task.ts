@@ -123,11 +123,11 @@ export const totalsOf = (outcome: Outcome) => ({
 })
 
 const lines = {
-  completed: Effect.logInfo("A deletion task is completed"),
+  completed: Effect.logInfo("A deletion task completed"),
   failed: Effect.logWarning("A deletion task failed"),
-  dead: Effect.logError("A deletion task is dead: it is not retried until an operator replays it"),
-  superseded: Effect.logWarning("A deletion task was taken over by another worker, and changed nothing here"),
-  released: Effect.logInfo("A deletion task was released: its attempt does not count")
+  dead: Effect.logError("A deletion task is dead: an operator must replay it"),
+  superseded: Effect.logWarning("A deletion task was taken over by another worker: this attempt changed nothing"),
+  released: Effect.logInfo("A deletion task was released: the attempt does not count")
 } as const
 
 // To make them for each task takes as much CPU time as all the rest of a task, measured.

@@ -46,7 +46,7 @@ export class UnresolvedKey {
   }
 
   get id(): string {
-    if (this.#id === undefined) throw new Error("The API key of this request is not looked up yet")
+    if (this.#id === undefined) throw new Error("The API key of this request was not looked up yet")
     return this.#id
   }
 

@@ -343,7 +343,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
 
   it.effect.each([
     ["keys destroy", 2, /^Usage: /m],
-    ["serve", 1, /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/]
+    ["serve", 1, /^Invalid configuration\. DELETION_DELAY[^\n]+\n$/]
   ] as const)("`%s` ends as a process with the code of its failure, %i", ([command, code, says]) =>
     Effect.gen(function* () {
       const environment = { DATA_DIR: "memory", DELETION_DELAY: "soon" }

@@ -332,7 +332,7 @@ for (const [kind, make] of Object.entries(kinds)) {
           Effect.map(Effect.orDie(Effect.flip(run(nothing, given))), ({ message }) => message)
         const organization = Effect.succeed("org_b")
         const ofAnother = yield* refusalOf({ source: { organization } })
-        assert.match(ofAnother, /is of the organization org_a, and the API key is of org_b/)
+        assert.match(ofAnother, /belongs to the organization org_a, but the API key to org_b/)
         const source = { url: "http://elsewhere" }
         assert.match(yield* refusalOf({ source }), /--allow-new-url/)
         yield* run(nothing, { source, allowNewUrl: true })
