@@ -179,8 +179,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const whole = ["deletions", "undo", "--task", completed]
       assert.strictEqual(yield* refuses(...whole), "Nothing was changed. Add --yes to undo 1 item.")
       assert.strictEqual(yield* succeeds(...whole, "--yes"), "Undone: 1 item\n")
-      assert.match(yield* refuses(...whole), /is completed, and has nothing to undo\.$/)
-      assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead, and has nothing to undo\. Cancel it/)
+      assert.match(yield* refuses(...whole), /is completed and has nothing to undo\.$/)
+      assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead and has nothing to undo\. Cancel it/)
       const json = yield* parse(yield* succeeds("deletions", "show", completed, "--json"))
       assert.deepInclude(json, { state: "completed", items: { invoice_undone: 1, line_undone: 1 } })
       assert.match(yield* succeeds("audit", "list"), /deletions.undo +1 undone +line line_completed +org_a$/m)
@@ -284,7 +284,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const listed = yield* cli("secrets", "list", ...owner, "--json")
         assert.include(listed.stdout, `"id":"${id}"`)
         assert.strictEqual(listed.stderr, `${refusedNote("org_import")}\n`)
-        const allowed = "org_import need not sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
+        const allowed = "org_import no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
         assert.strictEqual(yield* succeeds(...allow), allowed)
         assert.strictEqual(yield* refuses(...allow), early)
         assert.match(
@@ -382,7 +382,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     ["get organization", 1, "http://127.0.0.1:1"],
     ["search charges --filter status=", 1, "http://127.0.0.1:1"],
     ["keys list", 1, "DATA_DIR=memory"],
-    ["send --organization org_a --file /nowhere", 1, "/nowhere cannot be read"]
+    ["send --organization org_a --file /nowhere", 1, "Cannot read /nowhere"]
   ] as const)("`%s` exits with %i, and the reason: %s", ([command, code, says]) =>
     Effect.gen(function* () {
       const environment = { PRACTICE_DATA_API_KEY: "k", PRACTICE_DATA_URL: "http://127.0.0.1:1", DATA_DIR: "memory" }

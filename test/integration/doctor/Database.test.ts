@@ -290,7 +290,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       yield* run("alter table pets disable trigger removed")
       const [found, consequence, ...others] = yield* problems
       assert.strictEqual(found?.message, "The trigger removed of pets differs from the migrations.")
-      assert.include(consequence?.message, "The order of changes of pets has to restart")
+      assert.include(consequence?.message, "The order of changes of pets must restart")
       assert.deepStrictEqual(others, [])
       yield* run(found?.advice ?? "")
       yield* isWhole

@@ -45,7 +45,7 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
   [
     "parameters of a URL that are ignored",
     { DATABASE_URL: `${nowhere}?shape=round` },
-    [["warn", "DATABASE_URL has parameters that are ignored: shape.", "Configuration"]]
+    [["warn", "DATABASE_URL has ignored parameters: shape.", "Configuration"]]
   ],
   [
     "an operators' listener that other machines reach",

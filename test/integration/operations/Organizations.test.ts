@@ -197,7 +197,7 @@ layer(services, { excludeTestServices: true })("a deleted organization", (it) =>
       assert.include(deleted.stderr, "organizations delete org_left --finish --yes")
       assert.match((yield* cli("organizations", "list")).stdout, /^org_left +Left .* 1 +0 +\d{4}-/m)
       const asked = yield* cli(...remove, "--finish")
-      assert.strictEqual(asked.stderr, "Nothing was changed. Add --yes to revoke 1 API key and delete what is left.\n")
+      assert.strictEqual(asked.stderr, "Nothing was changed. Add --yes to revoke 1 API key and delete the rest.\n")
       assert.include((yield* cli(...remove, "--finish", "--yes")).stdout, "Deleted org_left\n")
       assert.strictEqual(yield* of("org_left"), "closed")
       assert.strictEqual((yield* cli("organizations", "create", "org_left", "--name", "Back")).code, 0)

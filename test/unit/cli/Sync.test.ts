@@ -42,7 +42,7 @@ it.effect("a report for a person is a sentence for each event that matters", () 
       "1,234 records, 1 removed so far",
       "In step: 1,734 records, 1 removed, after 3.0 s.",
       "In step: 2 records, 1 removed, after 1.0 s. The last 6 s are delayed by an open transaction in the service's database.",
-      "In step: 0 records, 1 resource read again, after 1.0 s."
+      "In step: 0 records, 1 resource reloaded, after 1.0 s."
     ])
   })
 )

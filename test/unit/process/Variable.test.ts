@@ -61,7 +61,7 @@ it.effect("A start with such a variable fails, and names both", () =>
       assert.strictEqual(code, 1)
       assert.match(
         stderr,
-        /(DATABSE_URL|PRACTICE_DATA_API_KYE): unknown; if (DATABASE_URL|PRACTICE_DATA_API_KEY) is meant/
+        /(DATABSE_URL|PRACTICE_DATA_API_KYE): unknown; if you meant (DATABASE_URL|PRACTICE_DATA_API_KEY)/
       )
     }
   })
