@@ -315,13 +315,13 @@ export const make = Effect.fnUntraced(function* ({
    * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
    * retried on a dedicated connection.
    *
-   * @param alone runs the statement on a dedicated connection
+   * @param dedicated runs the statement on a dedicated connection
    */
   const runShort = <A extends object, E, R, E1>(
     request: Request<E1>,
     query: Query,
-    alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
-  ) => Effect.catch(short<A>(query), () => run(request, alone()))
+    dedicated: () => Effect.Effect<ReadonlyArray<A>, E, R>
+  ) => Effect.catch(short<A>(query), () => run(request, dedicated()))
 
   return {
     run,
