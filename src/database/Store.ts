@@ -187,7 +187,7 @@ export const make = Effect.fnUntraced(function* ({
           meter.ended("unreachable", 0, undefined)
           return resume(refused(isDown))
         }
-        const asked = now(clock)
+        const requestedAt = now(clock)
         const millis = Duration.toMillis(within)
         let started: number | undefined
         const fork = Effect.runForkWith(context)
@@ -201,7 +201,7 @@ export const make = Effect.fnUntraced(function* ({
           if (isDone) return
           isDone = true
           const ended = now(clock)
-          const waited = (started ?? ended) - asked
+          const waited = (started ?? ended) - requestedAt
           const took = started === undefined ? undefined : ended - started
           meter.ended(outcome, waited, took)
           // The response may be sent before `resume` returns.
