@@ -92,7 +92,7 @@ export interface ClaimLimits {
   /** Tasks whose lease expired, and that may still run beside others. */
   readonly expired?: number
   /** Tasks whose lease expired too often for that. A worker that claims one must hold nothing else. */
-  readonly alone?: number
+  readonly isolated?: number
 }
 
 /** Groups by organization, in the given order. */
@@ -205,17 +205,17 @@ export const claimsOf = Effect.fnUntraced(function* (taken: ReadonlyArray<Taken>
 /** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
 export const traceRun = (claims: ReadonlyArray<Claim>) => {
   const [first, ...others] = claims
-  const alone = others.length === 0 ? first : undefined
+  const only = others.length === 0 ? first : undefined
   return Tracing.root({
     name: "process deletion_tasks",
     kind: "consumer",
     links: claims.flatMap(({ traceParent }) => Tracing.parseTraceParent(traceParent) ?? []),
     attributes: {
       "practice_data.tasks": claims.length,
-      ...(alone && {
-        "practice_data.task_id": alone.taskId,
-        "practice_data.organization": alone.organization,
-        "practice_data.attempt": alone.attempt
+      ...(only && {
+        "practice_data.task_id": only.taskId,
+        "practice_data.organization": only.organization,
+        "practice_data.attempt": only.attempt
       })
     }
   })
