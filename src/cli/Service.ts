@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { resources } from "../api/records/index.ts"
-import { beginAnew } from "../database/Databases.ts"
+import { restartChanges } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
@@ -36,7 +36,7 @@ export const migrate = command("migrate", Operators.asTheyAre, {
   const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
   if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
   const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
-  const { begun, waiting } = yield* beginAnew(databases[0])
+  const { begun, waiting } = yield* restartChanges(databases[0])
   if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
   yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
   if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
