@@ -26,7 +26,7 @@ const introduction = `# The columns of the tables of records
 
 For those who write records with SQL: [how](README.md#your-own-postgres). \`npm run generate\` writes this page from the comments of the schema.
 
-A constraint that refuses a value has a name that says the column and the reason, such as \`total_at_most_15_digits\`. "Not shown" is no field of the API.
+A constraint that refuses a value has a name that says the column and the reason, such as \`total_at_most_15_digits\`. "Not shown" is not a field of the API.
 
 ## Every table
 

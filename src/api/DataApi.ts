@@ -21,17 +21,17 @@ const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
 - **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to one organization, and every response holds records of that organization only.
-- **Paging** of searches: \`limit\` (1 to ${maximumLimit}, default ${defaultLimit}) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while you read pages: to keep a copy, see below.
-- **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that the endpoint does not have gets 422.
+- **Paging** of searches: \`limit\` (1 to ${maximumLimit}, default ${defaultLimit}) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records can move between pages while you read: to keep a copy, see below.
+- **Filters** are exact and case-sensitive, and combine with AND. A null filter is ignored. An unknown field gets 422.
 - **Times** in requests are ISO 8601, UTC without an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are UTC with milliseconds.
-- **Fields** of a record are always present, null if there is no value.
-- **Requests** have all their fields in the body. A query string gets 422, a \`Content-Encoding\` 415.
-- **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. \`x-error\` names the error, such as \`record_not_found\`: decide on it and on the status, as texts may change. Every error of an endpoint but a 500 carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
-- **Connections**: a request that is not HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; then the connection is closed. \`Upgrade\` is ignored, and the request is the last of its connection; with \`Transfer-Encoding\` as well, it gets 411.
+- **Fields** are always present in a record; a missing value is null.
+- **Requests** carry all their fields in the body. A query string gets 422; a \`Content-Encoding\` gets 415.
+- **Errors** have a \`detail\`: a string, or for 422 a list of up to 100 faults. An error body is at most 64 KiB. \`x-error\` is the error code, such as \`record_not_found\`: match on it and the status, since messages may change. Every endpoint error except a 500 carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down or busy, or that the service is busy: retry after \`Retry-After\` seconds.
+- **Connections**: malformed HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; the server then closes the connection. \`Upgrade\` is ignored, and the connection closes after the response; combined with \`Transfer-Encoding\`, it gets 411.
 - **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
-- **Browsers**: a page of another origin may call the API only if the operator allows it. An API key in a page is public, and opens all your records: call the API from your server instead.
+- **Browsers**: cross-origin calls work only if the operator allows the origin. An API key in a web page is public and exposes all your records: call the API from your server instead.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
-- Every response carries \`x-request-id\`: that of the request if it has 1 to 128 visible ASCII characters, otherwise a new one.
+- Every response carries \`x-request-id\`: the request's own if it is 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
 
@@ -39,55 +39,55 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 
 ### By changes
 
-\`POST /changes\` is the way to keep a copy: one feed of all resources, in the order of their transactions. No change is skipped, whatever writers do with times and transactions.
+To keep a copy, use \`POST /changes\`: one feed of all resources, in transaction order. It never skips a change, whatever timestamps and transactions writers use.
 
-1. **Request** changes with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record. \`resources\` limits the feed to some.
-2. **Apply** a 200: take the items of \`body\` in their order. Insert or replace a \`record\` by its \`id\`, delete a \`removed\` id. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, resume from what was saved.
-3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response arrives as soon as there is a change.
-4. **Try again**, with the same cursor: after 503 or 429 when \`Retry-After\` says, after a timeout or a broken connection a few seconds later.
-5. **Restart a resource** after an item with \`reset\`: its table was emptied, or you request it for the first time. Its records follow in this response and the next ones. When \`has_more\` is false, delete those that did not.
-6. **Start again** after 410: forget the cursor and go to step 1, with an empty copy, or as if each resource had a \`reset\`. The database was restored or upgraded, or lost its last commits in a failover, or the cursor was not used for 31 days.
+1. **Request** changes with \`limit\` ${maximumChanges} and your saved cursor. Omit the cursor the first time: you get every record. \`resources\` limits the feed to the resources you name.
+2. **Apply** the items in the \`body\` of a 200 in order: upsert each \`record\` by its \`id\`, delete each \`removed\` id. Save the copy and \`cursor\` in one transaction. After a crash or a restart, resume from the saved cursor.
+3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or long-poll with \`wait\` (up to ${longestWait} seconds): the response arrives as soon as there is a change.
+4. **Retry** with the same cursor: after a 503 or 429, wait \`Retry-After\` seconds; after a timeout or a broken connection, a few seconds.
+5. **Restart a resource** after an item with \`reset\`: its table was emptied, or you request it for the first time. Its records follow in this response and the next ones. Once \`has_more\` is false, delete the records that did not arrive.
+6. **Start again** after 410: discard the cursor and go to step 1 with an empty copy, or treat every resource as \`reset\`. Either the database was restored or upgraded, or it lost its last commits in a failover, or the cursor was unused for 31 days.
 
 A 400 means that the cursor is damaged, or belongs to another feed or organization.
 
 Guarantees:
 
-- Whenever \`is_consistent\` is true, the copy equals a state that the database had: each invoice with all its lines, each payment with its charge. Apply the responses up to that one in one transaction, and whoever queries the copy sees nothing else.
-- On a primary, \`is_consistent\` is true whenever \`has_more\` is false, and no open transaction delays the changes of others. A service that reads from a replica shows changes that its replica has, and waits for older transactions: \`${lagHeader}\` is that delay in seconds.
-- A record may arrive again, but never an older state of it after a newer one. A transaction that fits into a response is not cut apart.
-- Records that are marked as deleted have an item with their \`record\`. Rows that were deleted since your first request have one with \`removed\`, also those that the copy never had.
+- Whenever \`is_consistent\` is true, the copy equals a past state of the database: each invoice with all its lines, each payment with its charge. Apply all responses up to that one in one transaction, and queries of the copy see only such states.
+- On a primary, \`is_consistent\` is true whenever \`has_more\` is false, and an open transaction does not delay other changes. A service on a replica returns the changes that the replica has, and waits for older transactions: \`${lagHeader}\` is that delay in seconds.
+- A record may arrive more than once, but never an older state after a newer one. A transaction that fits into one response is never split.
+- Soft-deleted records arrive as a \`record\`. Rows deleted since your first request arrive as \`removed\`, including rows that the copy never had.
 - \`schema\` changes when a field or a resource is added. The records with the new field follow as changes.
-- Writers that disable the triggers of a table are not covered.
+- Writes with a table's triggers disabled are not covered.
 
-\`POST /X/changes\` is the feed of one resource: records in \`body\`, ids in \`removed\`; step 5 is a 410 there. Once the header \`${completeHeader}\` is \`true\`, you have every record that existed when you began without a cursor, except those changed since, which arrive as changes.
+\`POST /X/changes\` is the feed of one resource: records in \`body\`, ids in \`removed\`. Instead of a \`reset\` (step 5), it returns 410. Once the header \`${completeHeader}\` is \`true\`, you have every record that existed when you began without a cursor, except those changed since, which arrive as changes.
 
 ### By search alone
 
-If you cannot use changes, allow for three things: a time is stamped before its transaction commits, so that records appear behind a reader; a record that is changed moves to the end of the order, so that those after it move up and an \`offset\` skips one; and times are shown in milliseconds, of which one may hold more records than a page.
+If you cannot use \`/changes\`, allow for three things. A timestamp is set before its transaction commits, so records can appear behind your position. A changed record moves to the end of the order, so later ones move up and an \`offset\` skips one. Times have millisecond precision, and one millisecond may hold more records than a page.
 
-The time of a resource is the field that its search is ordered by, and the filter is \`updated_at_since\` or \`modified_since\`.
+The time of a resource is the field that its search is ordered by; the filter is \`updated_at_since\` or \`modified_since\`.
 
-A round reads the pages one after the other, never at the same time:
+A round reads its pages sequentially, never in parallel:
 
 1. **Request** pages with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the search has it.
 2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even if its time is earlier: a transaction that began earlier may commit later.
-3. **Continue** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
-4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not continue from it: repeat the request with \`offset\` ${maximumLimit / 2} lower, at least 0, until it fits.
-5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. An interrupted round is repeated.
+3. **Continue** with pages that overlap by one record. If the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records with time T, minus one. Otherwise add the number of this page's records, minus one, to \`offset\`.
+4. **Step back** if a page with an \`offset\` is empty, or starts with a record that this round has not yet read with the filter's time: records have moved. Apply the page, but do not continue from it: repeat the request with \`offset\` lowered by ${maximumLimit / 2}, to at least 0, until it fits.
+5. **End** the round at a page that fits and has fewer than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. Repeat an interrupted round.
 
-Clinics have no filter on a time, so every round reads all of them: leave out the filter, and take all of them to have one time.
+Clinics have no time filter, so every round reads all of them: omit the filter, and treat all clinics as having the same time.
 
-Guarantee: when a round ends, the copy has the last committed state of every record that was not changed while the round was read. That holds if the minutes are more than the longest writing transaction takes, added to how far a replica lags and clocks differ, and if writers stamp the time of their transaction. Deleted rows are not noticed. A round ends if pages are read faster than records are changed.
+Guarantee: when a round ends, the copy has the last committed state of every record that did not change during the round. This holds if the minutes exceed the longest write transaction plus replica lag plus clock skew, and if writers stamp the time of their transaction. Deleted rows go unnoticed. A round ends if you read pages faster than records change.
 `.trim()
 
 const statuses: Readonly<Record<string, Status>> = {
   400: errorStatus(
-    "An invalid value: a number out of range, a missing or blank id, a cursor that is damaged or of another resource, or an organization other than the key's.",
+    "An invalid value: a number out of range, a missing or blank id, a damaged cursor or one of another resource, or an organization other than the key's.",
     new Errors.OrgMismatch()
   ),
   401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized()),
   404: errorStatus(
-    "The organization has no such record. The response is the same if another organization has one.",
+    "No such record in this organization. Records of other organizations get the same response.",
     new Errors.RecordNotFound()
   ),
   410: errorStatus(
@@ -97,19 +97,19 @@ const statuses: Readonly<Record<string, Status>> = {
   ...bodyStatuses(1),
   422: {
     description:
-      "The request does not match the schema of the endpoint. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
+      "The request does not match the schema of the endpoint. Lists up to 100 faults of the body; a query string is rejected before the body is read.",
     example: { detail: [{ loc: ["body", "organization"], ...faults.string }] }
   },
   429: errorStatus(
-    "The organization exceeds its limit of requests. Try again after `Retry-After` seconds.",
+    "The organization exceeds its rate limit. Retry after `Retry-After` seconds.",
     new Errors.TooManyRequests()
   ),
   501: errorStatus(
-    "The records are distributed over several servers, and their changes have no common order. Do not retry: search by `updated_at_since` or `modified_since` instead.",
+    "The records are distributed over several servers, so their changes have no common order. Do not retry: search by `updated_at_since` or `modified_since` instead.",
     new Errors.ChangesNotServed()
   ),
   503: errorStatus(
-    "A store is unreachable, busy, or refuses the service, or the service is busy: `x-error` names it. Never reported as 401. Try again after `Retry-After` seconds.",
+    "A store is unreachable, busy or refuses access, or the service is busy: see `x-error`. Never reported as 401. Retry after `Retry-After` seconds.",
     new Errors.CredentialStoreDown()
   )
 }

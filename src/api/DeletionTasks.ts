@@ -9,7 +9,7 @@ import { organization, searchFields } from "./records/Requests.ts"
 
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead", "cancelled"]).annotate({
   description:
-    "`scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. `cancelled`: an operator cancelled it, and it never runs."
+    "`scheduled`: waits for its due time or its next attempt. `running`: claimed by a worker. `completed`: has run; `outcome` counts the deletions. `dead`: every attempt failed; nothing is deleted until an operator replays it. `cancelled`: cancelled by an operator; never runs."
 })
 export type State = typeof State.Type
 
@@ -25,12 +25,12 @@ const count = (description: string, example = 0) =>
 /** The reasons for which an item is not deleted. */
 export const reasons = {
   invoices: {
-    not_found: "The organization had no such invoice; it is deleted when it comes, while it is `remembered`.",
+    not_found: "The organization had no such invoice; it is deleted on arrival, while it is `remembered`.",
     clinic_mismatch: "`clinic_id` is neither the home nor the servicing clinic of the invoice.",
     client_mismatch: "`client_id` is not the client of the invoice."
   },
   invoice_lines: {
-    not_found: "The organization had no such line; it is deleted when it comes, while it is `remembered`.",
+    not_found: "The organization had no such line; it is deleted on arrival, while it is `remembered`.",
     invoice_mismatch: "`invoice_id` is not the invoice of the line.",
     clinic_mismatch: "`clinic_id` is not the clinic of the line."
   }
@@ -43,14 +43,13 @@ export const Outcome = Schema.Struct({
     ...Record.map(reasons.invoices, (reason) => count(reason))
   }),
   invoice_lines: Schema.Struct({
-    deleted: count("Lines that were deleted because an item names them.", 1),
+    deleted: count("Lines that an item names, and that were deleted.", 1),
     ...Record.map(reasons.invoice_lines, (reason) => count(reason))
   }),
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
   identifier: "DeletionOutcome",
-  description:
-    "The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once."
+  description: "The number of items that the task deleted, and skipped by reason. Duplicates count once."
 })
 export type Outcome = typeof Outcome.Type
 
@@ -73,14 +72,14 @@ export const DeletionTask = Schema.Struct({
   scheduled_for: Field.timestamp("Time at which the deletion is due. Results are ordered by it."),
   started_at: Field.dateTime("Start of the first attempt."),
   finished_at: Field.dateTime("Time of completion, or of the last failed attempt."),
-  attempts: count("The number of attempts so far, at most 8. A scheduled task with 1 or more has failed as often.", 1),
-  invoices_count: count("The number of invoices in the delivery, repeated ones included.", 1),
-  invoice_lines_count: count("The number of invoice lines in the delivery, repeated ones included.", 1),
+  attempts: count("The number of attempts so far, at most 8. In a scheduled task, all of them failed.", 1),
+  invoices_count: count("The number of invoices in the delivery, including duplicates.", 1),
+  invoice_lines_count: count("The number of invoice lines in the delivery, including duplicates.", 1),
   outcome: Schema.NullOr(Outcome).annotate({
-    description: "The items that were and were not deleted. Null until the task is completed."
+    description: "Counts of deleted and skipped items. Null until the task is completed."
   }),
   remembered: count(
-    "The items that were not found and are deleted when their records come, if their other ids fit. 0 once they have come, were forgotten (after 90 days, unless the operator sets another time) or were undone by an operator."
+    "The number of items that were not found and are deleted when their records arrive, if their other ids match. Drops to 0 when they arrive, expire (after 90 days, unless the operator sets another time) or are undone by an operator."
   )
 }).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and its outcome." })
 export type DeletionTask = typeof DeletionTask.Type
@@ -93,8 +92,8 @@ const SearchRequest = Schema.Struct({
 export type SearchRequest = typeof SearchRequest.Type
 
 const GetRequest = Schema.Struct({
-  task_id: Filter.optional(Filter.Text("The task, by its id. Either this or idempotency_key is required.", exampleId)),
-  idempotency_key: Filter.optional(Filter.Text("The task, by the Idempotency-Key of its delivery.", exampleKey)),
+  task_id: Filter.optional(Filter.Text("The id of the task. Either this or `idempotency_key` is required.", exampleId)),
+  idempotency_key: Filter.optional(Filter.Text("The Idempotency-Key of the delivery.", exampleKey)),
   organization
 }).annotate({ identifier: "InvoiceDeletionsGetRequest" })
 export type GetRequest = typeof GetRequest.Type
@@ -115,7 +114,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
       payload: SearchRequest,
       success: Schema.Struct({ body: Schema.Array(DeletionTask) }).annotate({
         identifier: "InvoiceDeletionsPage",
-        description: "A page of invoice deletions. One with fewer than `limit` is the last."
+        description: "A page of invoice deletions. The last page has fewer than `limit`."
       }),
       error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.TaskStoreDown, Errors.ServiceBusy)
     }).annotateMerge(
@@ -123,7 +122,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         operation: ["invoice-deletions", "search"],
         summary: "Search invoice deletions",
         description:
-          "The outcomes of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To find items that were not deleted, look for `completed` tasks whose `outcome` counts anything but `deleted`.",
+          "The organization's deletion tasks, one for each delivery to the intake, ordered by `scheduled_for`, then by `task_id`, ascending. To find items that were not deleted, look for `completed` tasks with other counts in `outcome` than `deleted`.",
         request: { scheduled_since: "2026-01-06T00:00:00Z", limit: 10 }
       })
     ),
@@ -142,7 +141,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         operation: ["invoice-deletions", "get"],
         summary: "Get one of the invoice deletions",
         description:
-          "The outcome of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",
+          "The outcome of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Set exactly one of them; null counts as absent. A task of another organization gets 404, as does an id that is not a UUID.",
         request: { idempotency_key: exampleKey },
         statuses: { 404: { example: { detail: new Errors.TaskNotFound().detail } } }
       })

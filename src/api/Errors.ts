@@ -7,16 +7,16 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 
 export const ErrorDetail = Schema.Struct({
-  detail: Schema.String.annotate({ description: "The failure, for a person to read." })
+  detail: Schema.String.annotate({ description: "A human-readable message." })
 }).annotate({ identifier: "ErrorDetail" })
 
 /** One fault of a request: where it is, what is wrong, and the kind of the fault for a program to act on. */
 export const ValidationError = Schema.Struct({
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Int])).annotate({
     description:
-      "The place of the fault: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis."
+      "The location of the fault: `body`, `header` or `query`, then names and array positions. Names over 64 characters are truncated."
   }),
-  msg: Schema.String.annotate({ description: "The fault, for a person to read." }),
+  msg: Schema.String.annotate({ description: "A human-readable message." }),
   type: Schema.String.annotate({ description: "The kind of the fault, such as `string_type`." })
 }).annotate({ identifier: "ValidationError" })
 export type ValidationError = typeof ValidationError.Type
@@ -25,7 +25,7 @@ export type ValidationError = typeof ValidationError.Type
 export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(ValidationError) }).annotate({
   identifier: "HTTPValidationError",
   description:
-    "The faults of the request, in the order of the endpoint's fields, unknown fields last. The list ends after 100 faults, whether or not there are more."
+    "The faults of the request, in the order of the endpoint's fields, unknown fields last. At most 100 are listed."
 })
 
 /** The text of an error, for a person to read. */

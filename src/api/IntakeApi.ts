@@ -10,29 +10,29 @@ import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Fault
 
 // The example of a signed delivery runs as it is, with `INTAKE`, `ORGANIZATION` and `SECRET` in the environment.
 const introduction = `
-Takes notifications that invoices or invoice lines were deleted, and deletes them a little later, once.
+Accepts notifications of deleted invoices and invoice lines, and deletes them shortly afterwards, exactly once.
 
-- Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
+- Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every retry gets the first response. After a 503, a timeout or a broken connection, retry with the same key.
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
-- A deletion holds, however the record is written later. It may come before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted when it comes.
-- More than 10,000 items get 422; the count in the response stops where the service stopped counting.
-- A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB. \`x-error\` names the error for programs.
+- A deletion is permanent, however the record is written later. It may arrive before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted on arrival.
+- More than 10,000 items get 422; the count in the response may be lower than the actual number.
+- A 422 lists up to 100 faults of a delivery. An error body is at most 64 KiB. \`x-error\` is the error code.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
-- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone. Once its secrets are revoked, an organization gets 401 until the operator allows unsigned deliveries.
-- The pending deliveries of an organization are bounded, and those of all that the service does not know together. Beyond, a delivery gets 503 and nothing is stored.
+- Deliveries of an organization with a signing secret must be signed, and the service may require signatures from everyone: see below. Otherwise unsigned deliveries are accepted from anyone. Once its secrets are revoked, an organization gets 401 until the operator allows unsigned deliveries.
+- Pending deliveries are limited per organization; all unknown organizations share one limit. Over the limit, a delivery gets 503 and nothing is stored.
 
 ## Sign a delivery
 
 If the organization has a signing secret, sign its deliveries as [Standard Webhooks](https://www.standardwebhooks.com) describes:
 
-1. \`webhook-id\` is the Idempotency-Key, and \`webhook-timestamp\` the time of sending in seconds since 1970. It may be 300 seconds off.
-2. The key is the part of the secret behind \`whsec_\`, decoded from base64: bytes, not text.
-3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as it is sent.
-4. \`webhook-signature\` is \`v1,\` and the signature in base64. During a rotation there may be several, separated by spaces; one valid one is enough.
+1. \`webhook-id\` is the Idempotency-Key, and \`webhook-timestamp\` the time of sending as Unix time in seconds, accurate to 300 seconds.
+2. The key is the part of the secret after \`whsec_\`, decoded from base64: bytes, not text.
+3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as sent.
+4. \`webhook-signature\` is \`v1,\` and the signature in base64. During a rotation, send several separated by spaces; one valid signature is enough.
 
-A retry keeps the Idempotency-Key and the body, and has a new time and signature. A 401 names the header that is wrong.
+A retry keeps the Idempotency-Key and the body, with a new timestamp and signature. A 401 names the invalid header.
 
-With curl and openssl, to try it (while openssl runs, others on the machine can see its arguments, and so the key). It runs as it is, with the address of this API, the organization and its secret in the environment:
+To try it with curl and openssl, set the address of this API, the organization and its secret, then run the script as is. (While openssl runs, other users of the machine can see its arguments, including the key.)
 
 \`\`\`sh
 export INTAKE=https://practice-data.example/api/v1 ORGANIZATION=org_1 SECRET=whsec_...
@@ -66,15 +66,15 @@ const otherId = (description: string, example: string) => Schema.optionalKey(Sch
 /** An invoice to delete, all its lines with it. */
 export const DeletedInvoice = Schema.Struct({
   invoice_id: ownId("The invoice. All its lines are deleted with it.", "invoice_oakridge_0001"),
-  clinic_id: otherId("Its home or servicing clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01"),
-  client_id: otherId("Its client. If it is another one, nothing is deleted.", "client_oakridge_0001")
+  clinic_id: otherId("Its home or servicing clinic. On a mismatch, the item is skipped.", "clinic_oakridge_01"),
+  client_id: otherId("Its client. On a mismatch, the item is skipped.", "client_oakridge_0001")
 }).annotate({ identifier: "DeletedInvoice" })
 
 /** An invoice line to delete. */
 export const DeletedInvoiceLine = Schema.Struct({
   invoice_line_id: ownId("The invoice line.", "line_oakridge_0002_1"),
-  invoice_id: otherId("Its invoice. If it is another one, nothing is deleted.", "invoice_oakridge_0002"),
-  clinic_id: otherId("Its clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01")
+  invoice_id: otherId("Its invoice. On a mismatch, the item is skipped.", "invoice_oakridge_0002"),
+  clinic_id: otherId("Its clinic. On a mismatch, the item is skipped.", "clinic_oakridge_01")
 }).annotate({ identifier: "DeletedInvoiceLine" })
 
 /** The items to delete. Unknown fields are ignored, since senders may add some. */
@@ -116,11 +116,7 @@ const signed = (description: string) =>
 
 /** The headers of a delivery. Those of a signature matter only if the organization has a signing secret. */
 export const DeliveryHeaders = Schema.Struct({
-  "idempotency-key": header(
-    "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
-    "delivery-1",
-    36
-  ),
+  "idempotency-key": header("Unique per delivery. Retries with the same key are scheduled once.", "delivery-1", 36),
   "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
   "webhook-id": signed("equals the Idempotency-Key."),
   "webhook-timestamp": signed("the time of the signature, in seconds since 1970."),
@@ -151,14 +147,14 @@ export const DeliveryReceipt = Schema.Struct({
     format: "uuid",
     examples: [exampleReceipt.task_id]
   }),
-  scheduled_for: Field.timestamp("The time at which the deletion runs."),
+  scheduled_for: Field.timestamp("Time at which the deletion is due."),
   idempotency_key: Schema.String.annotate({
     description: "The Idempotency-Key of the request.",
     examples: [exampleReceipt.idempotency_key]
   }),
   invoices_count: count("The number of invoices in the delivery."),
   invoice_lines_count: count("The number of invoice lines in the delivery."),
-  received_at: Field.dateTime("The time at which the delivery was received.")
+  received_at: Field.dateTime("Time at which the delivery was received.")
 }).annotate({ identifier: "DeliveryReceipt", description: "The receipt of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type
 
@@ -194,12 +190,12 @@ export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { 
 
 const statuses: Readonly<Record<string, Status>> = {
   200: {
-    description: "Stored before. The response is that of the first delivery, with status `duplicate`.",
+    description: "Already stored. Repeats the first response, with status `duplicate`.",
     example: { ...exampleReceipt, status: "duplicate" }
   },
   202: { description: "Stored and committed: status `scheduled`.", example: exampleReceipt },
   401: errorStatus(
-    "The required signature is missing or invalid. The detail names the header that is missing, too old, too new, or does not match; or says that the organization has no signing secret, or that it is closed.",
+    "The required signature is missing or invalid. `detail` names the header that is missing, too old, too new, or does not match; or states that the organization has no signing secret, or is closed.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
   ...bodyStatuses(4),
@@ -210,7 +206,7 @@ const statuses: Readonly<Record<string, Status>> = {
   },
   503: {
     description:
-      "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+      "The store is down or busy, the service is reading too many large deliveries, or the organization has too many pending items: status `error`; the counts are 0 if the items were not read. Retry with the same key after `Retry-After` seconds.",
     example: { ...exampleReceipt, status: "error", received_at: null }
   }
 }
@@ -232,7 +228,7 @@ class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
         isContract: true,
         summary: "Schedule a deletion",
         description:
-          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. Retries with the same Idempotency-Key and payload are idempotent: the deletion is scheduled once. The same key with another payload is refused with 422, and nothing is stored.",
+          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. Retries with the same Idempotency-Key and payload are idempotent. The same key with another payload gets 422, and nothing is stored.",
         request: {
           invoices: [{ invoice_id: "invoice_oakridge_0001" }],
           invoice_lines: [{ invoice_line_id: "line_oakridge_0002_1" }]
@@ -258,7 +254,7 @@ const Check = Schema.Struct({
 }).annotate({ identifier: "HealthCheck", description: "The state of a dependency of the service." })
 
 export const Health = Schema.Struct({
-  status: Schema.Literals(["pass", "warn"]).annotate({ description: "`warn` when a check does not pass." }),
+  status: Schema.Literals(["pass", "warn"]).annotate({ description: "`warn` if a check does not pass." }),
   version: Schema.String.annotate({ description: "Version of the service." }),
   checks: Schema.Record(Schema.String, Check).annotate({ description: "The dependencies of the service, by name." })
 }).annotate({ identifier: "Health" })
@@ -274,10 +270,10 @@ class HealthApi extends HttpApiGroup.make("health")
         operation: ["health", "check"],
         summary: "Health",
         description:
-          "200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` is the reason.",
+          "200 within half a second while the process serves requests. `warn` if a check does not pass; its `output` is the reason.",
         statuses: {
           200: {
-            description: "The process serves.",
+            description: "The process serves requests.",
             example: {
               status: "warn",
               version: "0.1.0",
@@ -294,7 +290,7 @@ class HealthApi extends HttpApiGroup.make("health")
         operation: ["health", "ready"],
         summary: "Readiness",
         description:
-          "200 if requests may be sent here; 503 unless the databases that the process needs are migrated and permit it, and while it stops.",
+          "200 if the process accepts requests. 503 until its databases are migrated and grant it access, and during shutdown.",
         statuses: {
           200: { description: "Send requests here.", example: { ready: true } },
           503: { description: "Send no requests here.", example: { ready: false } }

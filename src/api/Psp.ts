@@ -25,7 +25,7 @@ const epochSeconds = (description: string) =>
   Filter.optional(integer(description, { minimum: 0, maximum: latest }).check(isNotEarly, isNotLate))
 
 // Null counts as absent.
-const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is read.", "clinic_oakridge_01")).pipe(
+const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account to read.", "clinic_oakridge_01")).pipe(
   Schema.decodeTo(Schema.String, {
     decode: SchemaGetter.transformEffect((name) =>
       name === null ? Effect.fail(refuse(faults.missing)) : Effect.succeed(name)
@@ -39,11 +39,11 @@ const pspSearchRequest = Schema.Struct({
   clinic,
   organization,
   limit: Filter.optional(
-    integer("The most objects to return. More than 100 is read as 100.", { minimum: 1, default: 100 })
+    integer("Maximum number of objects to return. Values over 100 are capped at 100.", { minimum: 1, default: 100 })
   ),
-  starting_after: Filter.optional(Filter.Text("The id of the last object of the page before.")),
-  created_gte: epochSeconds("Lower bound of the time of creation, inclusive, in seconds since 1970."),
-  created_lte: epochSeconds("Upper bound of the time of creation, inclusive, in seconds since 1970.")
+  starting_after: Filter.optional(Filter.Text("The id of the last object of the previous page.")),
+  created_gte: epochSeconds("Created at or after this Unix time, in seconds."),
+  created_lte: epochSeconds("Created at or before this Unix time, in seconds.")
 })
 
 /** An object of the processor, with any other fields. */
@@ -67,14 +67,14 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).
     identifier: "PspObject",
     toJsonSchema: () => ({
       type: "object",
-      description: "An object of the payment processor, with all the fields that the processor gives it.",
+      description: "An object of the payment processor, with all the fields that the processor returns.",
       properties: {
         id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
         object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
         created: {
           type: "integer",
           format: "int64",
-          description: "Time of the creation, in seconds since 1970.",
+          description: "Time of creation, as Unix time in seconds.",
           examples: [1767600000]
         }
       },
@@ -86,7 +86,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).
 )
 
 const PspPage = Schema.Struct({
-  data: Schema.Array(PspObject).annotate({ description: "The processor's objects as it gives them, newest first." }),
+  data: Schema.Array(PspObject).annotate({ description: "The processor's objects, unchanged, newest first." }),
   has_more: Schema.Boolean.annotate({ description: "True if there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 
@@ -121,7 +121,7 @@ const group = <const Kind extends string>(kind: Kind, prefix: string, object: st
           isContract: kind === "balance-transactions",
           summary: `Read ${title(kind)}`,
           description:
-            "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. The response is 503, with a `Retry-After` of 1 to 60 seconds, when the processor does not answer within 8 seconds, has failed several times in a row, or 20 reads of the organization are in flight.",
+            "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. A 503, with a `Retry-After` of 1 to 60 seconds, means that the processor did not respond within 8 seconds or failed several times in a row, or that the organization has 20 reads in flight.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
           statuses: {
             200: { example: { data: [{ id: `${prefix}_oakridge_0001`, object, created: 1767600000 }], has_more: true } }

@@ -265,7 +265,7 @@ const start = Effect.fnUntraced(function* (settings: Settings) {
   yield* Processes.assertFits(processes, Processes.availableMemory())
   if (Option.isSome(databaseUrl)) return yield* Layer.build(several(settings))
   return yield* new EmbeddedDatabaseError({
-    message: `PROCESSES=${processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
+    message: `PROCESSES=${processes} needs a Postgres in DATABASE_URL: the embedded database serves one process.`
   })
 })
 

@@ -44,7 +44,7 @@ const logOperatorsPage = Effect.flatMap(
 )
 
 const demoNotice = (address: string) => `
-  This is the embedded database with demo data. Its API keys:
+  Using the embedded database with demo data. API keys:
 ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
   Try it:
@@ -67,7 +67,7 @@ export const announce = Effect.fnUntraced(function* (settings: Settings) {
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.
     if (settings.logFormat === "pretty") (yield* LogWriter).write(demoNotice(reachable(url)), true)
-    else yield* Effect.log(`This is the embedded database with demo data, see ${reachable(url)}/api/v3/docs`)
+    else yield* Effect.log(`Using the embedded database with demo data: see ${reachable(url)}/api/v3/docs`)
   }
   yield* logOperatorsPage
 })

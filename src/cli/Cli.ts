@@ -19,14 +19,14 @@ import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 
 const command = Command.make("practice-data").pipe(
-  Command.withDescription("Run and operate the practice data service, with the same variables that configure it"),
+  Command.withDescription("Run and operate the practice data service. Uses the same environment variables"),
   Command.withExamples([
     { command: "practice-data migrate", description: "Prepare the Postgres of DATABASE_URL" },
     {
       command: "practice-data keys create --organization org_1 --name 'Warehouse sync'",
-      description: "Let an organization read"
+      description: "Give an organization read access"
     },
-    { command: "practice-data tasks list --state dead", description: "See which deletions need a look" }
+    { command: "practice-data tasks list --state dead", description: "List deletions that need attention" }
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
@@ -42,7 +42,7 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly
     Effect.tapError((error) =>
       CliError.isCliError(error) ? Effect.void : Effect.andThen(written, Failure.report(error))
     ),
-    Effect.tapDefect((defect) => note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
+    Effect.tapDefect((defect) => note(`This is a bug in practice-data: ${inspect(defect)}`.split("\n"))),
     Effect.provide([Usage.layer, layerLogger])
   )
 
@@ -51,7 +51,7 @@ export const main = () => {
   process.stdout.on("error", (error) => {
     // The reader has left, as `head` does: the shell's code.
     if (Predicate.hasProperty(error, "code") && error.code === "EPIPE") process.exit(141)
-    Effect.runSync(note(`Standard output cannot be written: ${Failure.reasonOfFile(error)}`))
+    Effect.runSync(note(`Cannot write to standard output: ${Failure.reasonOfFile(error)}`))
     process.exit(1)
   })
   // An interrupted command ends with the shell's code of the signal.

@@ -19,13 +19,13 @@ export const refuseSlips = Variable.refuseSlips(
 
 export const connection = {
   url: Flag.String("url").pipe(
-    Flag.withDescription("Address of the service (PRACTICE_DATA_URL; http://127.0.0.1:3000 by default)"),
+    Flag.withDescription("URL of the service (PRACTICE_DATA_URL; default http://127.0.0.1:3000)"),
     Flag.withFallbackConfig(variables.url),
     Flag.withDefault("http://127.0.0.1:3000")
   ),
   // Others on the machine see a command line.
   apiKey: Flag.Redacted("api-key").pipe(
-    Flag.withDescription("API key (better: PRACTICE_DATA_API_KEY, which other users do not see)"),
+    Flag.withDescription("API key (prefer PRACTICE_DATA_API_KEY, which other users cannot see)"),
     Flag.withFallbackConfig(variables.apiKey),
     Flag.optional
   )
@@ -42,7 +42,7 @@ export const clientOf = Effect.fnUntraced(function* (
 ) {
   yield* refuseSlips
   if (Option.isNone(apiKey)) {
-    return yield* misused(command, "There is no API key. Set PRACTICE_DATA_API_KEY, or give --api-key.")
+    return yield* misused(command, "No API key. Set PRACTICE_DATA_API_KEY or --api-key.")
   }
   return yield* make(command, () => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
 })

@@ -17,7 +17,7 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   notesOf: (rows: ReadonlyArray<Row>) => ReadonlyArray<string> = () => []
 ) =>
   command("list", services, {
-    description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without the ${group} themselves`,
+    description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without their values`,
     examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
     flags: { organization: Operators.ofOne(group), json: Output.json }
   })(function* ({ json, organization }) {
@@ -41,7 +41,7 @@ const revokeOf = <A, E, R, L, LE, LR>(
     }
   })(function* ({ id }) {
     const revoked = yield* revoke(yield* Commands.commandLine, id)
-    if (Option.isNone(revoked)) return yield* refused(`There is no ${one} ${id} that could be revoked.`)
+    if (Option.isNone(revoked)) return yield* refused(`No valid ${one} ${id} to revoke.`)
     yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
   })
 
@@ -52,7 +52,7 @@ const noteUnknown = Effect.fnUntraced(function* (owner: string) {
   const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
   if (Option.exists(found, ({ length }) => length === 0)) {
     yield* Output.note(
-      `There is no organization ${owner} yet. If its id is right, run: organizations create ${owner} --name NAME`
+      `No organization ${owner} yet. If the id is correct, run: organizations create ${owner} --name NAME`
     )
   }
 })
@@ -70,14 +70,14 @@ const printMade = Effect.fnUntraced(function* (
 })
 
 const createKey = command("create", Operators.keys, {
-  description: "Create an API key for an organization. Standard output has the key alone.",
+  description: "Create an API key for an organization. Standard output contains only the key.",
   examples: [
     ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
-    ["KEY=$(practice-data keys create --organization org_1 --name CI)", "Keep the key in a variable"]
+    ["KEY=$(practice-data keys create --organization org_1 --name CI)", "Store the key in a variable"]
   ],
   flags: {
     organization: Operators.organization,
-    name: Operators.line("name", "what the key is for", "What the key is for (required)"),
+    name: Operators.line("name", "what the key is for", "Purpose of the key (required)"),
     json: Output.json
   }
 })(function* ({ json, name, organization }) {
@@ -103,33 +103,33 @@ export const keys = Command.make("keys").pipe(
 const readSecret = Effect.gen(function* () {
   const { stdin } = yield* Stdio.Stdio
   const noSecret = refused(
-    "Standard input has no signing secret: expected whsec_ and the base64 of 24 to 75 bytes, and nothing else."
+    "Standard input is not a signing secret: expected only whsec_ followed by 24 to 75 bytes in base64."
   )
   const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => noSecret)
   return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => noSecret)
 })
 
 const addSecret = command("add", Operators.tasks, {
-  description: `Create a signing secret for an organization, beside those that it has. Standard output has the secret alone.
+  description: `Create a signing secret for an organization, in addition to existing ones. Standard output contains only the secret.
 
-With --import, the secret is the sender's own, such as one that Svix made, and is read from standard input.`,
+With --import, read the sender's own secret, such as one made by Svix, from standard input.`,
   examples: [
     ["practice-data secrets add --organization org_1"],
     [
       `printf %s "$SECRET" | practice-data secrets add --organization org_1 --import`,
-      "Import the secret of the sender from a variable"
+      "Import the sender's secret from a variable"
     ]
   ],
   flags: {
     organization: Operators.organization,
-    import: Output.flag("import", "Store the secret of the sender, read from standard input"),
+    import: Output.flag("import", "Import the sender's secret from standard input"),
     json: Output.json
   }
 })(function* ({ import: isImport, json, organization }) {
   const actor = yield* Commands.commandLine
   if (isImport) {
     const { id, isNew } = yield* Commands.importSecret(actor, organization, yield* readSecret)
-    const imported = isNew ? `Imported ${id}` : `${id} is this secret already`
+    const imported = isNew ? `Imported ${id}` : `This secret already exists as ${id}`
     yield* json ? Output.record({ id, organization_id: organization }) : Output.print(imported)
     yield* noteUnknown(organization)
   } else {
@@ -150,7 +150,7 @@ const allowUnsigned = command("allow-unsigned", Operators.tasks, {
   flags: { organization: Operators.organization }
 })(function* ({ organization }) {
   if (yield* Commands.allowUnsigned(yield* Commands.commandLine, organization)) {
-    return yield* Output.print(`${organization} need not sign its deliveries, unless REQUIRE_SIGNATURES is set`)
+    return yield* Output.print(`${organization} no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set`)
   }
   return yield* refused(`${organization} has a valid secret, or never had one. Nothing was changed.`)
 })
@@ -179,7 +179,7 @@ export const secrets = Command.make("secrets").pipe(
 )
 
 const listChanges = command("list", Layer.merge(Operators.tasks, Operators.keys), {
-  description: "List what operators changed by commands and on their page, the latest first",
+  description: "List changes by operators, from commands and their page, newest first",
   examples: [["practice-data audit list --limit 10"]],
   flags: { limit: Output.limit("entries"), json: Output.json }
 })(function* ({ json, limit }) {

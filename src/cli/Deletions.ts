@@ -15,10 +15,10 @@ const organization = Operators.ofOne("deletions")
 const fields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
 const list = command("list", Operators.tasks, {
-  description: `List what deliveries deleted, did not find and remember, or did not delete, the latest first. Without --organization, --id searches ${Tasks.mostOrganizations} organizations at most.`,
+  description: `List the items of deliveries, with their verdict, newest first. Without --organization, --id searches at most ${Tasks.mostOrganizations} organizations.`,
   examples: [
-    ["practice-data deletions list --organization org_1 --id invoice_1", "See what happened to an invoice or line"],
-    ["practice-data deletions list --verdict not_found", "See what is deleted as soon as it comes"]
+    ["practice-data deletions list --organization org_1 --id invoice_1", "Look up an invoice or line"],
+    ["practice-data deletions list --verdict not_found", "List items that are deleted on arrival"]
   ],
   flags: {
     organization,
@@ -35,7 +35,7 @@ const list = command("list", Operators.tasks, {
 
 const show = command("show", Operators.tasks, {
   description:
-    "Show what became of each item of a deletion task: deleted, not_found (deleted when it comes, as long as it is remembered), or the id that does not fit. Items that were not deleted are kept for TASK_RETENTION. `unsettled_since`: open transactions may still bring rows.",
+    "Show the verdict of each item of a deletion task: deleted, not_found (deleted on arrival, while it is remembered), or the id that does not match. Skipped items are kept for TASK_RETENTION. `unsettled_since`: open transactions may still add rows.",
   examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: { ...identity, limit: Output.limit("items"), json: Output.json }
 })(function* ({ json, limit, ...given }) {
@@ -61,7 +61,7 @@ const show = command("show", Operators.tasks, {
 
 const undo = command("undo", Operators.tasks, {
   description:
-    "Undo a deletion task, or all deletions of an invoice with its lines, or of a line. Records come back within seconds, unless another deletion, or their loader, deletes them. What was not found is no longer deleted when it comes.",
+    "Undo a deletion task, or all deletions of an invoice with its lines, or of a line. Records reappear within seconds, unless another deletion or their loader deletes them. Items that were not found are no longer deleted on arrival.",
   examples: [
     ["practice-data deletions undo --task 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11 --yes"],
     ["practice-data deletions undo --organization org_1 --invoice invoice_1"]
@@ -69,12 +69,12 @@ const undo = command("undo", Operators.tasks, {
   flags: {
     organization,
     task: Output.text("task", "Id of the task to undo"),
-    invoice: Output.text("invoice", "Id of the invoice to bring back with its lines, with --organization"),
-    line: Output.text("line", "Id of the line to bring back, with --organization"),
-    yes: Output.flag("yes", "Undo a task; without it, only the number of its items is shown")
+    invoice: Output.text("invoice", "Id of the invoice to restore with its lines; with --organization"),
+    line: Output.text("line", "Id of the line to restore; with --organization"),
+    yes: Output.flag("yes", "Undo a task; without it, only count its items")
   }
 })(function* ({ invoice, line, organization: owner, task, yes }) {
-  const wrong = misused(["deletions", "undo"], "Give either --task, or --organization with either --invoice or --line.")
+  const wrong = misused(["deletions", "undo"], "Use either --task, or --organization with --invoice or --line.")
   if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine
   if (task !== undefined) {
@@ -84,7 +84,7 @@ const undo = command("undo", Operators.tasks, {
     const count = yield* Facts.countUndoable(target)
     if (count === 0) {
       const hint = found.state === "scheduled" || found.state === "dead" ? " Cancel it: tasks cancel." : ""
-      return yield* refused(`Task ${task} is ${found.state}, and has nothing to undo.${hint}`)
+      return yield* refused(`Task ${task} is ${found.state} and has nothing to undo.${hint}`)
     }
     if (!yes) return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
     return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
@@ -103,6 +103,6 @@ const undo = command("undo", Operators.tasks, {
 })
 
 export const deletions = Command.make("deletions").pipe(
-  Command.withDescription("What deliveries deleted, and the way back"),
+  Command.withDescription("Deleted items of deliveries, and undo"),
   Command.withSubcommands([list, show, undo])
 )

@@ -18,54 +18,58 @@ const refuse = (message: string) => misused(["load"], message)
 export const load = command("load", Layer.empty, {
   description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
 
-A file is charges.csv, charges.ndjson (both also with .gz) or charges.parquet, from a program of yours, \`sync\`, or the export of the runbook. Fields have the names of the API or of their columns. A CSV begins with a header; an empty field is null, and a list is JSON. Each file is read and checked as a whole: all faults are listed, the first 100 with file, line and field, and nothing of such a file is applied. Then rows that differ are inserted or updated, in short transactions. A column that the file does not have stays as it is. To resume a load that was killed, run it again.
+A file is charges.csv, charges.ndjson (or either with .gz) or charges.parquet, from your own program, \`sync\`, or the export in the runbook. Fields have the names of the API or of their columns. A CSV starts with a header; an empty field is null, and a list is JSON. Each file is validated as a whole: faults are counted, the first 100 are listed with file, line and field, and a file with faults is not applied. Then new and changed rows are upserted in short transactions. Columns missing from the file keep their values. To resume a killed load, run it again.
 
-Into an empty table that the login owns, the indexes are created after the rows.
+In an empty table that the login owns, the indexes are created after the rows.
 
-Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the database is unavailable: run it again later; 130 and 143 stopped by a signal.`,
+Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the database is unavailable: retry later; 130 and 143 stopped by a signal.`,
   examples: [
     ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
     ["practice-data load export --organization-column tenant --time-zone America/Denver", "A folder, with local times"],
-    ["practice-data load products.csv --organization org_1 --missing delete", "The file is the full picture"]
+    [
+      "practice-data load products.csv --organization org_1 --missing delete",
+      "The file is complete: delete all other records"
+    ]
   ],
   flags: {
     paths: Argument.String("path").pipe(
-      Argument.withDescription("Files, or folders of files. Resources are loaded in the order of the API"),
+      Argument.withDescription("Files, or folders of files. Loaded in the API's order of resources"),
       Argument.atLeast(1)
     ),
-    organization: Output.optional(Flag.withDescription(Operators.organization, "Id of the organization of all rows")),
-    organizationColumn: Output.text(
-      "organization-column",
-      "Column with the id of the organization, organization_id by default"
+    organization: Output.optional(
+      Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
     ),
+    organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
     timeZone: Output.text(
       "time-zone",
-      "Time zone of times without one, such as America/Denver. Of a time that happens twice, the first is taken; one that clocks skip is a fault"
+      "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
     ),
     rejects: Output.text(
       "rejects",
-      "Load the good rows, and write the others to this file, as NDJSON with their faults"
+      "Load the valid rows, and write the others with their faults to this file, as NDJSON"
     ),
     missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
       Flag.withDefault("keep"),
-      Flag.withDescription("`delete`: delete the records that a file lacks, of each organization that it has rows of")
+      Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks")
     ),
-    keepTimes: Output.flag("keep-times", "Keep updated_at of the file, for a first load of history"),
+    keepTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
-      Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or faults and notes alone")
+      Flag.withDescription(
+        "Progress report: text (default on a terminal), json (default otherwise), or none (faults and notes only)"
+      )
     )
   }
 })(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, timeZone, ...given }) {
   if (organization !== undefined && organizationColumn !== undefined) {
-    return yield* refuse("Give either --organization or --organization-column.")
+    return yield* refuse("Use either --organization or --organization-column.")
   }
   if (rejects !== undefined && missing === "delete") {
-    return yield* refuse("--missing delete needs all rows of a file: it does not go with --rejects.")
+    return yield* refuse("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }
   const zone = Option.flatMap(Option.fromUndefinedOr(timeZone), DateTime.zoneMakeNamed)
   if (timeZone !== undefined && Option.isNone(zone)) {
-    return yield* refuse(`${timeZone} is no time zone of the IANA database.`)
+    return yield* refuse(`${timeZone} is not an IANA time zone.`)
   }
   const { databaseUrl } = yield* config
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
@@ -86,7 +90,7 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   if (organization !== undefined) {
     const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
     const create = `organizations create ${organization} --name NAME`
-    if (known.length === 0) return yield* refused(`There is no organization ${organization}. Run: ${create}`)
+    if (known.length === 0) return yield* refused(`No organization ${organization}. Run: ${create}`)
   }
   yield* Load.run(files, {
     session,

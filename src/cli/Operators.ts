@@ -17,7 +17,7 @@ const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
       const settings = { ...(yield* config), readDatabaseUrl: Option.none(), ...overrides }
       if (Option.isNone(settings.databaseUrl) && settings.dataDir === "memory") {
         return yield* refused(
-          "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
+          "DATA_DIR=memory keeps the database in the service's memory, where commands cannot reach it."
         )
       }
       // Nothing else waits for a command, so a busy database has more time to let it in.

@@ -15,15 +15,15 @@ const databases = Layer.merge(Operators.tasks, Operators.keys)
 
 const id = Argument.String("id").pipe(
   Argument.withSchema(Commands.Line("the id of an organization")),
-  Argument.withDescription("Id of the organization, as its records have it")
+  Argument.withDescription("Id of the organization, as in its records")
 )
 
-const name = Operators.line("name", "the name of the organization", "Its name, which its API shows (required)")
+const name = Operators.line("name", "the name of the organization", "Name, as shown by its API (required)")
 
-const unknown = (organization: string) => refused(`There is no organization ${organization}.`)
+const unknown = (organization: string) => refused(`No organization ${organization}.`)
 
 const list = command("list", databases, {
-  description: "List organizations by their id, with the numbers of their valid API keys and signing secrets",
+  description: "List organizations by id, with their numbers of valid API keys and signing secrets",
   examples: [["practice-data organizations list"], ["practice-data organizations list --limit 1000 --json"]],
   flags: { limit: Output.limit("organizations"), json: Output.json }
 })(function* ({ json, limit }) {
@@ -32,12 +32,12 @@ const list = command("list", databases, {
 })
 
 const create = command("create", Operators.tasks, {
-  description: "Create the record of an organization. For one that was deleted, also open its intake again.",
+  description: "Create an organization. For a deleted one, also reopen its intake.",
   examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
   flags: { id, name }
 })(function* (given) {
   const done = yield* Organizations.create(yield* Commands.commandLine, given)
-  if (done === undefined) return yield* refused(`There is an organization ${given.id} already. Nothing is changed.`)
+  if (done === undefined) return yield* refused(`Organization ${given.id} already exists. Nothing was changed.`)
   yield* Output.print(done === "created" ? `Created ${given.id}` : `Opened the intake of ${given.id}`)
 })
 
@@ -61,7 +61,7 @@ const resumable = <A, R>(deleting: Effect.Effect<A, SqlError, R>) =>
   Effect.mapError(deleting, (error) =>
     kindOf(error) === "Busy"
       ? new Unavailable({
-          message: "Another transaction locks rows. What was deleted stays deleted; run the command again to continue."
+          message: "Rows are locked by another transaction. Deleted rows stay deleted; run the command again to resume."
         })
       : error
   )
@@ -73,23 +73,23 @@ const table = (counts: Erasure.Counts) =>
     ["table", "records"]
   )
 
-const yes = Output.flag("yes", "Delete; without it, only numbers are shown")
+const yes = Output.flag("yes", "Delete; without it, only count")
 
 /** The holders of copies, and what they do. */
 const copies = [
-  "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and a folder of NDJSON keeps old lines until --compact.",
+  "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and NDJSON files keep old lines until --compact.",
   "Copies by search, exports and backups keep the records: delete them there."
 ]
 
 const remove = command("delete", databases, {
-  description: `Delete an organization with its records, in two steps: the intake refuses its deliveries and the records are deleted, which readers of changes see; then, with --finish, its API keys are revoked, and tasks, secrets and removals are deleted. Stop its loader first.
+  description: `Delete an organization with its records, in two steps. First the intake refuses its deliveries, and its records are deleted, so that readers of changes get the removals. Then --finish revokes its API keys, and deletes tasks, secrets and removals. Stop its loader first.
 
-You can kill it at any point; run it again to continue. The audit log stays, and the intake refuses deliveries until you create the organization again.`,
+You can kill it at any point; run it again to resume. The audit log is kept, and the intake refuses deliveries until you create the organization again.`,
   examples: [
     ["practice-data organizations delete org_1 --yes", "Delete its records"],
-    ["practice-data organizations delete org_1 --finish --yes", "Once its readers are in step"]
+    ["practice-data organizations delete org_1 --finish --yes", "When its readers are in step"]
   ],
-  flags: { id, finish: Output.flag("finish", "Revoke its API keys, and delete what is left"), yes }
+  flags: { id, finish: Output.flag("finish", "Revoke its API keys, and delete the rest"), yes }
 })(function* ({ finish, id: organization, yes: isSure }) {
   yield* permitted
   const before = yield* Organizations.stateOf(organization)
@@ -102,7 +102,7 @@ You can kill it at any point; run it again to continue. The audit log stays, and
     const used = before.keys.map(({ last_used_on }) => last_used_on ?? "").reduce((a, b) => (a > b ? a : b), "")
     const last = used === "" ? "" : `, last used on ${used},`
     const revoked = counted(before.keys.length, "API key")
-    return yield* refused(`Nothing was changed. Add --yes to revoke ${revoked}${last} and delete what is left.`)
+    return yield* refused(`Nothing was changed. Add --yes to revoke ${revoked}${last} and delete the rest.`)
   }
   if (!isSure) {
     yield* table(yield* Organizations.countRecords(organization))
@@ -116,7 +116,7 @@ You can kill it at any point; run it again to continue. The audit log stays, and
   yield* table(yield* resumable(Organizations.deleteAll(actor, organization)))
   if ((yield* Organizations.stateOf(organization)).hasRecords) {
     return yield* refused(
-      `Records of ${organization} were added meanwhile. Stop its loader, and run the command again.`
+      `Records of ${organization} were added in the meantime. Stop its loader, and run the command again.`
     )
   }
   yield* Output.note([
@@ -131,16 +131,16 @@ export const organizations = Command.make("organizations").pipe(
 )
 
 export const erase = command("erase", databases, {
-  description: `Erase a client of an organization for good: pets, subscriptions, payments, benefits, invoices, charges and all that hangs on them, and what deliveries of deletions said of them. Erase the client in the source of the records first.
+  description: `Permanently erase a client of an organization: pets, subscriptions, payments, benefits, invoices, charges and all dependent records, and their items in deletion tasks. Erase the client in the source of the records first.
 
-You can kill it at any point; run it again to continue. The audit log keeps the id of the client.`,
+You can kill it at any point; run it again to resume. The audit log keeps the id of the client.`,
   examples: [
-    ["practice-data erase --organization org_1 --client client_7", "Show the numbers"],
+    ["practice-data erase --organization org_1 --client client_7", "Count the records"],
     ["practice-data erase --organization org_1 --client client_7 --yes"]
   ],
   flags: {
     organization: Operators.organization,
-    client: Operators.line("client", "the id of a client", "Id of the client, as `client_id` has it (required)"),
+    client: Operators.line("client", "the id of a client", "Id of the client, as in `client_id` (required)"),
     yes
   }
 })(function* ({ yes: isSure, ...client }) {

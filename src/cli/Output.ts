@@ -30,11 +30,11 @@ export const integer = (name: string, minimum: number, maximum: number, descript
     Flag.withDescription(description)
   )
 
-export const json = flag("json", "Print each record as one line of JSON, for a program")
+export const json = flag("json", "Print each record as one line of JSON")
 
 /** The flag `--limit` of a list for operators. */
 export const limit = (what: string) =>
-  Flag.withDefault(integer("limit", 1, 10_000, `How many ${what} at most, 50 by default`), 50)
+  Flag.withDefault(integer("limit", 1, 10_000, `Maximum number of ${what}, default 50`), 50)
 
 export const record = (value: unknown) => print(JSON.stringify(value))
 
@@ -70,7 +70,7 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =>
   aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellOf(row[field])))])
 
-export const nothing = note("There is nothing to show.")
+export const nothing = note("Nothing found.")
 
 /** Prints records: as lines of JSON, or as a table of some fields. */
 export const rows = (isJson: boolean, found: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {

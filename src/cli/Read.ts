@@ -13,10 +13,10 @@ const resource = (verb: Verb) =>
   Argument.Literals(
     "resource",
     resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
-  ).pipe(Argument.withMetavar("resource"), Argument.withDescription("The resource, as in the API's paths"))
+  ).pipe(Argument.withMetavar("resource"), Argument.withDescription("Resource, as in the API's paths"))
 
 export const get = command("get", Layer.empty, {
-  description: "Read one record of the organization that the API key belongs to. Times are in UTC.",
+  description: "Read one record of the API key's organization. Times are in UTC.",
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
     ["practice-data get organization --json"],
@@ -25,11 +25,11 @@ export const get = command("get", Layer.empty, {
   flags: {
     resource: resource("get"),
     id: Argument.String("id").pipe(
-      Argument.withDescription("Id of the record; none for organization"),
+      Argument.withDescription("Id of the record; omit it for organization"),
       Argument.optional
     ),
     idempotencyKey: Flag.String("idempotency-key").pipe(
-      Flag.withDescription("Of invoice-deletions, instead of the id: the Idempotency-Key of the delivery"),
+      Flag.withDescription("invoice-deletions only: the Idempotency-Key of the delivery, instead of the id"),
       Flag.optional
     ),
     ...connection,
@@ -75,7 +75,7 @@ const read = ({ all, live = false }: AnyResource, filters: object, limit: number
 
 export const search = command("search", Layer.empty, {
   description:
-    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync.",
+    "Search records of the API key's organization with the API's filters, oldest change first. Times are in UTC. To keep a full copy, use sync.",
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
     ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
@@ -86,15 +86,15 @@ export const search = command("search", Layer.empty, {
     filter: Flag.String("filter").pipe(
       Flag.withAlias("f"),
       Flag.withMetavar("name=value"),
-      Flag.withDescription("Only records that satisfy this filter of the API; several filters must all hold"),
+      Flag.withDescription("An API filter; repeatable, filters combine with AND"),
       Flag.filterMap(pairOf, (text) => `Expected name=value, got: ${text}`),
       Flag.atLeast(0),
       Flag.map(Record.fromEntries)
     ),
-    limit: Output.optional(Output.integer("limit", 1, 1_000_000, "How many records at most, 100 by default")),
-    all: Output.flag("all", "All records, page after page"),
+    limit: Output.optional(Output.integer("limit", 1, 1_000_000, "Maximum number of records, default 100")),
+    all: Output.flag("all", "Fetch all records, page by page"),
     fields: Flag.String("fields").pipe(
-      Flag.withDescription("The fields to show, separated by commas; all by default"),
+      Flag.withDescription("Fields to show, separated by commas; default all"),
       Flag.map((text) => text.split(",").map((field) => field.trim())),
       Flag.withDefault([])
     ),
@@ -102,7 +102,7 @@ export const search = command("search", Layer.empty, {
     json: Output.json
   }
 })(function* ({ fields, ...given }) {
-  if (given.all && given.limit !== undefined) return yield* misused(["search"], "Give either --limit or --all.")
+  if (given.all && given.limit !== undefined) return yield* misused(["search"], "Use either --limit or --all.")
   const filters = filtersOf(given.resource, given.filter)
   const found = (yield* clientOf(["search"], given)).resource(given.resource)
   const limit = given.limit ?? (given.all ? Infinity : 100)
@@ -120,7 +120,7 @@ export const search = command("search", Layer.empty, {
         Output.print(Output.lines(Object.keys(rows[0] ?? {}), rows))
       )
   if (hits === 0) yield* Output.nothing
-  if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
+  if (hits > limit) yield* Output.note(`More than ${limit} records match. Raise --limit or use --all.`)
 })
 
 /** Prints an OpenAPI document, as the service does at `/api/v3/openapi.json` and `/api/v1/openapi.json`. */
@@ -129,7 +129,7 @@ export const openapi = command("openapi", Layer.empty, {
   examples: [["practice-data openapi v3 > openapi.json"]],
   flags: {
     version: Argument.Literals("version", ["v3", "v1"]).pipe(
-      Argument.withDescription("v3: the data API, the default. v1: the intake and health"),
+      Argument.withDescription("v3: the data API (default). v1: the intake and health"),
       Argument.withDefault("v3")
     )
   }

@@ -20,8 +20,8 @@ const textOf = Effect.fnUntraced(function* (file: string) {
 
 const readFile = (file: string) =>
   Effect.catchTags(Effect.flatMap(textOf(file), decode), {
-    PlatformError: (error) => refused(`${file} cannot be read: ${reasonOfFile(error)}`),
-    SchemaError: ({ message }) => refused(`${file} is not what the intake takes. ${message.replaceAll(/\s+/g, " ")}`)
+    PlatformError: (error) => refused(`Cannot read ${file}: ${reasonOfFile(error)}`),
+    SchemaError: ({ message }) => refused(`${file} is not a valid delivery. ${message.replaceAll(/\s+/g, " ")}`)
   })
 
 /** Polls a task until it has ended, for ten minutes after it is due. All its attempts may take longer. */
@@ -45,7 +45,7 @@ const several = (name: string, description: string) =>
 
 export const send = command("send", Layer.empty, {
   description:
-    "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted.",
+    "Send a delivery of invoice deletions to the intake, signed if a secret is set, and print its receipt. The items that it names are deleted.",
   examples: [
     ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
     ["practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait"],
@@ -53,16 +53,16 @@ export const send = command("send", Layer.empty, {
   ],
   flags: {
     organization,
-    invoice: several("invoice", "Id of an invoice to delete with its lines; may be repeated"),
-    line: several("invoice-line", "Id of an invoice line to delete; may be repeated"),
-    file: several("file", "A file of JSON, as the intake takes it; - for standard input"),
-    key: Output.text("key", "The Idempotency-Key of the delivery; a new one by default"),
+    invoice: several("invoice", "Id of an invoice to delete with its lines; repeatable"),
+    line: several("invoice-line", "Id of an invoice line to delete; repeatable"),
+    file: several("file", "JSON file with the body of the delivery; - for standard input"),
+    key: Output.text("key", "Idempotency-Key of the delivery; default a new one"),
     secret: Flag.Redacted("secret").pipe(
-      Flag.withDescription("The signing secret, whsec_... (better: PRACTICE_DATA_SIGNING_SECRET)"),
+      Flag.withDescription("Signing secret, whsec_... (prefer PRACTICE_DATA_SIGNING_SECRET)"),
       Flag.withFallbackConfig(variables.signingSecret),
       Flag.optional
     ),
-    wait: Output.flag("wait", "Wait until the deletion has run, and show what it did. Needs the API key"),
+    wait: Output.flag("wait", "Wait until the deletion has run and show its outcome. Requires an API key"),
     ...connection,
     json: Output.json
   }
@@ -79,7 +79,7 @@ export const send = command("send", Layer.empty, {
     ]
   }
   if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
-    return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
+    return yield* misused(["send"], "Nothing to delete. Use --invoice, --invoice-line or --file.")
   }
   yield* refuseSlips
   // Before anything is sent: a missing key would be found too late.
@@ -92,7 +92,7 @@ export const send = command("send", Layer.empty, {
   const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))
   if (client === undefined) return yield* Output.shown(given.json, receipt)
   if (!given.json) yield* Output.shown(false, receipt)
-  yield* Output.note("Waiting until it has run ...")
+  yield* Output.note("Waiting for the deletion to run ...")
   const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
   yield* Output.shown(given.json, task)
   const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)

@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { resources } from "../api/records/index.ts"
-import { beginAnew } from "../database/Databases.ts"
+import { restartChanges } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
@@ -18,7 +18,7 @@ import { command, refused } from "./Usage.ts"
 /** Runs the service in place of the command. It ends the process itself, as when it is started alone. */
 export const serve = command("serve", Layer.empty, {
   description:
-    "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data.",
+    "Run the service until a stop signal: the data API, the intake and the deletion worker, as set by ROLES. Without DATABASE_URL, it uses an embedded Postgres with demo data.",
   examples: [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
   flags: {}
 })(function* () {
@@ -28,7 +28,7 @@ export const serve = command("serve", Layer.empty, {
 
 // Doing nothing is a success, so that every deployment may run it.
 export const migrate = command("migrate", Operators.asTheyAre, {
-  description: "Apply the migrations that are missing, and restart the order of changes after a restore",
+  description: "Apply pending migrations, and restart the order of changes after a restore",
   examples: [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
   flags: { json: Output.json }
 })(function* ({ json }) {
@@ -36,7 +36,7 @@ export const migrate = command("migrate", Operators.asTheyAre, {
   const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
   if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
   const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
-  const { begun, waiting } = yield* beginAnew(databases[0])
+  const { begun, waiting } = yield* restartChanges(databases[0])
   if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
   yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
   if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
@@ -44,8 +44,8 @@ export const migrate = command("migrate", Operators.asTheyAre, {
 
 export const distribute = command("distribute", Operators.tasks, {
   description:
-    "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and set what its sessions need. Needs the extension, and a login that owns the tables and the database. Safe to run again: it does what is left.",
-  examples: [["practice-data distribute", "Spread a migrated database over its servers"]],
+    "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and apply the session settings that they need. Requires the extension, and a login that owns the tables and the database. Idempotent: a new run resumes.",
+  examples: [["practice-data distribute", "Distribute a migrated database over its servers"]],
   flags: { json: Output.json }
 })(function* ({ json }) {
   const tables = resources.map(({ table }) => table)
@@ -54,28 +54,28 @@ export const distribute = command("distribute", Operators.tasks, {
   yield* Output.shown(json, done, { ...done, settings })
   if (done.distributed.length > 0) {
     yield* Output.note([
-      "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')",
-      "Services that run notice it within 10 seconds. POST /X/changes is refused from now on."
+      "Moved rows still take up space on this server. To free it, run for each table: select truncate_local_data_after_distributing_table('TABLE')",
+      "Running services notice within 10 seconds. From now on, POST /X/changes returns 501."
     ])
   }
   if (done.refused.length > 0) {
     return yield* refused(
-      `These servers did not take the settings. Set them there by \`alter database\`: ${done.refused.join("; ")}`
+      `These servers rejected the settings. Set them there with \`alter database\`: ${done.refused.join("; ")}`
     )
   }
 })
 
 export const demo = command("demo", Operators.tasks, {
   description:
-    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service on it. Not for a database that anyone uses: the demo API keys are public. A database that has an organization is left as it is.",
+    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service. Do not use it in production: the demo API keys are public. Refuses a database that already has an organization.",
   examples: [["practice-data demo"]],
   flags: {}
 })(function* () {
   if (!(yield* loadDemoData(yield* TaskDatabase))) {
-    return yield* refused("The database has an organization already. Nothing is loaded.")
+    return yield* refused("The database already has an organization. Nothing was loaded.")
   }
   const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
-  yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
+  yield* Output.print(`Loaded the demo data, with the API keys ${keys}`)
 })
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
@@ -93,7 +93,7 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
 /** Fails if a check does. */
 export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity.layer), {
   description:
-    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes, records), the payment processor, the service. Nothing is changed. Exits with 1 if something failed.",
+    "Diagnose this installation and suggest fixes: the variables, each database (server, connection, clock, session settings, connection limits, migrations, roles, deletions, changes, records), the payment processor, the service. Read-only. Exits with 1 if a check failed.",
   examples: [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
   flags: { json: Output.json }
 })(function* ({ json }) {

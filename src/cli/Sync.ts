@@ -37,10 +37,10 @@ export const targetOf = Effect.fnUntraced(function* (
       return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
     }
     const ignored = parsed.success.ignored.filter((name) => name !== "schema")
-    if (ignored.length > 0) yield* note(`The target has parameters that are ignored: ${ignored.join(", ")}`)
+    if (ignored.length > 0) yield* note(`Ignored parameters of the target: ${ignored.join(", ")}`)
     const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
     const name = Option.getOrElse(schema, () => inUrl)
-    if (name === "") return yield* refuse("The schema needs a name.")
+    if (name === "") return yield* refuse("The schema name is empty.")
     const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
     return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
@@ -53,15 +53,15 @@ const names = tables.map(({ resource }) => resource)
 export const sync = command("sync", Layer.empty, {
   description: `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
-The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
+The first run copies everything, one table or file per resource. Later runs, or --watch, apply the changes since then. In Postgres and SQLite, changes become visible in one transaction, so a query sees a consistent state: an invoice with its lines. _synced_at is the time at which a row was written.
 
-You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
+You can kill a run at any point; the next one resumes. It never touches tables or files that it did not create. Its files are readable only by their owner.
 
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage error; 75 the service or the target is unavailable, at the start or for longer than a minute: run it again later; 130 and 143 stopped by a signal. With --watch, it waits until they are available again, and loads a table again that was dropped.`,
+Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and reloads a dropped table.`,
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
     ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-    ["practice-data sync ndjson:copy --resource charges --compact", "The charges, a line for each"]
+    ["practice-data sync ndjson:copy --resource charges --compact", "The charges, one line each"]
   ],
   flags: {
     target: Argument.String("target").pipe(
@@ -70,27 +70,29 @@ Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 usage
     resource: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
       Flag.withDescription(
-        "Only this resource. Repeatable; all of them by default. One that a run leaves out is loaded again when a later run includes it"
+        "Only this resource; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
       )
     ),
     watch: Output.optional(
-      Output.integer("watch", 1, 86_400, "Keep running, and poll for changes every so many seconds")
+      Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds")
     ),
     schema: Flag.String("schema").pipe(
       Flag.optional,
-      Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
+      Flag.withDescription("Postgres only: the schema, default public. Created if it does not exist")
     ),
-    compact: Output.flag("compact", "Rewrite the files of NDJSON to the last state of each record"),
+    compact: Output.flag("compact", "NDJSON only: rewrite changed files to the last state of each record"),
     softDelete: Output.flag(
       "soft-delete",
-      "Postgres and SQLite: mark removed rows with the time in _removed_at, in place of deleting them"
+      "Postgres and SQLite: set _removed_at on removed rows instead of deleting them"
     ),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
-      Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")
+      Flag.withDescription(
+        "Progress report: text (default on a terminal), json (default otherwise), or none (notes only)"
+      )
     ),
     ...connection,
-    allowNewUrl: Output.flag("allow-new-url", "Accept a copy from another address, as the service has moved")
+    allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
   }
 })(function* (given) {
   const source = Source.make(given.url, yield* clientOf(["sync"], given))

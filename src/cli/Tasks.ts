@@ -25,14 +25,14 @@ const inBrief = (task: Tasks.Task) => {
 }
 
 const list = command("list", Operators.tasks, {
-  description: "List deletion tasks, the latest first",
+  description: "List deletion tasks, newest first",
   examples: [
-    ["practice-data tasks list --state dead", "See which deletions need a look"],
+    ["practice-data tasks list --state dead", "List deletions that need attention"],
     ["practice-data tasks list --organization org_1 --json | jq -r .id"]
   ],
   flags: {
     state: Output.optional(
-      Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))
+      Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks in this state"))
     ),
     organization,
     limit: Output.limit("tasks"),
@@ -55,7 +55,7 @@ export const identity = {
   organization,
   idempotencyKey: Output.text(
     "idempotency-key",
-    "Instead of the id: the Idempotency-Key of the delivery, with --organization"
+    "Idempotency-Key of the delivery, instead of the id; with --organization"
   )
 }
 
@@ -67,14 +67,14 @@ export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<strin
   if (id === undefined && key !== undefined && owner !== undefined) {
     return { id: taskIdOf(owner, key), organization: owner }
   }
-  return yield* misused(path, "Give either a task-id, or --idempotency-key with --organization.")
+  return yield* misused(path, "Use either a task-id, or --idempotency-key with --organization.")
 })
 
-export const notFound = ({ id }: Tasks.Identity) => refused(`There is no such task: ${id}`)
+export const notFound = ({ id }: Tasks.Identity) => refused(`No such task: ${id}`)
 
 const show = command("show", Operators.tasks, {
   description:
-    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it.",
+    "Show a deletion task: its times, and the items that it deleted or skipped, and why. With --json, also the items of its delivery, during TASK_RETENTION.",
   examples: [
     ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
@@ -96,7 +96,7 @@ const instant = (name: string, description: string) =>
   )
 
 const replay = command("replay", Operators.tasks, {
-  description: `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`,
+  description: `Replay a dead deletion task at once, with all its attempts, or all dead tasks that match an organization, a reason or a time, at most ${Tasks.mostCounted}`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
@@ -108,9 +108,9 @@ const replay = command("replay", Operators.tasks, {
       Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
       Output.optional
     ),
-    since: instant("since", "All dead tasks that died at this time or later"),
+    since: instant("since", "All dead tasks that died at or after this time"),
     before: instant("before", "All dead tasks that died before this time"),
-    yes: Output.flag("yes", "Replay several tasks; without it, only their number is shown")
+    yes: Output.flag("yes", "Replay several tasks; without it, only count them")
   }
 })(function* ({ before, reason, since, yes, ...given }) {
   const filter = { before, organization: given.organization, reason, since }
@@ -119,7 +119,7 @@ const replay = command("replay", Operators.tasks, {
   if (isOne ? isBounded : !isBounded && given.organization === undefined) {
     return yield* misused(
       ["tasks", "replay"],
-      "Give either a task-id, or some of --organization, --reason, --since and --before."
+      "Use either a task-id, or any of --organization, --reason, --since and --before."
     )
   }
   const actor = yield* Commands.commandLine
@@ -127,7 +127,7 @@ const replay = command("replay", Operators.tasks, {
     const which = yield* identityOf(["tasks", "replay"], given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
-      NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only a dead task can be replayed.`),
+      NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only dead tasks can be replayed.`),
       NotFound: () => notFound(which)
     })
   }
@@ -139,7 +139,7 @@ const replay = command("replay", Operators.tasks, {
 })
 
 const cancel = command("cancel", Operators.tasks, {
-  description: "Cancel a deletion task that is scheduled or dead: it never runs, and its key stays used",
+  description: "Cancel a scheduled or dead deletion task: it never runs, and its key cannot be reused",
   examples: [["practice-data tasks cancel 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: identity
 })(function* (given) {
@@ -147,7 +147,7 @@ const cancel = command("cancel", Operators.tasks, {
   yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
-    NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only a scheduled or dead task can be cancelled.`),
+    NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only scheduled or dead tasks can be cancelled.`),
     NotFound: () => notFound(which)
   })
 })

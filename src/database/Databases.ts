@@ -140,7 +140,7 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
  * Starts the order of changes again where that is due, as the service does within a second. Returns the tables whose order
  * started, and those that wait for a writer, or for the end of a restore.
  */
-export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClient.PgClient) {
+export const restartChanges = Effect.fn("Databases.restartChanges")(function* (sql: PgClient.PgClient) {
   const unsettled = textsOf(
     sql`select table_name as text from change_feed_states() where not is_settled order by table_name`
   )

@@ -302,7 +302,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
 ) {
   if (dataDir === "memory") {
     const opening = openPglite("memory://")
-    const reason = "The database in memory cannot be made."
+    const reason = "Cannot create the in-memory database."
     return yield* host(yield* Effect.mapError(opening, ({ cause }) => failed(reason, cause)))
   }
   const folder = resolve(dataDir)

@@ -83,9 +83,9 @@ export interface Options {
   readonly probe: Effect.Effect<unknown, SqlError>
 }
 
-const tooMany = Failure.Busy({ reason: "Too many are waiting for a connection" })
+const tooMany = Failure.Busy({ reason: "Too many statements are waiting for a connection" })
 const noConnection = Failure.Busy({ reason: "No connection became free in time" })
-const timedOut = Failure.Busy({ reason: "There was no answer in time" })
+const timedOut = Failure.Busy({ reason: "No response in time" })
 const isDown = Failure.Unreachable({ reason: "The database is down" })
 
 const failureOf = (error: SqlError): Failure => Failure[kindOf(error)]({ reason: reasonOf(error) })
@@ -187,7 +187,7 @@ export const make = Effect.fnUntraced(function* ({
           meter.ended("unreachable", 0, undefined)
           return resume(refused(isDown))
         }
-        const asked = now(clock)
+        const requestedAt = now(clock)
         const millis = Duration.toMillis(within)
         let started: number | undefined
         const fork = Effect.runForkWith(context)
@@ -201,7 +201,7 @@ export const make = Effect.fnUntraced(function* ({
           if (isDone) return
           isDone = true
           const ended = now(clock)
-          const waited = (started ?? ended) - asked
+          const waited = (started ?? ended) - requestedAt
           const took = started === undefined ? undefined : ended - started
           meter.ended(outcome, waited, took)
           // The response may be sent before `resume` returns.
@@ -315,13 +315,13 @@ export const make = Effect.fnUntraced(function* ({
    * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
    * retried on a dedicated connection.
    *
-   * @param alone runs the statement on a dedicated connection
+   * @param dedicated runs the statement on a dedicated connection
    */
   const runShort = <A extends object, E, R, E1>(
     request: Request<E1>,
     query: Query,
-    alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
-  ) => Effect.catch(short<A>(query), () => run(request, alone()))
+    dedicated: () => Effect.Effect<ReadonlyArray<A>, E, R>
+  ) => Effect.catch(short<A>(query), () => run(request, dedicated()))
 
   return {
     run,

@@ -149,7 +149,7 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
     ;[page] = yield* pageAfter(page.organization_id, page.id)
   }
   if (rendered > 0) yield* Effect.log(`${rendered} rows of ${table} have the new field ${field}`)
-  if (held > 0) return yield* new RowsLocked({ message: `Writers hold ${held} rows of ${table}` })
+  if (held > 0) return yield* new RowsLocked({ message: `Writers lock ${held} rows of ${table}` })
 })
 
 /** The bytes of a table whose index is built within milliseconds, so that its writers may wait. */

@@ -32,7 +32,7 @@ type Turn = ReturnType<typeof turnOf>
 const kinds = {
   due: "state = 'scheduled'",
   expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
-  alone: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+  isolated: `state = 'running' and attempts >= ${attemptsBesideOthers}`
 } as const
 type Kind = keyof typeof kinds
 
@@ -120,8 +120,8 @@ const statementsOf = (sql: Database) => {
         ) t ${limited(limits.due ?? 0)}`
       return sql`
         with due as (${owners.length > 0 ? inTurn : oldest("due")}), expired as (${oldest("expired")}),
-        alone as (${oldest("alone")}),
-        open as materialized (select * from due union all select * from expired union all select * from alone),
+        isolated as (${oldest("isolated")}),
+        open as materialized (select * from due union all select * from expired union all select * from isolated),
         ${take(sql.literal("open.organization_id"), lease)}`
     },
 
@@ -268,7 +268,7 @@ export const make = (
       owners.map((owner) => claim(owner, lease, (given) => statements.ofOne(kind, owner, each, given)))
     const all = claiming("due", due)
     const now = yield* DateTime.now
-    for (const kind of ["expired", "alone"] as const) {
+    for (const kind of ["expired", "isolated"] as const) {
       const limit = limits[kind] ?? 0
       const part = { after: "", limit, except: [], now, since: yield* floor.current }
       const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, part)))
@@ -311,7 +311,7 @@ export const make = (
     mustBeAlone: Effect.gen(function* () {
       const span = { now: yield* DateTime.now, since: yield* floor.current }
       return (
-        (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("alone", span)})`))
+        (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`))
           .length > 0
       )
     })

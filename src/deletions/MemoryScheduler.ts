@@ -73,7 +73,7 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
           known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
           return { status: "scheduled", receipt }
         }),
-      claim: ({ alone = 0, due = 0, except, expired = 0 }, lease) =>
+      claim: ({ due = 0, except, expired = 0, isolated = 0 }, lease) =>
         Effect.flatMap(Time.wall, (now) => {
           const open = Array.sort(known.values(), byDue).filter(({ dueAt }) => dueAt <= now)
           const running = open.filter(({ token }) => token !== "")
@@ -83,7 +83,7 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
           const claimed = [
             ...scheduled.slice(0, due),
             ...running.filter((task) => !isForAlone(task)).slice(0, expired),
-            ...running.filter(isForAlone).slice(0, alone)
+            ...running.filter(isForAlone).slice(0, isolated)
           ]
           return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
         }),

@@ -92,7 +92,7 @@ export interface ClaimLimits {
   /** Tasks whose lease expired, and that may still run beside others. */
   readonly expired?: number
   /** Tasks whose lease expired too often for that. A worker that claims one must hold nothing else. */
-  readonly alone?: number
+  readonly isolated?: number
 }
 
 /** Groups by organization, in the given order. */
@@ -123,11 +123,11 @@ export const totalsOf = (outcome: Outcome) => ({
 })
 
 const lines = {
-  completed: Effect.logInfo("A deletion task is completed"),
+  completed: Effect.logInfo("A deletion task completed"),
   failed: Effect.logWarning("A deletion task failed"),
-  dead: Effect.logError("A deletion task is dead: it is not retried until an operator replays it"),
-  superseded: Effect.logWarning("A deletion task was taken over by another worker, and changed nothing here"),
-  released: Effect.logInfo("A deletion task was released: its attempt does not count")
+  dead: Effect.logError("A deletion task is dead: an operator must replay it"),
+  superseded: Effect.logWarning("A deletion task was taken over by another worker: this attempt changed nothing"),
+  released: Effect.logInfo("A deletion task was released: the attempt does not count")
 } as const
 
 // To make them for each task takes as much CPU time as all the rest of a task, measured.
@@ -205,17 +205,17 @@ export const claimsOf = Effect.fnUntraced(function* (taken: ReadonlyArray<Taken>
 /** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
 export const traceRun = (claims: ReadonlyArray<Claim>) => {
   const [first, ...others] = claims
-  const alone = others.length === 0 ? first : undefined
+  const only = others.length === 0 ? first : undefined
   return Tracing.root({
     name: "process deletion_tasks",
     kind: "consumer",
     links: claims.flatMap(({ traceParent }) => Tracing.parseTraceParent(traceParent) ?? []),
     attributes: {
       "practice_data.tasks": claims.length,
-      ...(alone && {
-        "practice_data.task_id": alone.taskId,
-        "practice_data.organization": alone.organization,
-        "practice_data.attempt": alone.attempt
+      ...(only && {
+        "practice_data.task_id": only.taskId,
+        "practice_data.organization": only.organization,
+        "practice_data.attempt": only.attempt
       })
     }
   })

@@ -231,10 +231,10 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       return yield* claim({ expired, due: isFull || isOver ? 0 : options.batch, except })
     })
     yield* runAll(together, claimMore)
-    const alone = yield* claim({ alone: 1 })
-    yield* runAll(alone, () => Effect.succeed([]))
+    const isolated = yield* claim({ isolated: 1 })
+    yield* runAll(isolated, () => Effect.succeed([]))
     if (isStopping) yield* releaseAll(held)
-    return together.length + alone.length - released
+    return together.length + isolated.length - released
   })
   const stop = Effect.sync(() => {
     isStopping = true

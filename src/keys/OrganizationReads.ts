@@ -46,7 +46,7 @@ export class UnresolvedKey {
   }
 
   get id(): string {
-    if (this.#id === undefined) throw new Error("The API key of this request is not looked up yet")
+    if (this.#id === undefined) throw new Error("The API key of this request was not looked up yet")
     return this.#id
   }
 
@@ -146,11 +146,11 @@ export const make = (sql: Database) => {
     const isSmall = limit <= largePage
     const values = [owner, ...others]
     const request = { key, share: isSmall ? fair : one, within, unavailable: RecordStoreDown.from }
-    const alone = () => {
+    const dedicated = () => {
       const statement = sql.unsafe<Row>(text, values)
       return retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
     }
-    return isPlannedOnce && isSmall ? sql.runShort(request, [text, values], alone) : sql.run(request, alone())
+    return isPlannedOnce && isSmall ? sql.runShort(request, [text, values], dedicated) : sql.run(request, dedicated())
   }
 
   const readFor = <Row extends object>(query: Query<Row>, id: string) =>

@@ -98,7 +98,7 @@ const logger = (format: Options["format"], { write }: Writer) =>
   })
 
 const noticeOf = (format: Options["format"]) => (lines: number, time: number) =>
-  formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: nobody read standard output"), lines })
+  formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
 
 /** The logger and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: Options) =>

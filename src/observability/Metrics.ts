@@ -28,7 +28,7 @@ const histogram = <const L extends Labels>(help: string, labels: L, buckets: Rea
   ({ kind: "histogram", help, labels, buckets }) as const
 
 /** A served path, however many processes and roles there are, or `other`. */
-const endpoint = { values: "a path that is served, or `other`", atMost: 100 } as const
+const endpoint = { values: "a known path, or `other`", atMost: 100 } as const
 
 /** Classes of statuses; 499 is a client that left before its response was sent. */
 export const statuses = ["2xx", "3xx", "4xx", "5xx", "499"] as const
@@ -90,74 +90,74 @@ export const maximumOrganizations = 1000
 /** A process has the series of its roles and its configuration. */
 export const metrics = {
   practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
-  practice_data_http_requests_lane_total: counter("Requests that the lane answered, in front of the router.", {}),
+  practice_data_http_requests_lane_total: counter("Requests handled by the lane, without the router.", {}),
   practice_data_http_request_duration_seconds: histogram(
-    "Time from the headers of a request to its response, without the time that a request for changes chose to wait.",
+    "Time from request headers to response, without the `wait` of changes requests.",
     { endpoint }
   ),
-  practice_data_http_requests_in_flight: gauge("Requests that are being answered.", {}),
+  practice_data_http_requests_in_flight: gauge("Requests in flight.", {}),
   practice_data_http_response_bytes_total: counter("Bytes of response bodies.", { endpoint }),
   practice_data_http_requests_refused_total: counter(
     "Requests refused for: limit (RATE_LIMIT, or too much pending), load (too much at once), outage (of a store), " +
-      "processor (its outage), invalid (content), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
+      "processor (its outage), invalid (content), protocol (not HTTP), timeout (arrived too slowly), bug (500).",
     { reason: refusals }
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
-  practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the most connections that may be open.", {}),
+  practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the maximum number of open connections.", {}),
   practice_data_http_connections_refused_total: counter(
-    "Connections closed or refused because MAX_CONNECTIONS were open.",
+    "Connections closed or refused at the limit of MAX_CONNECTIONS.",
     {}
   ),
   practice_data_organization_requests_total: counter(
-    "Requests with a valid key, by organization: the first 1,000 that a process sees, then other.",
+    "Requests with a valid key, by organization: the first 1,000 per process; the rest are other.",
     {
       organization: { values: "the id of an organization, or `other`", atMost: maximumOrganizations + 1 },
       status: statuses
     }
   ),
-  practice_data_pool_connections: gauge("Connections that a pool may open.", { pool: pools }),
-  practice_data_pool_connections_busy: gauge("Connections that are taken.", { pool: pools }),
-  practice_data_pool_waiting: gauge("Statements that wait for a connection.", { pool: pools }),
+  practice_data_pool_connections: gauge("Maximum size of a pool.", { pool: pools }),
+  practice_data_pool_connections_busy: gauge("Connections in use.", { pool: pools }),
+  practice_data_pool_waiting: gauge("Statements waiting for a connection.", { pool: pools }),
   practice_data_pool_wait_seconds: histogram("Time that a statement waited for a connection.", { pool: pools }),
   practice_data_statements_total: counter(
     "Statements: timeout (no result in time), refused (no connection in time), busy (the database had no room, or a " +
-      "lock was not free), unreachable (the database is down), failed (their own error), interrupted (the caller left).",
+      "lock was not free), unreachable (the database is down), failed (their own error), interrupted (by the caller).",
     { pool: pools, outcome: statementOutcomes }
   ),
-  practice_data_statement_duration_seconds: histogram("Time that a statement had its connection.", { pool: pools }),
+  practice_data_statement_duration_seconds: histogram("Time that a statement held its connection.", { pool: pools }),
   practice_data_dependency_up: gauge(
     "1 if a database is reachable (probed every 5 seconds), or the processor's circuit breaker is closed.",
     { dependency: [...pools, "processor"] }
   ),
   practice_data_dependency_outages_total: counter(
-    "Outages of a database that began, and times that the circuit breaker of the processor opened.",
+    "Database outages, and openings of the processor's circuit breaker.",
     { dependency: [...pools, "processor"] }
   ),
   practice_data_tasks: gauge(
-    "Open deletion tasks, by state, counted every 5 seconds up to 10,000 each. Absent in an outage of the task store.",
+    "Open deletion tasks by state, counted every 5 seconds, at most 10,000 each. Absent in an outage of the task store.",
     { state: ["scheduled", "running", "dead"] }
   ),
   practice_data_task_oldest_due_age_seconds: gauge(
-    "Time since the oldest due deletion task was due; 0 if none is due. Absent in an outage of the task store.",
+    "Age of the oldest due deletion task since its due time; 0 if none is due. Absent in an outage of the task store.",
     {}
   ),
   practice_data_deletions_unsettled_seconds: gauge(
-    "Time since the oldest deletion, or its undoing, that waits for open transactions; 0 if none does. Absent in an outage.",
+    "Age of the oldest deletion or undo that waits for open transactions; 0 if none. Absent in an outage.",
     {}
   ),
   practice_data_tasks_read_timestamp_seconds: gauge(
-    "Time at which the deletion tasks were last counted, in seconds since 1970; 0 if they never were.",
+    "Unix time of the last count of deletion tasks, in seconds; 0 if never counted.",
     {}
   ),
   practice_data_clock_offset_seconds: gauge(
-    "Lead of the process's clock over the task store's. Absent in an outage of the task store.",
+    "Offset of the process's clock from the task store's; positive if ahead. Absent in an outage of the task store.",
     {}
   ),
   practice_data_task_runs_total: counter(
-    "Attempts of tasks that ended: failed (another follows), dead (it was the last), superseded, released (an outage).",
+    "Finished attempts: failed (to be retried), dead (the last), superseded, released (an outage).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_attempts_total: counter("Attempts that ended, unless their worker was lost.", {}),
+  practice_data_task_attempts_total: counter("Finished attempts, except those whose worker was lost.", {}),
   practice_data_task_takeovers_total: counter("Tasks taken over from a worker that died or was paused.", {}),
   practice_data_task_items_total: counter(
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
@@ -167,7 +167,7 @@ export const metrics = {
     }
   ),
   practice_data_task_delay_seconds: histogram(
-    "Time from when a deletion task was scheduled for to its completion.",
+    "Time from the due time of a deletion task to its completion.",
     {},
     [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
   ),
@@ -176,33 +176,33 @@ export const metrics = {
     { outcome: deliveries }
   ),
   practice_data_changes_lag_seconds: gauge(
-    "Time for which a transaction, or a replica, has held changes back. Absent while the records cannot be read.",
+    "Delay of changes by an open transaction or a replica. Absent while the records are unreadable.",
     {}
   ),
-  practice_data_changes_waiting: gauge("Requests that wait for changes.", {}),
+  practice_data_changes_waiting: gauge("Requests waiting for changes.", {}),
   practice_data_record_age_seconds: gauge(
-    "Time since the last change of a resource in any organization, when it was last read: each minute, or less often. " +
-      "Absent without an operators' port or the role data-api, and while the records cannot be read.",
+    "Time since the last change of a resource in any organization, measured at most once a minute. " +
+      "Absent without an operators' port or the role data-api, and while the records are unreadable.",
     { resource: { values: "a resource, such as `charges`", atMost: 16 } }
   ),
   practice_data_replica_lag_seconds: gauge(
-    "Delay of the replica of READ_DATABASE_URL; infinite once it was promoted. Absent while it or its primary does not answer.",
+    "Delay of the replica in READ_DATABASE_URL; infinite after its promotion. Absent while it or its primary is unreachable.",
     {}
   ),
   practice_data_processor_requests_total: counter(
-    "Calls of the processor, by outcome: interrupted (no answer in time, or the caller left), refused (our request).",
+    "Calls to the processor, by outcome: interrupted (timeout, or the caller disconnected), refused (our request).",
     { outcome: processorOutcomes }
   ),
-  practice_data_processor_request_duration_seconds: histogram("Duration of a call of the processor.", {}),
+  practice_data_processor_request_duration_seconds: histogram("Duration of a call to the processor.", {}),
   practice_data_processor_circuit_open: gauge("1 if the circuit breaker of the processor is open.", {}),
   practice_data_processor_account_circuits_open: gauge("Accounts whose circuit breaker is open.", {}),
   practice_data_ready: gauge(
-    "1 if the process is ready: what its roles need is migrated and permitted, and it is not stopping.",
+    "1 if the process is ready: its databases are migrated and grant access, and it is not stopping.",
     {}
   ),
-  practice_data_stopping: gauge("1 if the process is stopping: it is not ready, and still serves requests.", {}),
+  practice_data_stopping: gauge("1 if the process is stopping: not ready, but still serving requests.", {}),
   practice_data_event_loop_delay_seconds: gauge(
-    "Delay of the event loop in the last 15 to 30 seconds: half of the time, 99 % of the time, and at most.",
+    "Event loop delay over the last 15 to 30 seconds: median, 99th percentile and maximum.",
     { at: ["p50", "p99", "max"] }
   ),
   practice_data_build_info: gauge("Always 1: the version of the service and of Node, and its roles.", {
@@ -210,20 +210,23 @@ export const metrics = {
     node: { values: "the version of Node", atMost: 1 },
     roles: { values: "the roles, separated by commas", atMost: 1 }
   }),
-  practice_data_log_lines_dropped_total: counter("Log lines that were dropped: their reader was too slow.", {}),
-  practice_data_telemetry_export_failures_total: counter("Exports over OTLP that failed, with all their tries.", {
+  practice_data_log_lines_dropped_total: counter("Log lines dropped because the reader was too slow.", {}),
+  practice_data_telemetry_export_failures_total: counter("OTLP exports that failed after all retries.", {
     signal: ["traces", "metrics", "logs"]
   }),
-  practice_data_processes: gauge("Processes that are to serve: PROCESSES.", {}),
-  practice_data_processes_answered: gauge("Processes that answered within a second when their figures were read.", {}),
+  practice_data_processes: gauge("Configured processes: PROCESSES.", {}),
+  practice_data_processes_answered: gauge(
+    "Processes that responded to the last collection of metrics within a second.",
+    {}
+  ),
   practice_data_process_restarts_total: counter("Processes that ended and were replaced.", {}),
   process_resident_memory_bytes: gauge("Memory of the process.", {}),
-  process_memory_limit_bytes: gauge("Memory that the process may use: its part of the machine or container.", {}),
+  process_memory_limit_bytes: gauge("Memory limit of the process: its share of the machine or container.", {}),
   process_cpu_seconds_total: counter("CPU time of the process, in user and system mode.", {}),
-  process_start_time_seconds: gauge("Start of the process, in seconds since 1970.", {}),
-  nodejs_heap_size_used_bytes: gauge("JavaScript heap that is in use.", {}),
-  nodejs_heap_size_total_bytes: gauge("JavaScript heap that is allocated.", {}),
-  nodejs_heap_size_limit_bytes: gauge("JavaScript heap that may be allocated: with more, the process ends.", {})
+  process_start_time_seconds: gauge("Start of the process, as Unix time in seconds.", {}),
+  nodejs_heap_size_used_bytes: gauge("JavaScript heap in use.", {}),
+  nodejs_heap_size_total_bytes: gauge("JavaScript heap allocated.", {}),
+  nodejs_heap_size_limit_bytes: gauge("JavaScript heap limit; the process exits beyond it.", {})
 } satisfies Readonly<Record<string, Definition>>
 
 type Metrics = typeof metrics

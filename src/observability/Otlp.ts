@@ -114,7 +114,7 @@ export const makeClient = Effect.fnUntraced(function* (
       if (isFailing === (cause !== undefined)) return Effect.void
       isFailing = !isFailing
       const line = isFailing
-        ? Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
+        ? Effect.logWarning("The OpenTelemetry collector is failing: dropping its data")
         : Effect.logInfo("The OpenTelemetry collector responds again")
       return Effect.annotateLogs(line, { signal, cause })
     })

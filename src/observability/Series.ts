@@ -34,7 +34,7 @@ const make = (registry: Metric.MetricRegistry) => {
   }
 
   return {
-    /** The counter of these labels. It is there, at 0, from this call on. */
+    /** The counter of these labels. Exposed at 0 from this call on. */
     counter: <Each extends NameOf<"counter">>(name: Each, ...labels: LabelArgument<Each>) => {
       const update = updating(Metric.counter(name, optionsOf(name, labels)))
       return { add: (amount = 1) => update(amount) }

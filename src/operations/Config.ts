@@ -64,7 +64,7 @@ export const variables = {
   stripeApiUrl: Config.option(
     Variable.variable(
       "STRIPE_API_URL",
-      "a URL of a host and a port alone, such as http://127.0.0.1:12111",
+      "a URL with only a host and a port, such as http://127.0.0.1:12111",
       // The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
       (given) => {
         const url = URL.parse(given)

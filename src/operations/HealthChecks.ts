@@ -61,9 +61,7 @@ const stateOfDatabase = (sql: Database, primary?: Database) => {
 const stateOfChanges = (seconds: number, isDistributed: boolean): State => {
   if (isDistributed) return { ...pass, output: "Not served: the database is distributed over several servers" }
   if (seconds <= DatabaseChecks.longestDelay) return pass
-  return stateOf(
-    `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
-  )
+  return stateOf(`Delayed by ${seconds} seconds: a replica lags, or a writing transaction is open on its primary`)
 }
 
 const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {

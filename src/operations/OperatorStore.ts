@@ -49,8 +49,8 @@ const runner = <I>(tag: Context.Key<I, Database>, database: Database, store: str
     read: run((failure) => `${Store.describe(failure)}.`),
     change: run((failure) =>
       failure._tag === "Refused"
-        ? "refuses the service: its log says why. Nothing was changed."
-        : "did not answer. Look again: it may be done."
+        ? "refuses the service: see its log. Nothing was changed."
+        : "did not respond. Check again: the change may have been made."
     )
   }
 }

@@ -20,7 +20,7 @@ export const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.me
 
 /** The errors of files that need more words than the system's. */
 const fileErrors: Readonly<Record<string, string>> = {
-  EACCES: "this user may not use it. Check that its folder exists, and who may write there",
+  EACCES: "permission denied. Check that its folder exists and is writable",
   EIO: "the disk fails",
   ENOSPC: "the disk is full. Free some space"
 }
@@ -57,13 +57,13 @@ export type Failure = CannotMigrate | ConfigError | Explained | ServeError | Sql
 export const explain = (failure: Failure): string => {
   switch (failure._tag) {
     case "ConfigError":
-      return `The configuration is wrong. ${configuration(failure)}`
+      return `Invalid configuration. ${configuration(failure)}`
     case "CannotMigrate":
       if (failure.cause === undefined) return failure.message
       return `${failure.message}: ${reasonOf(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
-        return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
+        return "This system cannot share a port among processes. Leave PROCESSES unset, and run several processes on separate ports behind a load balancer."
       return explainListen("The server", failure.cause)
     case "SqlError": {
       const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"

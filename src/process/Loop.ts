@@ -22,7 +22,7 @@ export const restarting = Effect.fnUntraced(function* <A, E, R>(name: string, ru
     // A fiber that is interrupted ends here.
     yield* Effect.yieldNow
     pause = pauseAfter(pause, lived)
-    yield* Effect.logError(`${name} failed, and starts again in ${Duration.format(pause)}`, exit.cause)
+    yield* Effect.logError(`${name} failed. Restarting in ${Duration.format(pause)}`, exit.cause)
     yield* Effect.sleep(pause)
   }
 })

@@ -207,7 +207,7 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
   const address = yield* Deferred.await(listening)
   const killed = Effect.gen(function* () {
     yield* hangs(ask(child, probe))
-    yield* Effect.logWarning(`Process ${child.pid} did not answer for 3 seconds, and is killed`)
+    yield* Effect.logWarning(`Killing process ${child.pid}: no response for 3 seconds`)
     child.kill("SIGKILL")
     return yield* Deferred.await(ended)
   })
@@ -272,7 +272,7 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
       )
       if (reason === undefined) return
       pause = Loop.pauseAfter(pause, lived)
-      yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
+      yield* Effect.logWarning(`A process exited with ${reason}. Restarting it in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
       place.restarts += 1
     }

@@ -144,6 +144,6 @@ export const refuseSlips = Effect.fnUntraced(function* (config: Config.Config<un
   for (const name of yield* namesSet) {
     const meant = meantBy(name, known)
     if (meant === undefined) continue
-    return yield* Effect.fail(wrong(name, `unknown; if ${meant} is meant, rename it, otherwise unset it`))
+    return yield* Effect.fail(wrong(name, `unknown; if you meant ${meant}, rename it, otherwise unset it`))
   }
 })

@@ -74,8 +74,8 @@ const comparisons: Readonly<
     index: "value",
     ranges: (valueOf) =>
       columns.map((name, index) => {
-        const apart = columns.slice(0, index).map((earlier) => ` and t.${earlier} is distinct from t.${name}`)
-        return `t.${name} = ${valueOf("text")}${apart.join("")}`
+        const distinct = columns.slice(0, index).map((earlier) => ` and t.${earlier} is distinct from t.${name}`)
+        return `t.${name} = ${valueOf("text")}${distinct.join("")}`
       }),
     holds: (row) => columns.some((name) => row[name] === given)
   }),

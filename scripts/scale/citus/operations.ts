@@ -123,7 +123,7 @@ const others = (sql: Database) =>
   operationsOf({
     "intake: a delivery": [3, scheduler((of) => of.schedule(delivery))],
     "intake: the secrets": [1, Effect.flatMap(IntakeSecrets.IntakeSecrets, (secrets) => secrets.of(owner))],
-    "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease)), find],
+    "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, isolated: 1 }, lease)), find],
     "worker: empty payloads": [2, scheduler((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
     "worker: renew": [1, scheduler((of) => of.renew([claim], lease))],
     "worker: run": [7, scheduler((of) => of.run([claim]))],

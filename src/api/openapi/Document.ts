@@ -64,7 +64,7 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
 
 const bug = "Internal Server Error"
 
-const internalError = errorStatus("A bug. The response reveals nothing of its cause.", { detail: bug })
+const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bug })
 
 /** The documentation of the statuses that refuse a body before it is decoded. */
 export const bodyStatuses = (mebibytes: number): Readonly<Record<string, Status>> => ({
@@ -86,18 +86,18 @@ const seconds = (minimum: number) => ({ schema: { type: "integer", minimum, exam
 const headers = {
   "x-request-id": {
     description:
-      "The id of the request: its own `x-request-id` if that has 1 to 128 visible ASCII characters, otherwise a new one. Name it when you report a problem.",
+      "The id of the request: its own `x-request-id` if that is 1 to 128 visible ASCII characters, otherwise a new one. Include it when you report a problem.",
     schema: { type: "string", examples: ["5f0c6a4e-3d5b-4c0e-9b1a-2f7d8e6c1a90"] }
   },
   "x-service": {
-    description: "Shows that this service refused the request, not a proxy or another server.",
+    description: "Present if this service rejected the request, rather than a proxy or another server.",
     ...text("practice-data")
   },
-  "retry-after": { description: "Try again after this many seconds.", ...seconds(1) },
-  "www-authenticate": { description: "The scheme of the credentials that are required.", ...text("Bearer") },
-  "accept-encoding": { description: "The only content encoding that a request may have.", ...text("identity") },
+  "retry-after": { description: "Seconds to wait before a retry.", ...seconds(1) },
+  "www-authenticate": { description: "The required authentication scheme.", ...text("Bearer") },
+  "accept-encoding": { description: "The only content encoding accepted in requests.", ...text("identity") },
   [lagHeader]: {
-    description: "The delay of the changes in seconds: those behind an open transaction arrive once it ends.",
+    description: "The delay of changes in seconds: changes behind an open transaction arrive once it ends.",
     ...seconds(0)
   },
   [completeHeader]: {
@@ -107,7 +107,7 @@ const headers = {
   },
   [nextHeader]: {
     description:
-      "The `cursor` of the body, where `has_more` is true: you can ask for the next page while you still read this one. A long cursor is in the body alone.",
+      "The `cursor` of the body, if `has_more` is true: request the next page while you still read this one. A long cursor is only in the body.",
     schema: { type: "string" }
   }
 }

@@ -31,13 +31,13 @@ export const integer = (
 
 /** The organization; if present, it must be the key's own. */
 export const organization = Filter.optional(
-  Filter.Text("The organization of the API key. Any other one is refused with 400.", "org_oakridge")
+  Filter.Text("The organization of the API key. Any other organization gets 400.", "org_oakridge")
 )
 
 export const searchFields = {
   organization,
   limit: Filter.optional(
-    integer("The most records to return.", { minimum: 1, maximum: maximumLimit, default: defaultLimit })
+    integer("Maximum number of records to return.", { minimum: 1, maximum: maximumLimit, default: defaultLimit })
   ),
   offset: Filter.optional(integer("The number of records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
 }
@@ -77,7 +77,7 @@ export const longestWait = 20
 export const changesFields = {
   cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
-    integer("The most changes to return, records and removals together.", {
+    integer("Maximum number of changes to return, including removals.", {
       minimum: 1,
       maximum: maximumChanges,
       default: maximumChanges
@@ -85,7 +85,7 @@ export const changesFields = {
   ),
   wait: Filter.optional(
     integer(
-      "The seconds to wait for a change if there is none yet. The response comes at once when too many requests wait already: of one organization, an eighth of the server's connections.",
+      "Maximum seconds to wait for a change if there is none yet. The response is immediate if too many requests are waiting: one organization may use an eighth of the server's connections.",
       { minimum: 0, maximum: longestWait, default: 0 }
     )
   ),
@@ -102,13 +102,13 @@ export const longestNext = 1000
 /** The end of the body of every feed. */
 export const nextFields = {
   cursor: Schema.String.annotate({
-    description: "The position for the next request. Save it together with the records of this response.",
+    description: "The position for the next request. Save it together with the records in this response.",
     examples: ["MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"]
   }),
-  has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
+  has_more: Schema.Boolean.annotate({ description: "True if more changes are available now." })
 }
 
-export const lagField = Schema.Int.annotate({ description: "The delay of the changes, in seconds." })
+export const lagField = Schema.Int.annotate({ description: "The delay of changes, in seconds." })
 
 /** A response of a change feed: its body and its headers, which a typed client gets as one value. */
 export const changesOf = <Fields extends Schema.Struct.Fields>(
@@ -117,10 +117,10 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
 ) => {
   const body = Schema.Struct({
     body: Schema.Array(record).annotate({
-      description: "The last committed state of new and changed records: insert or replace each by its `id`."
+      description: "The last committed state of new and changed records: upsert each by its `id`."
     }),
     removed: Schema.Array(Schema.String).annotate({
-      description: "The ids of deleted records. Ignore those that you never had.",
+      description: "The ids of deleted records. Ignore ids that you never had.",
       examples: [[]]
     }),
     ...nextFields
@@ -142,4 +142,4 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
 
 export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction.
 
-\`${lagHeader}\` is the delay in seconds of a replica behind an open transaction; a primary has none. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`
+\`${lagHeader}\` is the delay in seconds of a replica behind an open transaction; a primary has none. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes restarted: start again without a cursor, with an empty copy.`

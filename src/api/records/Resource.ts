@@ -108,13 +108,13 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
     }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }).annotate({
       identifier: typeOf(resource, "Page"),
-      description: `A page of ${title(resource)}. One with fewer than \`limit\` is the last.`
+      description: `A page of ${title(resource)}. The last page has fewer than \`limit\`.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
   }).annotateMerge(
     documented(resource, "search", {
       summary: `Search ${title(resource)}`,
-      description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
+      description: `The organization's records that match every filter, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. Paging by \`offset\` or time alone misses records that change meanwhile: to keep a copy, use \`/changes\`, or see "By search alone" in the introduction.`,
       request: { limit: 10 }
     })
   )
@@ -124,7 +124,7 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
     payload: Schema.Struct(changesFields).annotate({ identifier: typeOf(resource, "ChangesRequest") }),
     success: changesOf(resource.record, {
       identifier: typeOf(resource, "Changes"),
-      description: `The next changed ${title(resource)}, the ids of removed ones, and the cursor after them.`
+      description: `The next changed ${title(resource)}, the ids of removed ones, and the next cursor.`
     }),
     error: changesErrors
   }).annotateMerge(
@@ -142,8 +142,8 @@ const get = <const Name extends string, Fields extends Field.Fields>(resource: R
     error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
   }).annotateMerge(
     documented(resource, "get", {
-      summary: `Get one of the ${title(resource)}`,
-      description: "The record itself, not wrapped. A record of another organization is not found.",
+      summary: `Get one record of ${title(resource)}`,
+      description: "The record itself, not wrapped. A record of another organization gets 404.",
       request: { id: exampleId(resource) }
     })
   )

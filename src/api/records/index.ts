@@ -77,24 +77,24 @@ const Reset = Schema.Struct({
   resource: Name,
   reset: Schema.Literal(true).annotate({
     description:
-      "The table was emptied, or you have not asked for the resource before: its records follow. When `has_more` is false, delete those that did not."
+      "The table was emptied, or the resource is new to your cursor: its records follow. Once `has_more` is false, delete the records that did not arrive."
   })
 }).annotate({ identifier: "ResourceReset" })
 
 const body = Schema.Struct({
   body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
-    description: "The changes, in the order in which to apply them."
+    description: "The changes. Apply them in order."
   }),
   ...nextFields,
   is_consistent: Schema.Boolean.annotate({
     description:
-      "True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge."
+      "True if a copy with every response up to this one equals a past state of the database: each invoice with all its lines, each payment with its charge."
   }),
   schema: Schema.String.annotate({
     description: "A version of the records' fields. It changes when a field or a resource is added.",
     examples: ["a1b2c3d4"]
   })
-}).annotate({ identifier: "AllChanges", description: "The next changes of several resources, in their order." })
+}).annotate({ identifier: "AllChanges", description: "The next changes of all requested resources, in order." })
 
 const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
   HttpApiSchema.encodeToWithHeaders(
@@ -113,7 +113,7 @@ export const allChanges = HttpApiGroup.make("changes")
     HttpApiEndpoint.post("changes", "/changes", {
       payload: Schema.Struct({
         ...changesFields,
-        resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
+        resources: Filter.optional(RequestedNames.annotate({ description: "Names of resources; default all." }))
       }).annotate({ identifier: "AllChangesRequest" }),
       success,
       error: changesErrors
@@ -123,7 +123,7 @@ export const allChanges = HttpApiGroup.make("changes")
         summary: "Changes of all resources",
         description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
 
-Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others continue, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`,
+A transaction that fits into one response is never split. You can add or remove names in \`resources\` at any time: the others continue, and a resource that is new to the cursor starts with a \`reset\`. 410 means that the order of changes restarted: start again without a cursor.`,
         request: { resources: ["invoices", "invoice-lines"], limit: 10 }
       })
     )

@@ -110,28 +110,29 @@ export const make = ({ columns, organization, organizationColumn, resource, time
         if (name === composedName && isComposed) composed = value
         else if (name !== organizationName) {
           isUnknown = true
-          fault(name, `is no field of ${resource.name}`)
+          fault(name, `is not a field of ${resource.name}`)
         }
         return
       }
       const { column, index, read } = target
-      if (out[index] !== undefined) return fault(name, `is given twice, as the column ${column.name}`)
+      if (out[index] !== undefined) return fault(name, `is a duplicate of the column ${column.name}`)
       if (Predicate.isNullish(value)) {
         out[index] = "\\N"
-        if (column.isRequired && column.name !== "id") fault(name, "must have a value. For its default, leave it out")
+        if (column.isRequired && column.name !== "id")
+          fault(name, "must have a value. Omit the field to use its default")
         return
       }
       const found = read(value, isText)
       if (!Predicate.isString(found)) return fault(name, found.reason)
       out[index] = found
-      if (target === zone && !isZone(found)) fault(name, `is no time zone of the IANA database: ${found.slice(0, 100)}`)
+      if (target === zone && !isZone(found)) fault(name, `is not an IANA time zone: ${found.slice(0, 100)}`)
     }
     const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
       const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
-      if (!Predicate.isObject(object)) return fault(name, `must be an object of ${[...inner.keys()].join(", ")}`)
+      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${[...inner.keys()].join(", ")}`)
       for (const [key, each] of Object.entries<unknown>({ ...object })) {
         const column = inner.get(key)
-        if (column === undefined) fault(`${name}.${key}`, "is no field of it")
+        if (column === undefined) fault(`${name}.${key}`, "is not one of its fields")
         else set(column, each, false)
       }
     }
@@ -149,7 +150,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
       if (!Predicate.isString(whole)) fault(composedName, "must be a text")
       else if (given.some((part) => part !== undefined)) {
         if (composed !== undefined && whole !== compose(given))
-          fault(composedName, `is not what ${parts.join(", ")} compose`)
+          fault(composedName, `does not match ${parts.join(", ")}`)
       } else if (composed !== undefined) {
         hasComposed = true
         set("plan_name", whole === "" ? null : whole, row.isText)
@@ -159,7 +160,8 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const key = row.values[row.names.indexOf("id")]
     if (Predicate.isNullish(key)) fault("id", "is missing")
     else if (Predicate.isString(key) && key.trim() === "") fault("id", "is blank")
-    else if (isOrganizations && Predicate.isString(key) && key.trim() !== key) fault("id", "has blanks around it")
+    else if (isOrganizations && Predicate.isString(key) && key.trim() !== key)
+      fault("id", "has leading or trailing blanks")
     const found = isOrganizations ? key : (organization ?? owner)
     const expected = isOrganizations ? key : organization
     if (!Predicate.isString(found) || found.trim() === "") fault(organizationName, "the organization is missing")

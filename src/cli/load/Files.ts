@@ -49,13 +49,12 @@ const fileOf = (path: string): Effect.Effect<File, Refused> => {
     return Effect.succeed({ path, resource, kind, isGzip })
   }
   const example = "such as charges.csv, consumption_logs.ndjson.gz or pets.parquet"
-  return refused(`${path} is not named as a file of a resource is, ${example}.`)
+  return refused(`${path} is not named after a resource, ${example}.`)
 }
 
 const order = (file: File) => resources.findIndex((one: Resource) => one === file.resource)
 
-const failureOf = (path: string) => (cause: unknown) =>
-  refused(`${path} cannot be read: ${Failure.reasonOfFile(cause)}`)
+const failureOf = (path: string) => (cause: unknown) => refused(`Cannot read ${path}: ${Failure.reasonOfFile(cause)}`)
 
 /** The files of paths, in the order in which to load them. Of a folder, those that have the ending of a kind. */
 export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
@@ -70,7 +69,7 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     })
   )
   const files = yield* Effect.forEach(new Set(found.flat()), fileOf)
-  if (files.length === 0) return yield* refused(`There is no file to load in ${paths.join(", ")}.`)
+  if (files.length === 0) return yield* refused(`No files to load in ${paths.join(", ")}.`)
   return files.toSorted((one, other) => order(one) - order(other))
 })
 
@@ -127,7 +126,7 @@ const rowsIn = (file: File, parse: (text: string, isEnd: boolean) => Parsed, lin
     const line = lineOf()
     if (end === "not UTF-8") return { rows: [...parsed.rows, stop(line, end)], part }
     if (rest.length <= longest) return { rows: parsed.rows, part }
-    return { rows: [...parsed.rows, stop(line, "has more than 4 MiB, or a quote that does not end")], part }
+    return { rows: [...parsed.rows, stop(line, "exceeds 4 MiB, or has an unclosed quote")], part }
   }
   return Stream.takeUntil(Stream.map(textsOf(file), next), isLast)
 }
@@ -195,7 +194,7 @@ const csv = (file: File) => {
       if (fields.length === 1 && fields[0] === "") continue
       if (names === undefined) names = fields
       else if (fields.length !== names.length) {
-        const broken = `has ${fields.length} fields, and the header ${names.length}`
+        const broken = `has ${fields.length} fields, but the header has ${names.length}`
         rows.push({ line: begun, broken, row: fields, goesOn: true })
       } else
         rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })

@@ -29,7 +29,7 @@ const openRejects = (path: string) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => fs.openSync(path, "w", 0o600),
-      catch: (cause) => refused(`${path} cannot be written: ${Failure.reasonOfFile(cause)}`)
+      catch: (cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`)
     }),
     (handle) => Effect.sync(() => fs.closeSync(handle))
   )
@@ -53,7 +53,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     if (rejects === undefined) return
     yield* Effect.try({
       try: () => fs.writeSync(rejects, lineOf({ file, line, faults: found, row })),
-      catch: (cause) => refused(`The rejects cannot be written: ${Failure.reasonOfFile(cause)}`)
+      catch: (cause) => refused(`Cannot write the rejects: ${Failure.reasonOfFile(cause)}`)
     })
   })
 
@@ -112,7 +112,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const { resource } = file
     const table = yield* Staging.tableOf(session, resource.table)
     if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
-      return yield* refused(`Another load of ${table.name} runs. Wait until it ends.`)
+      return yield* refused(`Another load of ${table.name} is running. Wait until it ends.`)
     }
     const before = faults
     const decoder = Decoder.make({ ...options, resource, columns: table.columns })
@@ -127,7 +127,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     rejected += staged.rejected
     const indexes = yield* Indexes.drop(session, table.name)
     if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
-      yield* note(`This login does not own ${table.name}: the indexes are kept, which takes longer.`)
+      yield* note(`This login does not own ${table.name}: the load keeps its indexes, which is slower.`)
     }
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {

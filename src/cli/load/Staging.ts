@@ -173,15 +173,14 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       let count = 0
       if (!knowsOrganizations) {
         const unknown = "not exists (select from organizations o where o.organization_id = s.organization_id)"
-        count += yield* reject(unknown, { field: "organization_id", reason: "there is no such organization" }, handling)
+        count += yield* reject(unknown, { field: "organization_id", reason: "does not exist" }, handling)
       }
       const index = "index on practice_data_load (organization_id, id)"
       if (yield* Effect.isSuccess(run(`create unique ${index}`))) return count
       yield* run(`create ${index}`)
       const other = (lines: string) => `exists (select from ${staging} o where ${sameKey("o", "s")} and ${lines})`
       if (lastCounts) yield* run(`delete from ${staging} s where ${other("o._line > s._line")}`)
-      else
-        count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "comes more than once" }, handling)
+      else count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "is a duplicate" }, handling)
       return count
     }),
 

@@ -78,9 +78,9 @@ const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => 
     const time = Instant.toPostgres(instant.success)
     return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
   }
-  if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or give --time-zone" }
+  if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or use --time-zone" }
   const offset = times.offsetOf(`${day}T${minute}`)
-  if (offset === undefined) return { reason: `is skipped by the clocks of ${DateTime.zoneToString(times.zone)}` }
+  if (offset === undefined) return { reason: `does not exist in ${DateTime.zoneToString(times.zone)}` }
   return timeOf(`${day}T${minute}${rest}${offset}`, undefined)
 }
 
@@ -102,7 +102,7 @@ const faultOf = (value: unknown, text: string, type: ColumnType): string | undef
     case "numeric":
       return text.length <= 15 && !text.includes("e") && !text.includes("E") ? undefined : decimalFault(text)
     case "date":
-      return isDay(text) ? undefined : "is not a day of the calendar"
+      return isDay(text) ? undefined : "is not a valid date"
     default:
       return undefined
   }

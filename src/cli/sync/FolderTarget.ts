@@ -71,7 +71,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
     if (found !== undefined && !files.includes(storeName)) return yield* Target.notOurs(`file ${found} in ${folder}`)
     const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
     if (other === undefined) return
-    return yield* refused(`${folder} has a copy of another kind: ${other}. Choose another target.`)
+    return yield* refused(`${folder} has a copy in another format: ${other}. Choose another target.`)
   })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {

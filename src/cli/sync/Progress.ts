@@ -56,7 +56,7 @@ const lines = () => {
     [
       counted(records, "record"),
       ...(removed === 0 ? [] : [`${count(removed)} removed`]),
-      ...(reset === 0 ? [] : [`${counted(reset, "resource")} read again`])
+      ...(reset === 0 ? [] : [`${counted(reset, "resource")} reloaded`])
     ].join(", ")
 
   return (event: Event, now: number): Line | undefined => {
@@ -78,7 +78,7 @@ const lines = () => {
         const [line, hasNews] = [{ ...event, records, removed, reset }, records + removed + reset > 0]
         const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
         // Some transaction is always open on a busy server.
-        const held = ` The last ${lag} s are held back by a transaction that is open in the service's database.`
+        const held = ` The last ${lag} s are delayed by an open transaction in the service's database.`
         const isShown = isFirst || hasNews
         records = removed = reset = 0
         notedAt = undefined

@@ -48,7 +48,7 @@ export const make = (given: string, client: Client.PracticeData) => {
     catch: (cause) => {
       if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
       return refused(
-        "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
+        "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
       )
     }
   }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))

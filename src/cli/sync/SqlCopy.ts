@@ -126,13 +126,13 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     }
     if (found.organization !== organization) {
       return yield* refuse(
-        `is of the organization ${found.organization}, and the API key is of ${organization}. Use a key of ${found.organization}`
+        `belongs to the organization ${found.organization}, but the API key to ${organization}. Use a key of ${found.organization}`
       )
     }
     if (found.url === url) return found.progress
     if (!options.allowNewUrl) {
       return yield* refuse(
-        `is of the service at ${found.url}, and this is ${url}. If the service has moved, run once with --allow-new-url`
+        `was made from ${found.url}, but this is ${url}. If the service moved, run once with --allow-new-url`
       )
     }
     yield* run(`update ${mark} set url = $1`, [url])
@@ -162,7 +162,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
     const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning format`, texts)
     if (moved.length > 0) return after
-    return yield* refused(`Another process has changed the copy in ${databaseName}. Let only one keep it in step.`)
+    return yield* refused(`Another process changed the copy in ${databaseName}. Run only one sync per copy.`)
   })
 
   /** Checks the tables of the resources, and makes those of their staged changes. Keeps of the progress what they have. */
@@ -201,7 +201,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const made = options.tables.filter(({ resource }) => !unmade.has(resource))
     for (const table of [markTable, resourcesTable, ...made.map(({ name }) => name)]) {
       if ((yield* columnsOf(table)).length > 0) continue
-      return yield* new Unavailable({ message: `The table ${table} in ${databaseName} is gone` })
+      return yield* new Unavailable({ message: `The table ${table} in ${databaseName} was dropped` })
     }
   })
 

@@ -20,7 +20,7 @@ const failureOf = (target: string, cause: unknown): Failed => {
   const reason = found === undefined ? cause : { code: found }
   const isTemporary = Predicate.hasProperty(reason, "code") && temporary.has(reason.code)
   const Class = isTemporary ? Unavailable : Refused
-  return new Class({ message: `${target} cannot be used: ${Failure.reasonOfFile(reason)}` })
+  return new Class({ message: `Cannot use ${target}: ${Failure.reasonOfFile(reason)}` })
 }
 
 /** Works with files, or runs statements of SQLite. Failures are those of the target. */
@@ -34,7 +34,7 @@ export const refuseDangling = (path: string) =>
     Effect.orElseSucceed(() => false),
     Effect.filterOrFail(
       (isDangling) => !isDangling,
-      () => refused(`${path} is a symbolic link to something that does not exist.`)
+      () => refused(`${path} is a broken symbolic link.`)
     )
   )
 

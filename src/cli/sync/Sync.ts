@@ -38,14 +38,14 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const endOutage = Effect.suspend(() => {
     if (downSince === undefined) return Effect.void
     downSince = undefined
-    return note("It works again.")
+    return note("Recovered.")
   })
 
   /** Waits until the next attempt. Fails once the outage has lasted too long. */
   const waitOut = Effect.fnUntraced(function* (error: Unavailable) {
     if (!hasBegun && watch === undefined) return yield* error
     const now = yield* Time.monotonic
-    if (downSince === undefined) yield* note(`${error.message}. Trying again.`)
+    if (downSince === undefined) yield* note(`${error.message}. Retrying.`)
     downSince ??= now
     const elapsed = now - downSince
     if (watch === undefined && elapsed > patience) return yield* error
@@ -84,7 +84,7 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     let isPlain = true
     const restart = Effect.fnUntraced(function* (): Effect.fn.Return<void, Failed> {
       if (!mayRestart) return yield* new Unavailable({ message: "The order of changes keeps restarting" })
-      if (!isRestarted) yield* note("The order of changes restarted: all records are read again.")
+      if (!isRestarted) yield* note("The order of changes restarted: reloading all records.")
       isRestarted = true
       mayRestart = false
       isPlain = false

@@ -108,8 +108,8 @@ export interface Target {
 
 /** The refusal of a target that another process has taken. */
 export const inUse = (name: string) =>
-  refused(`Another process keeps the copy in ${name} in step. Stop it first, or choose another target.`)
+  refused(`Another process is syncing the copy in ${name}. Stop it first, or choose another target.`)
 
 /** The refusal of a file or table that stands where the copy would be. */
 export const notOurs = (thing: string) =>
-  refused(`There is a ${thing} that practice-data did not create. Choose another target.`)
+  refused(`The ${thing} exists, and practice-data did not create it. Choose another target.`)

@@ -1146,7 +1146,7 @@ export interface Subscription {
   updated_at: string
 }
 
-/** An object of the payment processor, with all the fields that the processor gives it. Provisional: its shape may still change. */
+/** An object of the payment processor, with all the fields that the processor returns. Provisional: its shape may still change. */
 export interface PspObject {
   /**
    * Identifier at the processor.
@@ -1159,7 +1159,7 @@ export interface PspObject {
    */
   object: string
   /**
-   * Time of the creation, in seconds since 1970.
+   * Time of creation, as Unix time in seconds.
    * @example 1767600000
    */
   created: number
@@ -1178,7 +1178,7 @@ export interface DeletionTask {
    * @example "demo-delivery-1"
    */
   idempotency_key: string
-  /** `scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. `cancelled`: an operator cancelled it, and it never runs. */
+  /** `scheduled`: waits for its due time or its next attempt. `running`: claimed by a worker. `completed`: has run; `outcome` counts the deletions. `dead`: every attempt failed; nothing is deleted until an operator replays it. `cancelled`: cancelled by an operator; never runs. */
   state: "scheduled" | "running" | "completed" | "dead" | "cancelled"
   /**
    * Time at which the delivery was received.
@@ -1205,30 +1205,30 @@ export interface DeletionTask {
    */
   finished_at: string | null
   /**
-   * The number of attempts so far, at most 8. A scheduled task with 1 or more has failed as often.
+   * The number of attempts so far, at most 8. In a scheduled task, all of them failed.
    * @example 1
    */
   attempts: number
   /**
-   * The number of invoices in the delivery, repeated ones included.
+   * The number of invoices in the delivery, including duplicates.
    * @example 1
    */
   invoices_count: number
   /**
-   * The number of invoice lines in the delivery, repeated ones included.
+   * The number of invoice lines in the delivery, including duplicates.
    * @example 1
    */
   invoice_lines_count: number
-  /** The items that were and were not deleted. Null until the task is completed. */
+  /** Counts of deleted and skipped items. Null until the task is completed. */
   outcome: DeletionOutcome | null
   /**
-   * The items that were not found and are deleted when their records come, if their other ids fit. 0 once they have come, were forgotten (after 90 days, unless the operator sets another time) or were undone by an operator.
+   * The number of items that were not found and are deleted when their records arrive, if their other ids match. Drops to 0 when they arrive, expire (after 90 days, unless the operator sets another time) or are undone by an operator.
    * @example 0
    */
   remembered: number
 }
 
-/** The number of items that were deleted and, by reason, not deleted, when the task ran. Repeated items count once. Provisional: its shape may still change. */
+/** The number of items that the task deleted, and skipped by reason. Duplicates count once. Provisional: its shape may still change. */
 export interface DeletionOutcome {
   invoices: {
     /**
@@ -1237,7 +1237,7 @@ export interface DeletionOutcome {
      */
     deleted: number
     /**
-     * The organization had no such invoice; it is deleted when it comes, while it is `remembered`.
+     * The organization had no such invoice; it is deleted on arrival, while it is `remembered`.
      * @example 0
      */
     not_found: number
@@ -1254,12 +1254,12 @@ export interface DeletionOutcome {
   }
   invoice_lines: {
     /**
-     * Lines that were deleted because an item names them.
+     * Lines that an item names, and that were deleted.
      * @example 1
      */
     deleted: number
     /**
-     * The organization had no such line; it is deleted when it comes, while it is `remembered`.
+     * The organization had no such line; it is deleted on arrival, while it is `remembered`.
      * @example 0
      */
     not_found: number
@@ -1283,19 +1283,19 @@ export interface DeletionOutcome {
 
 /** A page of changes. */
 export interface ChangesPage<Item> {
-  /** The last committed state of new and changed records: insert or replace each by its `id`. */
+  /** The last committed state of new and changed records: upsert each by its `id`. */
   body: Array<Item>
   /**
-   * The ids of deleted records. Ignore those that you never had.
+   * The ids of deleted records. Ignore ids that you never had.
    * @example []
    */
   removed: Array<string>
   /**
-   * The position for the next request. Save it together with the records of this response.
+   * The position for the next request. Save it together with the records in this response.
    * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
    */
   cursor: string
-  /** True if there are more changes already. */
+  /** True if more changes are available now. */
   has_more: boolean
   /** The delay in seconds of a replica behind an open transaction; 0 if there is none. */
   lag: number
@@ -1303,18 +1303,18 @@ export interface ChangesPage<Item> {
   complete: boolean
 }
 
-/** The next changes of several resources, in their order. Provisional: its shape may still change. */
+/** The next changes of all requested resources, in order. Provisional: its shape may still change. */
 export interface AllChanges {
-  /** The changes, in the order in which to apply them. */
+  /** The changes. Apply them in order. */
   body: Array<ClinicsWritten | ProductsWritten | InvoicesWritten | InvoiceLinesWritten | ConsumptionLogsWritten | PetBenefitsWritten | ChargesWritten | ChargePaymentsWritten | ChargeAdjustmentsWritten | ChargeRefundsWritten | PaymentPlansWritten | PaymentIntentsWritten | CancellationPaymentIntentsWritten | PetsWritten | SubscriptionsWritten | RecordRemoved | ResourceReset>
   /**
-   * The position for the next request. Save it together with the records of this response.
+   * The position for the next request. Save it together with the records in this response.
    * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
    */
   cursor: string
-  /** True if there are more changes already. */
+  /** True if more changes are available now. */
   has_more: boolean
-  /** True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge. */
+  /** True if a copy with every response up to this one equals a past state of the database: each invoice with all its lines, each payment with its charge. */
   is_consistent: boolean
   /**
    * A version of the records' fields. It changes when a field or a resource is added.
@@ -1425,22 +1425,22 @@ export interface RecordRemoved {
 /** Provisional: its shape may still change. */
 export interface ResourceReset {
   resource: "clinics" | "products" | "invoices" | "invoice-lines" | "consumption-logs" | "pet-benefits" | "charges" | "charge-payments" | "charge-adjustments" | "charge-refunds" | "payment-plans" | "payment-intents" | "cancellation-payment-intents" | "pets" | "subscriptions"
-  /** The table was emptied, or you have not asked for the resource before: its records follow. When `has_more` is false, delete those that did not. */
+  /** The table was emptied, or the resource is new to your cursor: its records follow. Once `has_more` is false, delete the records that did not arrive. */
   reset: true
 }
 
 /** A page of objects of the payment processor. */
 export interface LivePage<Item> {
-  /** The processor's objects as it gives them, newest first. */
+  /** The processor's objects, unchanged, newest first. */
   data: Array<Item>
   /** True if there is another page. */
   has_more: boolean
 }
 
 export interface ValidationError {
-  /** The place of the fault: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis. */
+  /** The location of the fault: `body`, `header` or `query`, then names and array positions. Names over 64 characters are truncated. */
   loc: Array<string | number>
-  /** The fault, for a person to read. */
+  /** A human-readable message. */
   msg: string
   /** The kind of the fault, such as `string_type`. */
   type: string
@@ -1448,12 +1448,12 @@ export interface ValidationError {
 
 export interface ClinicsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1481,12 +1481,12 @@ export interface ClinicsSearchRequest {
 
 export interface ProductsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1529,12 +1529,12 @@ export interface ProductsSearchRequest {
 
 export interface InvoicesSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1592,12 +1592,12 @@ export interface InvoicesSearchRequest {
 
 export interface InvoiceLinesSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1650,12 +1650,12 @@ export interface InvoiceLinesSearchRequest {
 
 export interface ConsumptionLogsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1723,12 +1723,12 @@ export interface ConsumptionLogsSearchRequest {
 
 export interface PetBenefitsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1781,12 +1781,12 @@ export interface PetBenefitsSearchRequest {
 
 export interface ChargesSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1836,12 +1836,12 @@ export interface ChargesSearchRequest {
 
 export interface ChargePaymentsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1879,12 +1879,12 @@ export interface ChargePaymentsSearchRequest {
 
 export interface ChargeAdjustmentsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1917,12 +1917,12 @@ export interface ChargeAdjustmentsSearchRequest {
 
 export interface ChargeRefundsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -1955,12 +1955,12 @@ export interface ChargeRefundsSearchRequest {
 
 export interface PaymentPlansSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2008,12 +2008,12 @@ export interface PaymentPlansSearchRequest {
 
 export interface PaymentIntentsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2056,12 +2056,12 @@ export interface PaymentIntentsSearchRequest {
 
 export interface CancellationPaymentIntentsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2104,12 +2104,12 @@ export interface CancellationPaymentIntentsSearchRequest {
 
 export interface PetsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2152,12 +2152,12 @@ export interface PetsSearchRequest {
 
 export interface SubscriptionsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2200,156 +2200,156 @@ export interface SubscriptionsSearchRequest {
 
 export interface PspPaymentsSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface PspChargesSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface PspRefundsSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface PspDisputesSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface PspPayoutsSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface PspBalanceTransactionsSearchRequest {
   /**
-   * The clinic whose connected account is read.
+   * The clinic whose connected account to read.
    * @example "clinic_oakridge_01"
    */
   clinic: string
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most objects to return. More than 100 is read as 100.
+   * Maximum number of objects to return. Values over 100 are capped at 100.
    * @default 100
    */
   limit?: number | undefined
-  /** The id of the last object of the page before. */
+  /** The id of the last object of the previous page. */
   starting_after?: string | undefined
-  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or after this Unix time, in seconds. */
   created_gte?: number | undefined
-  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
+  /** Created at or before this Unix time, in seconds. */
   created_lte?: number | undefined
 }
 
 export interface InvoiceDeletionsSearchRequest {
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * The most records to return. From 1 to 1000.
+   * Maximum number of records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
@@ -2369,17 +2369,17 @@ export interface InvoiceDeletionsSearchRequest {
 
 export interface InvoiceDeletionsGetRequest {
   /**
-   * The task, by its id. Either this or idempotency_key is required.
+   * The id of the task. Either this or `idempotency_key` is required.
    * @example "81b8ad4e-04b1-5faa-8a32-d5097856a418"
    */
   task_id?: string | undefined
   /**
-   * The task, by the Idempotency-Key of its delivery.
+   * The Idempotency-Key of the delivery.
    * @example "demo-delivery-1"
    */
   idempotency_key?: string | undefined
   /**
-   * The organization of the API key. Any other one is refused with 400.
+   * The organization of the API key. Any other organization gets 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -2392,12 +2392,12 @@ export interface DeletedInvoice {
    */
   invoice_id: string
   /**
-   * Its home or servicing clinic. If it is another one, nothing is deleted.
+   * Its home or servicing clinic. On a mismatch, the item is skipped.
    * @example "clinic_oakridge_01"
    */
   clinic_id?: string | null | undefined
   /**
-   * Its client. If it is another one, nothing is deleted.
+   * Its client. On a mismatch, the item is skipped.
    * @example "client_oakridge_0001"
    */
   client_id?: string | null | undefined
@@ -2410,12 +2410,12 @@ export interface DeletedInvoiceLine {
    */
   invoice_line_id: string
   /**
-   * Its invoice. If it is another one, nothing is deleted.
+   * Its invoice. On a mismatch, the item is skipped.
    * @example "invoice_oakridge_0002"
    */
   invoice_id?: string | null | undefined
   /**
-   * Its clinic. If it is another one, nothing is deleted.
+   * Its clinic. On a mismatch, the item is skipped.
    * @example "clinic_oakridge_01"
    */
   clinic_id?: string | null | undefined
@@ -2439,7 +2439,7 @@ export interface DeliveryReceipt {
    */
   task_id: string
   /**
-   * The time at which the deletion runs.
+   * Time at which the deletion is due.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -2460,7 +2460,7 @@ export interface DeliveryReceipt {
    */
   invoice_lines_count: number
   /**
-   * The time at which the delivery was received.
+   * Time at which the delivery was received.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */

@@ -27,15 +27,15 @@ export type Checks<R = never> = Readonly<Record<string, Effect.Effect<ReadonlyAr
 const usual = Duration.seconds(6)
 
 const remedy =
-  "Check the URL (host, port, login, password, sslmode), and that the server runs and admits this machine. Look at its log."
+  "Check the URL (host, port, login, password, sslmode), and that the server is running and accepts connections from this machine. See its log."
 
 const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fact> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (!isSqlError(error)) return [fail(`${name} could not be checked.`, "This should not happen. Report it.")]
+  if (!isSqlError(error)) return [fail(`${name} could not be checked.`, "This is a bug: please report it.")]
   // An undefined table or function: the check of the migrations reports it.
   if (["42P01", "42883"].includes(codeOf(error))) return []
   return error.reason._tag === "AuthorizationError" && !isUnreachable(error)
-    ? [warn(`${name} may not be looked at by this login.`, "Run the doctor as the login that migrates as well.")]
+    ? [warn(`${name} may not be looked at by this login.`, "Run the doctor also as the login that runs migrations.")]
     : [fail(`${name} could not be checked: ${messageOf(error)}`, remedy)]
 }
 
@@ -46,7 +46,7 @@ const attempt = <R>(name: string, run: Checks<R>[string], timeout: Duration.Dura
     Effect.timeoutOrElse({
       duration: timeout,
       orElse: () =>
-        Effect.succeed([fail(`${name} could not be checked: no answer within ${Duration.format(timeout)}.`, remedy)])
+        Effect.succeed([fail(`${name} could not be checked: no response within ${Duration.format(timeout)}.`, remedy)])
     })
   )
 

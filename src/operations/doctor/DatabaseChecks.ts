@@ -32,8 +32,8 @@ type Session = Pick<Examined, "sql" | "variable"> & { readonly pool: Pool }
 
 const verified = {
   none: "the server is not verified",
-  authority: "its certificate is verified, and not its host",
-  host: "its certificate and host are verified"
+  authority: "its certificate is verified, but not its host name",
+  host: "its certificate and host name are verified"
 } as const
 
 /** The server of a session, and its encryption. */
@@ -55,13 +55,13 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}.`),
     primaries.size > 1 &&
       fail(
-        `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
-        "Stop the one that was primary before, and make it a standby of the other."
+        `Several of its servers are primaries, so writes may be lost: ${[...primaries.values()].join(", ")}.`,
+        "Stop the former primary, and make it a standby of the new one."
       ),
     isRemote &&
       isUnverified &&
       warn(
-        `The connection to another machine may be read or go to anyone: ${encryption}.`,
+        `The connection to another machine can be read or intercepted: ${encryption}.`,
         `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE or system.`
       )
   )
@@ -95,11 +95,11 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
     return [{ text: `${name} is ${found} instead of ${wanted}`, statement: `${login} set ${name} = '${given}'` }]
   })
   const sessions = `The sessions of the ${pool.name ?? "database"}`
-  if (lost.length === 0) return [ok(`${sessions} have the settings that they ask for.`)]
+  if (lost.length === 0) return [ok(`${sessions} have the requested settings.`)]
   const [texts, statements] = [lost.map(({ text }) => text), lost.map(({ statement }) => statement)]
   return [
     fail(
-      `${sessions} lack settings: ${texts.join(", ")}. A connection pooler swallows them.`,
+      `${sessions} lack requested settings: ${texts.join(", ")}. A connection pooler drops them.`,
       `Run: ${statements.join("; ")}`
     )
   ]
@@ -144,7 +144,7 @@ export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, rep
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */
 export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
   Effect.map(replicaLag(primary, replica, within), (lag) => {
-    if (lag === Infinity) return "Does not follow its primary any more"
+    if (lag === Infinity) return "No longer follows its primary"
     return lag !== undefined && lag > longestDelay ? `Is ${Math.round(lag)} seconds behind its primary` : undefined
   })
 
@@ -153,11 +153,11 @@ const request: Request<string> = { key: "doctor", within: Duration.seconds(2), u
 /** The replication from the primary. */
 export const replication = (primary: Database, sql: Database) =>
   Effect.match(replicaProblem(primary, sql, request), {
-    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
+    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Check both servers.")],
     onSuccess: (problem) =>
       problem === undefined
         ? [ok("It follows DATABASE_URL, or was never its replica.")]
-        : [fail(`It ${String.uncapitalize(problem)}.`, "Look at its replication.")]
+        : [fail(`It ${String.uncapitalize(problem)}.`, "Check its replication.")]
   })
 
 /** Milliseconds. */
@@ -180,7 +180,7 @@ export const clock = ({ ahead, took }: Effect.Success<ReturnType<typeof timed>>)
   if (off <= skewed) return ok("Its clock and this machine's agree.")
   return (off > wrong ? fail : warn)(
     `Its clock is ${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} this machine's.`,
-    "Let both follow the same time server: leases and due times of deletions compare clocks."
+    "Sync both with the same time server: leases and due times of deletions compare clocks."
   )
 }
 
@@ -223,7 +223,7 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
         ),
     is_replica &&
       variable !== "READ_DATABASE_URL" &&
-      fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`),
+      fail("It is a read-only replica.", `Point ${variable} at the primary.`),
     trigger_role !== "origin" &&
       fail(
         `Its sessions have session_replication_role = ${trigger_role}, so the order of changes is not kept.`,
@@ -241,11 +241,11 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
     late > longestDelay &&
       warn(
         `A deletion has been due for ${Math.round(late)} seconds.`,
-        "Run a process with the role worker, and look at its log."
+        "Run a process with the role worker, and check its log."
       ),
     dead > 0 &&
       warn(
-        `Dead deletions, of which every attempt failed: ${dead > mostCounted ? `more than ${mostCounted}` : dead}.`,
+        `Dead deletions (every attempt failed): ${dead > mostCounted ? `more than ${mostCounted}` : dead}.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
     late <= longestDelay && dead === 0 && ok("No deletion is late or dead.")
@@ -258,7 +258,7 @@ const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
 /** The order of changes, and the transaction that delays it on a replica the most, if the login may see its age. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
-    return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
+    return [ok("Changes are not served (501): the tables are distributed over several servers.")]
   }
   const unsettled = yield* textsOf(
     sql`select table_name as text from change_feed_states() where is_whole and not is_settled order by table_name`
@@ -273,15 +273,15 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
     ) held where age >= ${longestDelay} order by age desc limit 1`)
   return facts(
     unsettled.length === 0
-      ? ok("The order of changes is whole.")
+      ? ok("The order of changes is intact.")
       : warn(
-          `The order of changes of ${listed(unsettled)} has to restart: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
-          `A running service does it within a second. Or run: ${invocation("migrate")}`
+          `The order of changes of ${listed(unsettled)} must restart: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
+          `A running service restarts it within a second. Or run: ${invocation("migrate")}`
         ),
     held !== undefined &&
       warn(
-        `${held.holder} has been open for ${Math.round(held.age)} seconds. It delays what readers of a replica see, and vacuum.`,
-        "End it (rollback prepared, if it is prepared), load in smaller parts, and set idle_in_transaction_session_timeout."
+        `${held.holder} has been open for ${Math.round(held.age)} seconds. It delays vacuum, and changes for readers of a replica.`,
+        "End it (with rollback prepared, if it is prepared), load in smaller batches, and set idle_in_transaction_session_timeout."
       )
   )
 })

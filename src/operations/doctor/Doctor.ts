@@ -86,13 +86,13 @@ const embedded = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) 
   const area = "Embedded database"
   const isMade = existsSync(join(dataDir, "made"))
   const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
-  const notMade = ok(`There is none in DATA_DIR=${dataDir} yet; a start makes it.`)
+  const notMade = ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)
   const before = inArea(area, facts(processes > 1 && several, !isMade && notMade))
   if (!isMade) return before
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
     const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
-    const open = ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
+    const open = ok(isGuest ? "Another process has it open and shares it." : "It opens.")
     return [...inArea(area, [open]), ...(yield* Check.examine(area, checks))]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) =>

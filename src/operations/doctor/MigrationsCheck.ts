@@ -44,7 +44,7 @@ const comparedMigrations = Effect.fnUntraced(function* (sql: PgClient.PgClient) 
     unknown.length > 0 &&
       warn(
         `It has migrations that this version does not know, so nothing was compared: ${unknown.join(", ")}.`,
-        "Roll the newer version out here as well."
+        "Deploy the newer version here as well."
       )
   )
 })
@@ -120,7 +120,7 @@ const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistribu
     if (absent.has(part.of) || (isDistributed && isDropped(part))) return []
     const now = found.get(keyOf(part))
     if (now !== undefined && isSame(now, part)) return []
-    const problem = now === undefined ? "is missing" : "is not as the migrations make it"
+    const problem = now === undefined ? "is missing" : "differs from the migrations"
     return [fail(`The ${nameOf(part)} ${problem}.`, remedyOf(part, now !== undefined, expected))]
   })
 }
@@ -174,12 +174,12 @@ const examineRoles = Effect.fnUntraced(function* (
     const others = held.filter((each) => !given.some(sameAs(each)))
     const some = others.filter(({ object, privilege }) => kinds.test(privilege) && objects.has(object))
     const remedy = statements("revoke", some, `from ${grantee}`)
-    return some.length > 0 && warn(`${subject} may do more than it should: ${names(some)}.`, remedy)
+    return some.length > 0 && warn(`${subject} has excess privileges: ${names(some)}.`, remedy)
   }
   const ofRoles = needed.flatMap((one) => {
     const role = roleOf[one]
     if (!self.roles.includes(role)) {
-      return [fail(`The role ${role} does not exist.`, `Run: create role ${role} nologin. Then see what it lacks.`)]
+      return [fail(`The role ${role} does not exist.`, `Run: create role ${role} nologin. Then run the doctor again.`)]
     }
     const { given, held } = of(role)
     const absent = lacking(given, held)
@@ -197,14 +197,12 @@ const examineRoles = Effect.fnUntraced(function* (
   return facts(
     ...ofRoles,
     excess("Every role", "public", /EXECUTE/),
-    ...grants.map((grant) =>
-      fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`)
-    ),
+    ...grants.map((grant) => fail(`Distributed tables need: grant ${grant}.`, `Run: ${invocation("distribute")}`)),
     is_superuser &&
       needed.length > 0 &&
       warn(
-        `The login ${login} is a superuser, which no grant limits.`,
-        `Give the service a login of its own, and grant it ${needed.map((one) => roleOf[one]).join(", ")}.`
+        `The login ${login} is a superuser: grants do not restrict it.`,
+        `Give the service a dedicated login, and grant it ${needed.map((one) => roleOf[one]).join(", ")}.`
       )
   )
 })
@@ -236,7 +234,7 @@ export const check = Effect.fnUntraced(function* (
   if (broken.length > 0) return broken
   const open = yield* openSchema(sql)
   return facts(
-    ok(`It has all ${Object.keys(all).length} migrations, and all that they make.`),
+    ok(`It has all ${Object.keys(all).length} migrations, and all of their objects.`),
     open !== undefined && warn(open.message, open.statement),
     ...(yield* roles)
   )

@@ -19,26 +19,26 @@ const age = (seconds: number) => span(1000 * seconds)
 export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) return []
   const report = yield* Freshness.read(sql, longest)
-  if (report === undefined) return [ok("The ages of the last changes were not read: no answer within 5 seconds.")]
+  if (report === undefined) return [ok("The ages of the last changes were not read: no response within 5 seconds.")]
   const { stopped, unknown } = report
   const last = Math.min(...Object.values(report.resources).map(({ seconds }) => seconds))
   const subject = stopped.length < Freshness.mostListed ? "Organizations" : `At least ${stopped.length} organizations`
   return facts(
     stopped.length > 0 &&
       warn(
-        `${subject} without any change, while others go on: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
-        "Look at what feeds them, unless they are closed. See the operators' page /ops."
+        `${subject} without changes, while others have some: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
+        "Check their loaders, unless they are closed. See the operators' page /ops."
       ),
     stopped.length === 0 &&
       ok(
         last === Infinity
           ? "No record was ever written."
-          : `The last change of a record was ${age(last)} ago, and no organization stopped while others go on.`
+          : `The last change of a record was ${age(last)} ago, and no organization stopped while others continue.`
       ),
     unknown.length > 0 &&
       warn(
-        `Organizations that have records, and no row in organizations: ${listed(unknown)}.`,
-        "Insert their rows into organizations, or correct organization_id with an UPDATE: a key of exactly this organization alone reads these records."
+        `Organizations that have records but no row in organizations: ${listed(unknown)}.`,
+        "Insert their rows into organizations, or correct organization_id with an UPDATE: only a key of exactly this organization reads these records."
       )
   )
 })
@@ -73,13 +73,13 @@ export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgCli
         where t.organization_id = served.organization_id and t.id = served.task_id and t.unsettled_since is not null
       )`)
   )
-  if (found === undefined) return [ok("Applied deletions were not checked: no answer within 5 seconds.")]
+  if (found === undefined) return [ok("Applied deletions were not checked: no response within 5 seconds.")]
   const { count = 0, example = "" } = found[0] ?? {}
   if (count === 0) return [ok("Every deletion is applied to its records.")]
   return [
     fail(
-      `Records are served although they were deleted: ${count}, such as the ${example}.`,
-      "Look for triggers that are missing or disabled. Then have the worker apply the deletions again: update deletion_tasks set unsettled_since = now() where id in (select task_id from deletions where holds)"
+      `Deleted records are still served: ${count}, such as the ${example}.`,
+      "Look for missing or disabled triggers. Then make the worker reapply the deletions: update deletion_tasks set unsettled_since = now() where id in (select task_id from deletions where holds)"
     )
   ]
 })
@@ -132,11 +132,11 @@ export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.Pg
   return facts(
     broken.length > 0 &&
       warn(
-        `References to records that are not there: ${broken.join(", ")}.`,
-        "Load the missing records, or correct the ids: clients that join the records lose these."
+        `References to missing records: ${broken.join(", ")}.`,
+        "Load the missing records, or correct the ids: joins drop these records."
       ),
-    broken.length === 0 && left.length < all.length && ok("Every reference that was counted names a record."),
-    left.length > 0 && ok(`References not counted within 10 seconds: ${listed(left)}.`)
+    broken.length === 0 && left.length < all.length && ok("Every checked reference resolves to a record."),
+    left.length > 0 && ok(`References not checked within 10 seconds: ${listed(left)}.`)
   )
 })
 
@@ -161,14 +161,14 @@ const factOf = ({
   const subject = `The subscription ${name} of logical replication`
   const log = `The log of this server says why: search it for "${name}" and "logical replication".`
   const reasons =
-    "Usual reasons: a row that a constraint refuses or that is there already, a column that is missing here, a publisher that cannot be reached, too few max_logical_replication_workers."
+    "Common causes: a row that violates a constraint or already exists, a missing column, an unreachable publisher, too few max_logical_replication_workers."
   const errors = [
-    ...(apply_errors > 0 ? [`${apply_errors} errors of changes`] : []),
-    ...(sync_errors > 0 ? [`${sync_errors} errors of first copies`] : [])
+    ...(apply_errors > 0 ? [`${apply_errors} errors applying changes`] : []),
+    ...(sync_errors > 0 ? [`${sync_errors} errors in initial copies`] : [])
   ].join(" and ")
   const after = errors === "" ? "" : `, after ${errors}`
   if (!is_enabled) {
-    const remedy = `${log} Then: alter subscription ${name} enable, or drop it if it is not used.`
+    const remedy = `${log} Then: alter subscription ${name} enable, or drop it if it is unused.`
     return warn(`${subject} is disabled${after}.`, remedy)
   }
   if (!has_worker) return fail(`${subject} has no worker${after}.`, `${log} ${reasons}`)

@@ -27,7 +27,7 @@ const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
   const text = yield* Config.withDefault(Config.String(name), "")
   const value = yield* Effect.result(setting)
   if (Result.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)] }
-  return { name, set: [fail(Failure.explain(value.failure), `Set ${name} to what is expected, or unset it.`)] }
+  return { name, set: [fail(Failure.explain(value.failure), `Set ${name} to a valid value, or unset it.`)] }
 })
 
 /** The variables that are set, without secrets, and the mistakes in them. */
@@ -38,9 +38,9 @@ export const environment = Effect.gen(function* () {
   const names = found.map(({ name }) => name)
   const slips = (yield* Variable.namesSet).flatMap((name) => {
     const meant = Variable.meantBy(name, names)
-    return meant === undefined ? [] : [fail(`${name} is set, but unknown.`, `If ${meant} is meant, set that.`)]
+    return meant === undefined ? [] : [fail(`${name} is set but unknown.`, `If you meant ${meant}, rename it.`)]
   })
-  return [...set, ...slips, ok(`${found.length - set.length} more have their defaults.`)]
+  return [...set, ...slips, ok(`${found.length - set.length} more have defaults.`)]
 })
 
 const urls = {
@@ -53,24 +53,24 @@ export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
   Object.entries(urls).flatMap(([variable, field]) => {
     const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
     const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
-    return names === "" ? [] : [warn(`${variable} has parameters that are ignored: ${names}.`, "Remove them.")]
+    return names === "" ? [] : [warn(`${variable} has ignored parameters: ${names}.`, "Remove them.")]
   })
 
 export const user = () =>
-  facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a user of its own."))
+  facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a dedicated user."))
 
 /** The endpoints that are open, and to whom. */
 export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings): ReadonlyArray<Fact> => {
   const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
   const deletions = requireSignatures
-    ? "deletions that are signed"
+    ? "signed deletions"
     : "deletions, unsigned unless the organization has a signing secret"
   const open = [
     ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
     ...(roles.includes("intake") ? [deletions] : []),
     "health"
   ]
-  const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
+  const reach = isLoopback(host) ? "this machine only" : `every machine that can reach ${host}`
   return [ok(`Open to ${reach}: ${open.join("; ")}`)]
 }
 
@@ -85,18 +85,18 @@ export const operatorsListener = ({ operationsHost, operationsPort }: Settings):
       )
   )
 
-const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
+const notConfigured = warn("It is not configured: reads of clinics' accounts return 503.", "Set STRIPE_SECRET_KEY.")
 
 /** The state of the processor by the error of a read, without any text of the processor. */
 const factOf = (error: PspError): Fact =>
   error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
     ? fail(
-        `The processor cannot be used (${error.reason}).`,
-        "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
+        `The processor is unusable (${error.reason}).`,
+        "Check STRIPE_SECRET_KEY, STRIPE_API_URL and the network path to the processor."
       )
     : warn(
-        `The processor takes the key, and refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
-        "Try again later. If it stays, have the clinic connect its account again."
+        `The processor accepts the key, but refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
+        "Retry later. If the problem persists, ask the clinic to reconnect its account."
       )
 
 /** @param sql the database that has the accounts, if it can be reached */
@@ -112,11 +112,11 @@ export const processor = Effect.fnUntraced(function* (settings: Settings, sql: D
   const [account] = yield* textsOf(
     sql`select processor_account as text from clinics where processor_account is not null limit 1`
   )
-  if (account === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
+  if (account === undefined) return [configured, ok("No clinic has a connected account to test.")]
   const client = yield* stripe({ secretKey, apiUrl: stripeApiUrl })
   const tried = yield* Effect.match(client.list("payouts", account, { limit: 1 }), {
     onFailure: factOf,
-    onSuccess: () => ok("The processor answers.")
+    onSuccess: () => ok("The processor responds.")
   })
   return [configured, tried]
 })
@@ -127,7 +127,7 @@ export const reachable = (address: string) =>
 
 /** The health of the service on its port; or whether it could listen there. */
 export const service = Effect.fnUntraced(function* (settings: Settings) {
-  if (settings.port === 0) return [ok("PORT=0: it takes a free port.")]
+  if (settings.port === 0) return [ok("PORT=0: it uses any free port.")]
   const address = reachable(`http://${ConnectionUrl.formatHost(settings)}`)
   const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
@@ -137,16 +137,17 @@ export const service = Effect.fnUntraced(function* (settings: Settings) {
   )
   if (Option.isNone(running)) {
     return yield* Effect.match(assertIsFree(settings), {
-      onSuccess: () => [ok(`It does not run here, and port ${settings.port} is free.`)],
-      onFailure: (error) => [fail(`It does not answer at ${address}, and cannot start there.`, Failure.explain(error))]
+      onSuccess: () => [ok(`It is not running here, and port ${settings.port} is free.`)],
+      onFailure: (error) => [fail(`It does not respond at ${address}, and cannot start there.`, Failure.explain(error))]
     })
   }
   const { checks, version: own } = running.value
   return facts(
-    ok(`It runs at ${address}, version ${own}; this is ${version}.`),
+    ok(`It is running at ${address}, version ${own}; this is ${version}.`),
     ...Object.entries(checks).map(
       ([name, { output, status }]) =>
-        status === "warn" && warn(`Its health warns of ${name}: ${output}.`, "See the other findings, and its log.")
+        status === "warn" &&
+        warn(`Its health endpoint warns about ${name}: ${output}.`, "See the other findings and its log.")
     )
   )
 })

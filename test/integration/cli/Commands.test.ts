@@ -56,13 +56,13 @@ const refusedNote = (owner: string) =>
 const wrong = [
   ["tasks show task_1", "UUID"],
   ["tasks list --limit 0", "between 1 and 10000"],
-  ["tasks show", "Give either a task-id"],
+  ["tasks show", "Use either a task-id"],
   ["tasks replay --idempotency-key k", "--organization"],
-  ["tasks replay", "Give either a task-id"],
-  [`tasks replay ${unknownTask} --reason r`, "Give either a task-id"],
+  ["tasks replay", "Use either a task-id"],
+  [`tasks replay ${unknownTask} --reason r`, "Use either a task-id"],
   ["tasks replay --since soon", 'Invalid value for flag --since: "soon"'],
   ["deletions undo --invoice i", "--organization"],
-  [`deletions undo --organization o --line l --task ${unknownTask}`, "Give either --task"],
+  [`deletions undo --organization o --line l --task ${unknownTask}`, "Use either --task"],
   ["search charges --filter status", "name=value"],
   ["search charges --limit 3 --all", "either --limit or --all"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
@@ -107,12 +107,12 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.notInclude(shown, "payload")
       const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key"]
       assert.strictEqual(yield* succeeds(...byKey, "completed"), shown)
-      assert.match(yield* refuses(...byKey, "nope"), /^There is no such task: [\da-f-]{36}$/)
+      assert.match(yield* refuses(...byKey, "nope"), /^No such task: [\da-f-]{36}$/)
       const asJson = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
       const task = yield* show({ id: completed, organization: undefined })
       assert.deepStrictEqual<unknown>(asJson, Option.getOrUndefined(task))
       const ofAnother = yield* refuses("tasks", "show", completed, "--organization", "org_b")
-      assert.strictEqual(ofAnother, `There is no such task: ${completed}`)
+      assert.strictEqual(ofAnother, `No such task: ${completed}`)
     })
   )
 
@@ -126,8 +126,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const changed = yield* succeeds("audit", "list", "--limit", "1000")
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       const refusal = yield* refuses("tasks", "replay", completed)
-      assert.strictEqual(refusal, `Task ${completed} is completed. Only a dead task can be replayed.`)
-      assert.include(yield* refuses("tasks", "replay", unknownTask), `There is no such task: ${unknownTask}`)
+      assert.strictEqual(refusal, `Task ${completed} is completed. Only dead tasks can be replayed.`)
+      assert.include(yield* refuses("tasks", "replay", unknownTask), `No such task: ${unknownTask}`)
     }).pipe(inTurn)
   )
 
@@ -152,7 +152,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const id = yield* makeDead("org_cancelled", "cancelled by command")
       assert.strictEqual(yield* succeeds("tasks", "cancel", id), `Cancelled ${id}\n`)
       const refusal = yield* refuses("tasks", "cancel", completed)
-      assert.strictEqual(refusal, `Task ${completed} is completed. Only a scheduled or dead task can be cancelled.`)
+      assert.strictEqual(refusal, `Task ${completed} is completed. Only scheduled or dead tasks can be cancelled.`)
       assert.include(yield* succeeds("tasks", "list", "--state", "cancelled"), id)
       assert.match(yield* succeeds("audit", "list", "--limit", "1000"), new RegExp(`task.cancel +cancelled +${id}`))
     }).pipe(inTurn)
@@ -179,8 +179,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const whole = ["deletions", "undo", "--task", completed]
       assert.strictEqual(yield* refuses(...whole), "Nothing was changed. Add --yes to undo 1 item.")
       assert.strictEqual(yield* succeeds(...whole, "--yes"), "Undone: 1 item\n")
-      assert.match(yield* refuses(...whole), /is completed, and has nothing to undo\.$/)
-      assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead, and has nothing to undo\. Cancel it/)
+      assert.match(yield* refuses(...whole), /is completed and has nothing to undo\.$/)
+      assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead and has nothing to undo\. Cancel it/)
       const json = yield* parse(yield* succeeds("deletions", "show", completed, "--json"))
       assert.deepInclude(json, { state: "completed", items: { invoice_undone: 1, line_undone: 1 } })
       assert.match(yield* succeeds("audit", "list"), /deletions.undo +1 undone +line line_completed +org_a$/m)
@@ -192,14 +192,14 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const create = ["organizations", "create", "org_new", "--name"] as const
       assert.strictEqual(yield* succeeds(...create, "Happy Paws"), "Created org_new\n")
       const again = yield* refuses(...create, "Another")
-      assert.strictEqual(again, "There is an organization org_new already. Nothing is changed.")
+      assert.strictEqual(again, "Organization org_new already exists. Nothing was changed.")
       const { sql } = yield* TestDatabase
       const rows = yield* sql`select name from organizations where id = 'org_new'`
       assert.deepStrictEqual<unknown>(rows, [{ name: "Happy Paws" }])
       assert.match(yield* succeeds("audit", "list"), /organization\.create +created +org_new +org_new/)
       const rename = ["organizations", "rename"] as const
       assert.strictEqual(yield* succeeds(...rename, "org_new", "--name", "Paws"), "Renamed org_new\n")
-      assert.strictEqual(yield* refuses(...rename, "org_nobody", "--name", "N"), "There is no organization org_nobody.")
+      assert.strictEqual(yield* refuses(...rename, "org_nobody", "--name", "N"), "No organization org_nobody.")
       yield* cli("keys", "create", "--organization", "org_new", "--name", "CI")
       assert.match(yield* succeeds("organizations", "list"), /^org_new +Paws +\d.+ 1 +0 +-$/m)
       assert.match(yield* succeeds("audit", "list"), /organization\.rename +renamed +org_new +org_new/)
@@ -228,7 +228,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const made = yield* cli(...create, "--organization", "org_made")
         assert.strictEqual(made.code, 0)
         assert.match(made.stdout, /^\S+\n$/)
-        for (const note of [words, "There is no organization org_made yet."]) assert.include(made.stderr, note)
+        for (const note of [words, "No organization org_made yet."]) assert.include(made.stderr, note)
         const [id = ""] = /(?<=^Created )\w+/.exec(made.stderr) ?? []
         const secret = made.stdout.trim()
         const listed = yield* succeeds(group, "list", "--organization", "org_made")
@@ -236,7 +236,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         assert.notInclude(listed, secret)
         assert.strictEqual(yield* succeeds(group, "revoke", id), `Revoked ${id}${left}\n`)
         const again = yield* refuses(group, "revoke", id)
-        assert.strictEqual(again, `There is no ${kind} ${id} that could be revoked.`)
+        assert.strictEqual(again, `No valid ${kind} ${id} to revoke.`)
 
         yield* cli("organizations", "create", "org_json", "--name", "Known")
         const { stderr, stdout } = yield* cli(...create, "--organization", "org_json", "--json")
@@ -262,14 +262,14 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         for (const input of ["", secret.slice(0, 20), secret.slice(6)]) {
           const { code, stderr, stdout } = yield* add(input)
           assert.deepStrictEqual([code, stdout], [1, ""])
-          assert.match(stderr, /^Standard input has no signing secret: expected whsec_ and [^\n]+\n$/)
+          assert.match(stderr, /^Standard input is not a signing secret: expected only whsec_ followed by [^\n]+\n$/)
         }
         const { code, stderr, stdout } = yield* add(`${secret}\n`)
         const [, id = ""] = /^Imported (secret_\w+)\n$/.exec(stdout) ?? []
         assert.strictEqual(code, 0)
         assert.include(stderr, "From now on deliveries of org_import must be signed.")
         assert.notInclude(stdout + stderr, secret.slice(6))
-        assert.strictEqual((yield* add(secret)).stdout, `${id} is this secret already\n`)
+        assert.strictEqual((yield* add(secret)).stdout, `This secret already exists as ${id}\n`)
         assert.deepStrictEqual(yield* parse((yield* add(secret, "--json")).stdout), {
           id,
           organization_id: "org_import"
@@ -284,7 +284,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const listed = yield* cli("secrets", "list", ...owner, "--json")
         assert.include(listed.stdout, `"id":"${id}"`)
         assert.strictEqual(listed.stderr, `${refusedNote("org_import")}\n`)
-        const allowed = "org_import need not sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
+        const allowed = "org_import no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
         assert.strictEqual(yield* succeeds(...allow), allowed)
         assert.strictEqual(yield* refuses(...allow), early)
         assert.match(
@@ -300,7 +300,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       Effect.gen(function* () {
         const { code, stdout, stderr } = yield* cli(...command.split(" "), "--organization", "org_none")
         assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "" })
-        assert.strictEqual(stderr, "There is nothing to show.\n")
+        assert.strictEqual(stderr, "Nothing found.\n")
       })
   )
 
@@ -343,7 +343,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
 
   it.effect.each([
     ["keys destroy", 2, /^Usage: /m],
-    ["serve", 1, /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/]
+    ["serve", 1, /^Invalid configuration\. DELETION_DELAY[^\n]+\n$/]
   ] as const)("`%s` ends as a process with the code of its failure, %i", ([command, code, says]) =>
     Effect.gen(function* () {
       const environment = { DATA_DIR: "memory", DELETION_DELAY: "soon" }
@@ -382,7 +382,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     ["get organization", 1, "http://127.0.0.1:1"],
     ["search charges --filter status=", 1, "http://127.0.0.1:1"],
     ["keys list", 1, "DATA_DIR=memory"],
-    ["send --organization org_a --file /nowhere", 1, "/nowhere cannot be read"]
+    ["send --organization org_a --file /nowhere", 1, "Cannot read /nowhere"]
   ] as const)("`%s` exits with %i, and the reason: %s", ([command, code, says]) =>
     Effect.gen(function* () {
       const environment = { PRACTICE_DATA_API_KEY: "k", PRACTICE_DATA_URL: "http://127.0.0.1:1", DATA_DIR: "memory" }

@@ -76,14 +76,14 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     Effect.gen(function* () {
       const filters = ["-f", "include_deleted=false", "-f", "client_id=5"]
       const none = yield* says({ status: 200, body: json({ body: [] }) }, "search", "invoices", ...filters)
-      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "There is nothing to show.\n" })
+      assert.deepStrictEqual(none, { code: 0, stdout: "", stderr: "Nothing found.\n" })
       const { asked } = yield* Liar
       assert.deepInclude(yield* parse(asked), { include_deleted: false, client_id: "5" })
     })
   )
 
   it.effect.each([
-    ["--limit 2", "There are more than these 2. Give a larger --limit, or --all.\n"],
+    ["--limit 2", "More than 2 records match. Raise --limit or use --all.\n"],
     ["--limit 3", ""],
     ["--limit 4", ""]
   ] as const)("a search says if there is more than its limit: %s of 3 records", ([limit, note]) =>

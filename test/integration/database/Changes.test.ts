@@ -6,7 +6,7 @@ import { clinics } from "../../../src/api/records/Organizations.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
-import { beginAnew } from "../../../src/database/Databases.ts"
+import { restartChanges } from "../../../src/database/Databases.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
@@ -259,8 +259,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       const { insert, sql, told } = yield* reader()
       yield* insert("a")
       yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'charges')`
-      assert.deepStrictEqual(yield* beginAnew(sql), { begun: ["charges", "pets"], waiting: [] })
-      assert.deepStrictEqual(yield* beginAnew(sql), { begun: [], waiting: [] })
+      assert.deepStrictEqual(yield* restartChanges(sql), { begun: ["charges", "pets"], waiting: [] })
+      assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
       assert.deepStrictEqual(yield* Effect.flip(told()), new CursorExpired())
     })
   )

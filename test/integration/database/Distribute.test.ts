@@ -161,7 +161,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.deepStrictEqual(yield* problems, [])
       yield* sql`revoke insert (state, attempts) on deletion_tasks from practice_data_intake`
       const lacking = "insert (state, attempts) on deletion_tasks to practice_data_intake"
-      assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
+      assert.deepStrictEqual(yield* problems, [`Distributed tables need: grant ${lacking}.`])
       assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).granted, [lacking])
       assert.deepStrictEqual(yield* problems, [])
     })

@@ -109,12 +109,12 @@ suite("a task", stores, {
     assert.lengthOf(yield* claimSome({ due: 100 }), 3)
     for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
       yield* TestClock.adjust(lease)
-      assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
+      assert.isEmpty(yield* claimSome({ due: 100, isolated: 1 }))
       assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 100 })), [attempt, attempt, attempt])
     }
     yield* TestClock.adjust(lease)
     assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
-    const alone = yield* Effect.replicateEffect(claimSome({ alone: 1 }), 3)
+    const alone = yield* Effect.replicateEffect(claimSome({ isolated: 1 }), 3)
     assert.deepStrictEqual(alone.map(attemptsOf), [[5], [5], [5]])
     assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
   }),

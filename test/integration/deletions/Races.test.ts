@@ -199,7 +199,7 @@ suite("beside", single, {
         yield* sql`set local plan_cache_mode = force_generic_plan`
         const before = yield* scanned
         // The first is full, so the second is in turns.
-        const claims = yield* Effect.replicateEffect(claim({ due: 64, expired: 16, alone: 0 }, lease), 2)
+        const claims = yield* Effect.replicateEffect(claim({ due: 64, expired: 16, isolated: 0 }, lease), 2)
         assert.deepStrictEqual(
           idsOf(claims.flat()),
           oldest.map(({ id }) => id)
@@ -226,7 +226,7 @@ suite("beside", single, {
         Effect.gen(function* () {
           const before = yield* read
           for (const except of [undefined, new Set(["org_a"])])
-            assert.isEmpty(yield* claim({ due: 64, expired: 16, alone: 1, ...(except && { except }) }, lease))
+            assert.isEmpty(yield* claim({ due: 64, expired: 16, isolated: 1, ...(except && { except }) }, lease))
           assert.deepStrictEqual(yield* read, before)
         })
       )

@@ -109,38 +109,38 @@ const lacking: Readonly<Record<string, readonly [statements: string, undo?: stri
     "alter table deletion_tasks rename trace_parent to gone",
     "alter table deletion_tasks rename gone to trace_parent"
   ],
-  "The column intake_secrets.secret is not as the migrations make it.": [
+  "The column intake_secrets.secret differs from the migrations.": [
     "alter table intake_secrets alter column secret type varchar(80)",
     "alter table intake_secrets alter column secret type text"
   ],
-  "The column invoices.is_deleted is not as the migrations make it.": [
+  "The column invoices.is_deleted differs from the migrations.": [
     "alter table invoices alter column is_deleted drop default",
     "alter table invoices alter column is_deleted set default false"
   ],
-  "The column deletion_tasks.received_at is not as the migrations make it.": [
+  "The column deletion_tasks.received_at differs from the migrations.": [
     "alter table deletion_tasks alter column received_at drop not null",
     "alter table deletion_tasks alter column received_at set not null"
   ],
   "The constraint id_of_the_organization of organizations is missing.": [
     "alter table organizations drop constraint id_of_the_organization"
   ],
-  "The constraint id_of_the_organization of organizations is not as the migrations make it.": [
+  "The constraint id_of_the_organization of organizations differs from the migrations.": [
     "alter table organizations drop constraint id_of_the_organization, add constraint id_of_the_organization check (id = organization_id) not valid"
   ],
   "The index pets_search is missing.": ["drop index pets_search"],
-  "The index pets_search is not as the migrations make it.": [
+  "The index pets_search differs from the migrations.": [
     "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
   ],
-  "The index pets_created is not as the migrations make it.": [
+  "The index pets_created differs from the migrations.": [
     "drop index pets_created; create index pets_created on pets (created_at)"
   ],
   "The trigger removed of pets is missing.": ["drop trigger removed on pets"],
-  "The trigger kept of removals is not as the migrations make it.": ["alter table removals enable trigger kept"],
+  "The trigger kept of removals differs from the migrations.": ["alter table removals enable trigger kept"],
   "The function public.change_mark() is missing.": ["drop function change_mark()"],
-  "The function public.change_mark() is not as the migrations make it.": [
+  "The function public.change_mark() differs from the migrations.": [
     "create or replace function change_mark() returns void language sql as ''"
   ],
-  "The function public.trimmed(text) is not as the migrations make it.": [
+  "The function public.trimmed(text) differs from the migrations.": [
     "create or replace function trimmed(value text) returns text language sql immutable parallel safe return value"
   ],
   "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
@@ -150,10 +150,10 @@ const lacking: Readonly<Record<string, readonly [statements: string, undo?: stri
   "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
     "revoke execute on function touch_api_key from practice_data_api"
   ],
-  "The role practice_data_worker may do more than it should: DELETE on pets.": [
+  "The role practice_data_worker has excess privileges: DELETE on pets.": [
     "grant delete on pets to practice_data_worker"
   ],
-  "Every role may do more than it should: EXECUTE on function change_begin().": [
+  "Every role has excess privileges: EXECUTE on function change_begin().": [
     "grant execute on function change_begin to public"
   ],
   "Every login may create objects in the schema public, such as functions that others call in error.": [
@@ -171,7 +171,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       has(findings, "warn", /is a superuser/)
       isFine(findings.filter(({ message }) => !message.includes("is a superuser")))
       has(findings, "ok", /^PostgreSQL \d+.+, a primary, .+ a statement takes \d+ ms/)
-      has(findings, "ok", "have the settings that they ask for")
+      has(findings, "ok", "have the requested settings")
       for (const role of ["api", "intake", "worker"])
         has(findings, "ok", `has the privileges of practice_data_${role}.`)
     })
@@ -261,7 +261,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
         return yield* sessionSettingsLost({ variable: "DATABASE_URL", pool, sql })
       }).pipe(Effect.scoped)
       const [lost] = yield* check
-      assert.match(lost?.message ?? "", /enable_seqscan is on instead of off.*\. A connection pooler swallows them\.$/)
+      assert.match(lost?.message ?? "", /enable_seqscan is on instead of off.*\. A connection pooler drops them\.$/)
       const statements = lost?.advice?.replace("Run: ", "").split("; ") ?? []
       const seqscan = statements.find((statement) => statement.includes("enable_seqscan")) ?? ""
       assert.match(seqscan, new RegExp(`^alter role ${name} in database \\w+ set enable_seqscan = 'off'$`))
@@ -289,8 +289,8 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     Effect.gen(function* () {
       yield* run("alter table pets disable trigger removed")
       const [found, consequence, ...others] = yield* problems
-      assert.strictEqual(found?.message, "The trigger removed of pets is not as the migrations make it.")
-      assert.include(consequence?.message, "The order of changes of pets has to restart")
+      assert.strictEqual(found?.message, "The trigger removed of pets differs from the migrations.")
+      assert.include(consequence?.message, "The order of changes of pets must restart")
       assert.deepStrictEqual(others, [])
       yield* run(found?.advice ?? "")
       yield* isWhole
@@ -345,7 +345,7 @@ test.live(
       has(fine, "ok", ", a replica, ", "READ_DATABASE_URL")
       has(fine, "ok", "It follows DATABASE_URL", "READ_DATABASE_URL")
       assert.isUndefined(fine.find(({ status }) => status === "fail"))
-      has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a replica, which cannot be written.")
+      has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a read-only replica.")
       const several = primary.url.replace(/@[^/]+/, (host) => `${host},${new URL(replica.url).host}`)
       const twice = primary.url.replace(/@[^/]+/, (host) => `${host},${host.slice(1)}`)
       const primaries = /Several of its servers are primaries/

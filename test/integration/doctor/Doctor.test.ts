@@ -45,7 +45,7 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
   [
     "parameters of a URL that are ignored",
     { DATABASE_URL: `${nowhere}?shape=round` },
-    [["warn", "DATABASE_URL has parameters that are ignored: shape.", "Configuration"]]
+    [["warn", "DATABASE_URL has ignored parameters: shape.", "Configuration"]]
   ],
   [
     "an operators' listener that other machines reach",
@@ -56,7 +56,7 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     "an embedded database that is not made yet, and its processes",
     { DATA_DIR: "memory", PROCESSES: "2" },
     [
-      ["ok", "a start makes it", "Embedded database"],
+      ["ok", "the first start creates it", "Embedded database"],
       ["fail", "PROCESSES=2 needs a Postgres", "Embedded database"]
     ]
   ],
@@ -139,9 +139,9 @@ describe("over a database,", long, () => {
         const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: key, STRIPE_API_URL: stripe.url.href }
         const fine = yield* examined(environment)
         has(fine, "ok", "It is configured with a test key", processor)
-        has(fine, "ok", "The processor answers", processor)
+        has(fine, "ok", "The processor responds", processor)
         const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
-        has(wrongKey, "fail", "The processor cannot be used", processor)
+        has(wrongKey, "fail", "The processor is unusable", processor)
         const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
         has(down, "fail", /StripeConnectionError/, processor)
         yield* stripe.fail(Faults.rateLimit())

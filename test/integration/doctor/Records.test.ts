@@ -82,9 +82,9 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
         has(yield* findings, "ok", "No record was ever written.")
         yield* during([org("org_a"), invoice("('org_a', 'i', false)"), line, made("2 hours")], ...emptied)
         const found = yield* findings
-        has(found, "ok", "The last change of a record was 2 h ago, and no organization stopped while others go on.")
+        has(found, "ok", "The last change of a record was 2 h ago, and no organization stopped while others continue.")
         has(found, "ok", "Every deletion is applied to its records.")
-        has(found, "ok", "Every reference that was counted names a record.")
+        has(found, "ok", "Every checked reference resolves to a record.")
       }),
     long
   )
@@ -95,8 +95,8 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
       Effect.gen(function* () {
         yield* during([org("org_silent"), made("3 days"), pet("org_unknown"), made("1 hour")], ...emptied)
         const found = yield* findings
-        has(found, "warn", "Organizations without any change, while others go on: org_silent (3 days).")
-        has(found, "warn", "Organizations that have records, and no row in organizations: org_unknown.")
+        has(found, "warn", "Organizations without changes, while others have some: org_silent (3 days).")
+        has(found, "warn", "Organizations that have records but no row in organizations: org_unknown.")
       }),
     long
   )
@@ -108,7 +108,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
         yield* during(statements, ...emptied)
         const found = yield* findings
         if (expected === undefined) has(found, "ok", "Every deletion is applied")
-        else has(found, "fail", `Records are served although they were deleted: ${expected}.`)
+        else has(found, "fail", `Deleted records are still served: ${expected}.`)
       }),
     long
   )
@@ -118,7 +118,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     ([message, statements]) =>
       Effect.gen(function* () {
         yield* during(statements.split("; "), ...emptied, "delete from charges")
-        has(yield* findings, "warn", `References to records that are not there: ${message}.`)
+        has(yield* findings, "warn", `References to missing records: ${message}.`)
       }),
     long
   )

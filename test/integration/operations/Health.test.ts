@@ -120,7 +120,7 @@ const answered = Effect.fnUntraced(function* (path: string, given: Given) {
 
 const reach = "Cannot be reached"
 const slow = "Does not answer in time"
-const held = "Held back for 61 seconds: a replica is behind, or a transaction that has written is open on its primary"
+const held = "Delayed by 61 seconds: a replica lags, or a writing transaction is open on its primary"
 
 const behind = "Its clock is 60.1 s behind this machine's"
 

@@ -197,13 +197,13 @@ layer(services, { excludeTestServices: true })("a deleted organization", (it) =>
       assert.include(deleted.stderr, "organizations delete org_left --finish --yes")
       assert.match((yield* cli("organizations", "list")).stdout, /^org_left +Left .* 1 +0 +\d{4}-/m)
       const asked = yield* cli(...remove, "--finish")
-      assert.strictEqual(asked.stderr, "Nothing was changed. Add --yes to revoke 1 API key and delete what is left.\n")
+      assert.strictEqual(asked.stderr, "Nothing was changed. Add --yes to revoke 1 API key and delete the rest.\n")
       assert.include((yield* cli(...remove, "--finish", "--yes")).stdout, "Deleted org_left\n")
       assert.strictEqual(yield* of("org_left"), "closed")
       assert.strictEqual((yield* cli("organizations", "create", "org_left", "--name", "Back")).code, 0)
       assert.strictEqual(yield* of("org_left"), "unsigned")
       const unknown = yield* cli("organizations", "delete", "org_nobody", "--yes")
-      assert.deepStrictEqual([unknown.code, unknown.stderr], [1, "There is no organization org_nobody.\n"])
+      assert.deepStrictEqual([unknown.code, unknown.stderr], [1, "No organization org_nobody.\n"])
     })
   )
 
@@ -217,7 +217,7 @@ layer(services, { excludeTestServices: true })("a deleted organization", (it) =>
       const lock = yield* openTransaction(other, other`select from clinics where id = 'clinic_1' for update`)
       const { code, stderr } = yield* remove
       assert.strictEqual(code, 75)
-      assert.match(stderr, /^Another transaction locks rows\. What was deleted stays deleted; run the command again/)
+      assert.match(stderr, /^Rows are locked by another transaction\. Deleted rows stay deleted; run the command again/)
       assert.deepStrictEqual(yield* idsOf("org_locked"), ["clinics clinic_1"])
       yield* lock.commit
       assert.strictEqual((yield* remove).code, 0)

@@ -44,7 +44,7 @@ export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
 })
 
 /** Claims what is due, or has expired. */
-export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, alone: limit })
+export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, isolated: limit })
 
 /** Claims the one task that is due. */
 export const claimOne = Effect.fnUntraced(function* () {

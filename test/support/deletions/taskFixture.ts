@@ -23,7 +23,7 @@ const schedule = (organization: string, key: string) =>
 
 /** Claims all that is due. */
 const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
-  scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
+  scheduler.claim({ due: 100, expired: 100, isolated: 100 }, lease)
 )
 
 /** A task that has failed as often as a task may. Tasks that others have left are claimed and fail in between. */

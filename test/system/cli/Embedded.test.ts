@@ -43,7 +43,7 @@ it.live(
       assert.include(succeeded(yield* command("keys", "list", "--json")), "key_")
       assert.strictEqual(succeeded(yield* command("migrate")), "Nothing to apply")
       assert.strictEqual((yield* command("demo")).code, 1)
-      assert.include((yield* command("doctor", "--json")).stdout, "Another process has it open, and shares it.")
+      assert.include((yield* command("doctor", "--json")).stdout, "Another process has it open and shares it.")
 
       const variables = { PRACTICE_DATA_URL: address, PRACTICE_DATA_API_KEY: key }
       const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0002", "--wait"]

@@ -70,7 +70,7 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
       yield* haveListened(3)
       process.kill(second, "SIGSTOP")
       yield* haveListened(4)
-      assert.match(output(), new RegExp(`Process ${second} did not answer for 3 seconds`))
+      assert.match(output(), new RegExp(`Killing process ${second}: no response for 3 seconds`))
       yield* noneLeft([second])
       assert.strictEqual(children().length, 2)
       for (let times = 0; times < 9; times++) yield* isAnswered

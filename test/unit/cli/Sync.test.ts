@@ -41,8 +41,8 @@ it.effect("a report for a person is a sentence for each event that matters", () 
       String.raw`The service says \u001b[2J\u202e\n, and is tried again.`,
       "1,234 records, 1 removed so far",
       "In step: 1,734 records, 1 removed, after 3.0 s.",
-      "In step: 2 records, 1 removed, after 1.0 s. The last 6 s are held back by a transaction that is open in the service's database.",
-      "In step: 0 records, 1 resource read again, after 1.0 s."
+      "In step: 2 records, 1 removed, after 1.0 s. The last 6 s are delayed by an open transaction in the service's database.",
+      "In step: 0 records, 1 resource reloaded, after 1.0 s."
     ])
   })
 )
@@ -97,7 +97,7 @@ it.effect.each([
   ["mysql://me:s3cret@db/x", {}, "must be postgres://"],
   ["sqlite:", {}, "must be postgres://"],
   ["postgres://me:s3cret@:x/warehouse", {}, "is not a URL"],
-  ["postgres://me@db/x?schema=", {}, "The schema needs a name"],
+  ["postgres://me@db/x?schema=", {}, "The schema name is empty"],
   ["sqlite:copy.db", { compact: true }, "--compact is for a folder"],
   ["ndjson:copy", { schema: "practice" }, "--schema is for a postgres:// target"],
   ["ndjson:copy", { softDelete: true }, "--soft-delete is for Postgres and SQLite"]
@@ -111,6 +111,6 @@ it.effect.each([
 it.effect("a parameter of a target that is ignored is named", () =>
   Effect.gen(function* () {
     yield* named("postgres://me@db/x?schem=a&sslmod=require&schema=b")
-    assert.deepStrictEqual(yield* TestConsole.errorLines, ["The target has parameters that are ignored: schem, sslmod"])
+    assert.deepStrictEqual(yield* TestConsole.errorLines, ["Ignored parameters of the target: schem, sslmod"])
   })
 )

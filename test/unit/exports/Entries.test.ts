@@ -41,7 +41,7 @@ it("the modules of the entries export what other packages may import, and nothin
     ApiKeys: "ApiKey checksumOf create generate list revoke",
     App: "dataApi databases intake intakeServices intakeServicesMemory layer run serve services servicesMemory",
     Config: "config isLoopback variables",
-    Databases: "afterMigration beginAnew layer namesOf poolsOf",
+    Databases: "afterMigration layer namesOf poolsOf restartChanges",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
     Migrations:

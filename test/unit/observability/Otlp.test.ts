@@ -105,7 +105,7 @@ it.effect("a collector that fails has a line in the log, and one when all is wel
     yield* Effect.repeat(Effect.flip(send), { times: 2 })
     yield* Effect.repeat(send, { times: 2 })
     assert.deepStrictEqual([yield* failures, lines.length], [3, 2])
-    assert.match(lines[0] ?? "", /collector fails.*status 400/)
+    assert.match(lines[0] ?? "", /collector is failing.*status 400/)
     assert.match(lines[1] ?? "", /responds again/)
   }).pipe(withRegistry)
 )
@@ -184,7 +184,7 @@ describe("the variables of OpenTelemetry", () => {
   it.effect.each(wrong)("abort startup with %s=%s", ([variable, value, expected]) =>
     Effect.gen(function* () {
       const said = Failure.explain(yield* Effect.flip(settingsOf({ [variable]: value })))
-      assert.strictEqual(said, `The configuration is wrong. ${variable}: expected ${expected}`)
+      assert.strictEqual(said, `Invalid configuration. ${variable}: expected ${expected}`)
     })
   )
 

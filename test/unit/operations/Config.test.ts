@@ -64,7 +64,7 @@ const wrong: ReadonlyArray<Wrong> = [
     [`mysql://someone:${secret}@127.0.0.1/db`, long],
     true
   ]),
-  ["STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin, true],
+  ["STRIPE_API_URL", "a URL with only a host and a port, such as http://127.0.0.1:12111", notAnOrigin, true],
   ["STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notKeys, true],
   ["OPERATIONS_TOKEN", token, ["short", `${secret} ${secret}`, long], true]
 ]
@@ -79,7 +79,7 @@ describe("the configuration", () => {
         for (const value of values) {
           const said = Failure.explain(yield* Effect.flip(read({ [variable]: value })))
           const got = isSecret === true ? "" : `, got ${shown(value)}`
-          assert.strictEqual(said, `The configuration is wrong. ${variable}: expected ${expected}${got}`)
+          assert.strictEqual(said, `Invalid configuration. ${variable}: expected ${expected}${got}`)
         }
       })
   )

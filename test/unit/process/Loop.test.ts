@@ -26,10 +26,10 @@ it.effect(
       yield* TestClock.adjust("10 seconds")
       assert.isAbove(steps, 9)
       yield* Fiber.interrupt(fiber)
-      const texts = lines.map((line) => /The test failed, and starts again in \w+/.exec(line)?.[0])
+      const texts = lines.map((line) => /The test failed. Restarting in \w+/.exec(line)?.[0])
       assert.deepStrictEqual(
         texts,
-        ["100ms", "200ms", "400ms"].map((pause) => `The test failed, and starts again in ${pause}`)
+        ["100ms", "200ms", "400ms"].map((pause) => `The test failed. Restarting in ${pause}`)
       )
       assert.include(lines[1], "bug")
     })

@@ -56,7 +56,7 @@ it.effect("Processes that do not fit are refused with what is there, what one ne
   Effect.gen(function* () {
     assert.strictEqual(
       yield* refusal(2, 256),
-      "The configuration is wrong. PROCESSES: 2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
+      "Invalid configuration. PROCESSES: 2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
     )
     assert.include(yield* refusal(8, 1024), "Set PROCESSES=4")
     yield* assertFits(2, 512 * 1024 ** 2)

@@ -52,7 +52,7 @@ it.effect("A start with such a variable fails, and names both", () =>
   Effect.gen(function* () {
     assert.strictEqual(
       yield* complaint({ DATABSE_URL: "postgres://someone:s3cret@host/db" }),
-      "The configuration is wrong. DATABSE_URL: unknown; if DATABASE_URL is meant, rename it, otherwise unset it"
+      "Invalid configuration. DATABSE_URL: unknown; if you meant DATABASE_URL, rename it, otherwise unset it"
     )
     const commands = [["get", "organization"], "send --organization o --invoice i".split(" "), ["keys", "list"]]
     for (const args of commands) {
@@ -61,7 +61,7 @@ it.effect("A start with such a variable fails, and names both", () =>
       assert.strictEqual(code, 1)
       assert.match(
         stderr,
-        /(DATABSE_URL|PRACTICE_DATA_API_KYE): unknown; if (DATABASE_URL|PRACTICE_DATA_API_KEY) is meant/
+        /(DATABSE_URL|PRACTICE_DATA_API_KYE): unknown; if you meant (DATABASE_URL|PRACTICE_DATA_API_KEY)/
       )
     }
   })

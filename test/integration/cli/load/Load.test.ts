@@ -148,9 +148,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const refused = yield* loads(...given)
       const faults = [
         [6, "id", "is blank"],
-        [3, "organization_id", "there is no such organization"],
-        [4, "id", "comes more than once"],
-        [5, "id", "comes more than once"]
+        [3, "organization_id", "does not exist"],
+        [4, "id", "is a duplicate"],
+        [5, "id", "is a duplicate"]
       ]
       assert.deepStrictEqual(
         refused.faults.map(({ field, line, reason }) => [line, field, reason]),
@@ -259,11 +259,11 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
   )
 
   it.effect.each([
-    [["pets.csv"], 1, "pets.csv cannot be read"],
-    [["pets.csv", "--organization", "a", "--organization-column", "b"], 2, "Give either --organization"],
-    [["pets.csv", "--rejects", "r", "--missing", "delete"], 2, "does not go with --rejects"],
-    [["pets.csv", "--time-zone", "Mars/Base"], 2, "no time zone of the IANA database"],
-    [["package.json"], 1, "not named as a file of a resource"]
+    [["pets.csv"], 1, "Cannot read pets.csv"],
+    [["pets.csv", "--organization", "a", "--organization-column", "b"], 2, "Use either --organization"],
+    [["pets.csv", "--rejects", "r", "--missing", "delete"], 2, "cannot be combined with --rejects"],
+    [["pets.csv", "--time-zone", "Mars/Base"], 2, "not an IANA time zone"],
+    [["package.json"], 1, "not named after a resource"]
   ] as const)("%j is refused", ([given, code, message]) =>
     Effect.gen(function* () {
       const found = yield* cli("load", ...given)

@@ -67,8 +67,8 @@ it.effect.each([
     remove(file)
     yield* pass(20)
     assert.deepStrictEqual(statuses(), { a: "1" })
-    assert.match(notes()[0] ?? "", /^The table \w+ in sqlite:copy.db is gone. Trying again.$/)
-    assert.strictEqual(notes()[1], "It works again.")
+    assert.match(notes()[0] ?? "", /^The table \w+ in sqlite:copy.db was dropped. Retrying.$/)
+    assert.strictEqual(notes()[1], "Recovered.")
   })
 )
 
@@ -82,7 +82,7 @@ it.effect("waits out an outage in the middle of a round, and notes when it begin
     yield* pass(30)
     yield* Fiber.join(running)
     assert.deepStrictEqual(statuses(), { a: "1", b: "1" })
-    assert.deepStrictEqual(notes(), ["The service does not respond. Trying again.", "It works again."])
+    assert.deepStrictEqual(notes(), ["The service does not respond. Retrying.", "Recovered."])
   })
 )
 
@@ -123,10 +123,7 @@ it.effect.each([
       isBroken = false
       yield* pass(30)
       assert.isAbove(Number(statuses()["a"]), 2)
-      assert.deepStrictEqual(notes().slice(1), [
-        "The order of changes keeps restarting. Trying again.",
-        "It works again."
-      ])
+      assert.deepStrictEqual(notes().slice(1), ["The order of changes keeps restarting. Retrying.", "Recovered."])
     })
 )
 

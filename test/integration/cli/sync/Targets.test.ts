@@ -324,7 +324,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       Effect.gen(function* () {
         const other = yield* stand
         yield* other.occupy
-        assert.include((yield* Effect.flip(other.run(nothing))).message, "that practice-data did not create")
+        assert.include((yield* Effect.flip(other.run(nothing))).message, "practice-data did not create it")
 
         const { run } = yield* stand
         yield* run(nothing)
@@ -332,14 +332,14 @@ for (const [kind, make] of Object.entries(kinds)) {
           Effect.map(Effect.orDie(Effect.flip(run(nothing, given))), ({ message }) => message)
         const organization = Effect.succeed("org_b")
         const ofAnother = yield* refusalOf({ source: { organization } })
-        assert.match(ofAnother, /is of the organization org_a, and the API key is of org_b/)
+        assert.match(ofAnother, /belongs to the organization org_a, but the API key to org_b/)
         const source = { url: "http://elsewhere" }
         assert.match(yield* refusalOf({ source }), /--allow-new-url/)
         yield* run(nothing, { source, allowNewUrl: true })
         let second = { found: "", waited: 0 }
         const meanwhile = Effect.map(inQuarters(refusalOf({ source })), (end) => void (second = end))
         yield* run((at) => Effect.as(meanwhile, page(at)), { source })
-        assert.include(second.found, "Another process keeps the copy")
+        assert.include(second.found, "Another process is syncing the copy")
         // The server may not have noticed yet that a process was killed.
         assert.isAtLeast(second.waited, kind === "Postgres" ? 5000 : 0)
       })
@@ -429,14 +429,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
       const next = { ...page(1, [charge("a", "1")]), resources: ["charges"] }
       yield* one.apply(next)
-      assert.include((yield* Effect.flip(two.apply(next))).message, "Another process has changed the copy")
+      assert.include((yield* Effect.flip(two.apply(next))).message, "Another process changed the copy")
       const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (
         select oid from pg_database where datname = current_database())`
       assert.deepStrictEqual(yield* locks, [])
       yield* direct.open(opening)
       assert.lengthOf(yield* locks, 1)
       const { message } = (yield* inQuarters(Effect.flip(pooled.open(opening)))).found
-      assert.include(message, "Another process keeps the copy")
+      assert.include(message, "Another process is syncing the copy")
     })
   )
 

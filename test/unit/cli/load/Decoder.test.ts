@@ -103,11 +103,11 @@ it.effect("each fault is named with its line and field", () =>
       "3: id: is blank",
       '3: organization_id: is another organization: "org_2"',
       "4: original_amount: has more than 15 significant digits: 1234567890.123456",
-      "4: created_at: has no time zone: add an offset, such as Z, or give --time-zone: 2026-01-31 09:30:00",
+      "4: created_at: has no time zone: add an offset, such as Z, or use --time-zone: 2026-01-31 09:30:00",
       "4: id: is missing",
-      "5: has 2 fields, and the header 5",
+      "5: has 2 fields, but the header has 5",
       "6: original_amount: must be below 1e21: 1e21",
-      "6: created_at: must have a value. For its default, leave it out"
+      "6: created_at: must have a value. Omit the field to use its default"
     ])
     assert.lengthOf(rows, 1)
   })
@@ -138,7 +138,7 @@ it.effect("NDJSON has records, those of an export with their organization, and o
         "4: organization_id: the organization is missing",
         "5: name: Expected string: 5",
         "5: species: is not well-formed Unicode: \ud800",
-        "5: date_of_birth: is not a day of the calendar: 2026-02-29",
+        "5: date_of_birth: is not a valid date: 2026-02-29",
         "7: is not a JSON object: {",
         "8: is not a JSON object: []"
       ].toSorted((one, other) => Number.parseInt(one) - Number.parseInt(other))
@@ -170,7 +170,7 @@ it.effect("a local time is taken in its zone, also the first of two; one that cl
         "2026-07-01T00:00+02:00"
       ]
     )
-    assert.deepStrictEqual(faults, ["3: refund_date: is skipped by the clocks of Europe/Berlin: 2026-03-29T02:30"])
+    assert.deepStrictEqual(faults, ["3: refund_date: does not exist in Europe/Berlin: 2026-03-29T02:30"])
     assert.strictEqual(repeated, 1)
   })
 )
@@ -181,15 +181,15 @@ it.effect("a field that the table lacks, a zone that is none, and a name that it
       organizationColumn: "tenant"
     })
     assert.deepStrictEqual(clinics.faults, [
-      "2: time_zone: is no time zone of the IANA database: Mars/Base",
-      "2: phone: is no field of clinics",
-      "3: time_zone: is no time zone of the IANA database: +01:00",
-      "3: phone: is no field of clinics",
+      "2: time_zone: is not an IANA time zone: Mars/Base",
+      "2: phone: is not a field of clinics",
+      "3: time_zone: is not an IANA time zone: +01:00",
+      "3: phone: is not a field of clinics",
       "3: tenant: the organization is missing"
     ])
     const plans = "id,wellnes_plan_name,plan_name,species\na,Gold Canine,Gold,Canine\nb,Gold,Gold,Canine"
     assert.deepStrictEqual((yield* read("payment_intents.csv", plans, org)).faults, [
-      "3: wellnes_plan_name: is not what plan_name, species, plan_header compose"
+      "3: wellnes_plan_name: does not match plan_name, species, plan_header"
     ])
   })
 )
@@ -198,7 +198,7 @@ it.effect.each([
   [Buffer.from("id,name\na,b\nc,\xfc\nd,e\n", "latin1"), "3: not UTF-8"],
   [Buffer.from('id,name\na,b\nc,"d" e\nf,g\n'), "3: cannot be read: Trailing quote on quoted field is malformed"],
   [Buffer.from('id,name\na,"b\n'), "2: cannot be read: Quoted field unterminated"],
-  [Buffer.from(`id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`), "3: has more than 4 MiB, or a quote that does not end"]
+  [Buffer.from(`id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`), "3: exceeds 4 MiB, or has an unclosed quote"]
 ] as const)("what a file has before a part that cannot be read is read (%#)", ([content, fault]) =>
   Effect.gen(function* () {
     const { faults, rows } = yield* read("pets.csv", content, org)
@@ -225,6 +225,6 @@ it.effect("a folder has the files of resources, in the order of the API. Another
       resources.map(({ name }) => name).filter((name) => ["pets", "organization", "charge-refunds"].includes(name))
     )
     writeFileSync(join(folder, "vets.csv"), "")
-    assert.include((yield* Effect.flip(Files.find([folder]))).message, "vets.csv is not named as a file of a resource")
+    assert.include((yield* Effect.flip(Files.find([folder]))).message, "vets.csv is not named after a resource")
   }).pipe(Effect.scoped)
 )
