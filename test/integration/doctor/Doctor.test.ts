@@ -106,7 +106,7 @@ describe("over a database,", long, () => {
         // This machine too, by an address that is not known to be.
         const url = Object.assign(new URL((yield* TestDatabase).url), { hostname: "0.0.0.0" })
         const findings = yield* examined({ DATABASE_URL: url.href })
-        has(findings, "warn", "may be read or go to anyone: not encrypted", "DATABASE_URL")
+        has(findings, "warn", "can be read or intercepted: not encrypted", "DATABASE_URL")
         const { host } = url
         has(findings, "ok", `The task store is at ${host}: not encrypted.`)
         has(findings, "ok", `DATABASE_URL=postgres://postgres@${host}/`)
@@ -127,8 +127,8 @@ describe("over a database,", long, () => {
         const { address } = yield* Process.start({ DATABASE_URL: url, READ_DATABASE_URL: nowhere })
         const { port } = new URL(yield* address)
         const findings = yield* examined({ DATABASE_URL: url, PORT: port })
-        has(findings, "ok", /^It runs at .+ version \d/, "Service")
-        has(findings, "warn", "Its health warns of records", "Service")
+        has(findings, "ok", /^It is running at .+ version \d/, "Service")
+        has(findings, "warn", "Its health endpoint warns about records", "Service")
       })
     )
 

@@ -82,7 +82,7 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
       const { children, haveListened, output } = yield* started(2, { DRAIN: "4s" })
       process.kill(children()[0] ?? 0, "SIGTERM")
       yield* haveListened(3)
-      assert.include(output(), "A process ended with code 0")
+      assert.include(output(), "A process exited with code 0")
     })
   )
 

@@ -69,12 +69,12 @@ describe.concurrent("A start", long, () => {
     Effect.gen(function* () {
       const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
       assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
-      assert.match(open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
+      assert.match(open, /^Open to every machine that can reach 0\.0\.0\.0: reads with an API key; deletions/)
       if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
       assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
       assert.notInclude(output(), secret)
       const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
-      assert.strictEqual(ofOneRole.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
+      assert.strictEqual(ofOneRole.open, "Open to every machine that can reach 0.0.0.0: reads with an API key; health")
     })
   )
 })
@@ -152,7 +152,7 @@ describe.concurrent("A stop signal", () => {
         const second = yield* Program.start({ DATA_DIR, HOST: "" })
         assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
         assert.match(second.output(), /Listening on http:\/\/127\.0\.0\.1:\d+/)
-        const open = "Open to this machine alone: reads with the public demo API keys; deletions, unsigned"
+        const open = "Open to this machine only: reads with the public demo API keys; deletions, unsigned"
         yield* eventually("a line about what is open", () => second.output().includes(open))
         yield* endsInOrder(second, 10, "SIGINT")
       })
