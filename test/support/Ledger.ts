@@ -15,6 +15,7 @@ const noteRewrites = (table: string) =>
      when (old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at)
      execute function note_rewrite()`
 
+// Settling updates a completed task, after the transactions of other tests: it is no completion.
 const statements = [
   "create table completions (id uuid not null, at timestamptz not null)",
   `create function note_completion() returns trigger language plpgsql as $$ begin
@@ -22,7 +23,8 @@ const statements = [
      return null;
    end $$`,
   `create trigger note_completion after update on deletion_tasks for each row
-     when (new.state = 'completed') execute function note_completion()`,
+     when (new.state = 'completed' and new.finished_at is distinct from old.finished_at)
+     execute function note_completion()`,
   "create table rewrites (id text not null)",
   `create function note_rewrite() returns trigger language plpgsql as $$ begin
      insert into rewrites values (new.id);
