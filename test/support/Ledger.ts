@@ -15,7 +15,7 @@ const noteRewrites = (table: string) =>
      when (old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at)
      execute function note_rewrite()`
 
-// Settling updates a completed task, after the transactions of other tests: it is no completion.
+// Settling updates a completed task about a second later: it is no completion.
 const statements = [
   "create table completions (id uuid not null, at timestamptz not null)",
   `create function note_completion() returns trigger language plpgsql as $$ begin
