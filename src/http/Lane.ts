@@ -9,6 +9,7 @@ import { Clock, Context, Effect, Exit, type Fiber, Layer } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
 import * as Exchange from "./Exchange.ts"
 import { isJson } from "./JsonBodyServer.ts"
@@ -123,13 +124,16 @@ class LaneRequest {
     const payload = parse(body)
     const answer = payload === undefined ? undefined : this.#read(payload, this.#key)
     const sampling = RequestFacts.sample(context, this.#request, this.#request.headers["traceparent"], this.#facts)
-    if (answer === undefined || sampling?.withKey !== undefined || sampling?.withoutKey !== undefined) {
+    // The trace of a caller continues for the holder of a key only, and this one is not looked up yet.
+    if (answer === undefined || sampling?.withKey !== sampling?.withoutKey) {
       this.#isOver = true
       RequestFacts.handOver(this.#request, sampling)
       return this.#pass()
     }
+    this.#facts.trace = sampling?.withKey
     const own = Exchange.contextOf(context, this.#facts, this.#id)
-    this.#fiber = Effect.runForkWith(own)(Effect.map(unexpectedErrors(answer), (response) => this.#send(response)))
+    const traced = Tracing.within(this.#facts.trace, unexpectedErrors(answer))
+    this.#fiber = Effect.runForkWith(own)(Effect.map(traced, (response) => this.#send(response)))
     this.#fiber.addObserver((exit) => {
       if (Exit.isFailure(exit)) this.#response.destroy()
     })
@@ -149,10 +153,11 @@ class LaneRequest {
   }
 
   #conclude(answer: HttpServerResponse.HttpServerResponse | undefined) {
-    const { clock, observers } = this.#shared
+    const { clock, context, observers } = this.#shared
     this.#facts.duration = Time.monotonicOf(clock) - this.#started
     if (this.#facts.organization !== undefined) identify(this.#request, this.#facts.organization)
     Exchange.conclude(this.#facts, observers, this.#request, answer)
+    if (this.#facts.trace !== undefined) RequestFacts.endSpan(context, this.#facts.trace, this.#facts)
   }
 
   #close() {
