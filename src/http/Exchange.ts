@@ -53,8 +53,11 @@ export const completed = (
     ...(method === "POST" && { "cache-control": "no-store", "x-content-type-options": "nosniff" }),
     "x-request-id": id,
     ...(origins !== undefined && {
-      ...(origin !== undefined && origins.includes(origin) && { "access-control-allow-origin": origin }),
-      "access-control-expose-headers": exposed,
+      ...(origin !== undefined &&
+        origins.includes(origin) && {
+          "access-control-allow-origin": origin,
+          "access-control-expose-headers": exposed
+        }),
       vary: [compressed.headers["vary"] ?? [], "Origin"].flat().join(", ")
     })
   })
