@@ -8,8 +8,11 @@ import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
 import * as Time from "../process/Time.ts"
-import { isLoopback } from "./Config.ts"
 import { type Problem, problem } from "./OperatorStore.ts"
+
+/** True of an address to listen on that only this machine reaches. */
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 
 const minute = 60_000
 

@@ -1,5 +1,5 @@
 /** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
-import { Duration, Effect, Schema, String } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
@@ -8,9 +8,10 @@ import * as Distribution from "../../database/Distribution.ts"
 import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
-import { isLoopback, type Settings } from "../Config.ts"
+import { isLoopback } from "../Access.ts"
+import type { Settings } from "../Settings.ts"
 import * as Time from "../../process/Time.ts"
-import { fail, facts, listed, ok, warn } from "./Check.ts"
+import { fail, facts, listed, ok, warn } from "../Check.ts"
 
 /** The only row of a statement. */
 const row = <A>(schema: Schema.Decoder<A>) => {
@@ -141,23 +142,17 @@ export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, rep
   return found.has_all === true ? 0 : found.age
 })
 
-/** The problem of a replica; undefined if it follows its primary, or was never meant to. */
-export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
-  Effect.map(replicaLag(primary, replica, within), (lag) => {
-    if (lag === Infinity) return "No longer follows its primary"
-    return lag !== undefined && lag > longestDelay ? `Is ${Math.round(lag)} seconds behind its primary` : undefined
-  })
-
-const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
+const ownRequest: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
-export const replication = (primary: Database, sql: Database) =>
-  Effect.match(replicaProblem(primary, sql, request), {
-    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Check both servers.")],
-    onSuccess: (problem) =>
-      problem === undefined
-        ? [ok("It follows DATABASE_URL, or was never its replica.")]
-        : [fail(`It ${String.uncapitalize(problem)}.`, "Check its replication.")]
+export const replication = (primary: Database, replica: Database, request = ownRequest) =>
+  Effect.match(replicaLag(primary, replica, request), {
+    onFailure: (reason) => warn(`Its replication cannot be checked: ${reason}`, "Check both servers."),
+    onSuccess: (lag = 0) => {
+      if (lag <= longestDelay) return ok("It follows DATABASE_URL, or was never its replica.")
+      const problem = lag === Infinity ? "no longer follows" : `is ${Math.round(lag)} seconds behind`
+      return fail(`It ${problem} its primary.`, "Check its replication.")
+    }
   })
 
 /** Milliseconds. */

@@ -10,8 +10,8 @@ import * as Distribution from "../../database/Distribution.ts"
 import { all, missing, openSchema, otherEncoding } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
 import { printable } from "../../process/Printed.ts"
-import type { Role } from "../Config.ts"
-import { fail, facts, listed, ok, warn } from "./Check.ts"
+import type { Role } from "../Settings.ts"
+import { fail, facts, listed, ok, warn } from "../Check.ts"
 import migrated from "./migrated.json" with { type: "json" }
 
 const Migrated = Schema.Struct({ parts: Schema.Array(Catalog.Part), privileges: Schema.Array(Catalog.Privilege) })

@@ -1,7 +1,7 @@
 /** Checks of an installation: their facts, and how they are run. */
 import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { codeOf, isUnreachable, messageOf } from "../../database/SqlFailure.ts"
+import { codeOf, isUnreachable, messageOf } from "../database/SqlFailure.ts"
 
 /** A fact, with its remedy unless all is well. */
 export interface Fact {

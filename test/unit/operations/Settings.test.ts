@@ -1,14 +1,14 @@
 /** The values that each variable of the configuration takes, and the complaints about others. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
-import { config } from "../../../src/operations/Config.ts"
+import { readSettings } from "../../../src/operations/Settings.ts"
 import * as Failure from "../../../src/process/Failure.ts"
 
 const secret = "s3cret-passw0rd"
 const long = "x".repeat(10_000)
 
 const read = (environment: Readonly<Record<string, string>>) =>
-  Effect.provideService(config, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
+  Effect.provideService(readSettings, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
 
 type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray<string>, isSecret?: true]
 
