@@ -13,13 +13,6 @@ import type { Settings } from "../Settings.ts"
 import * as Time from "../../process/Time.ts"
 import { fail, facts, listed, ok, warn } from "../Check.ts"
 
-/** The only row of a statement. */
-const row = <A>(schema: Schema.Decoder<A>) => {
-  const rows = rowsOf(schema)
-  return <E>(statement: Effect.Effect<ReadonlyArray<unknown>, E>) =>
-    Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
-}
-
 /** A database of the configuration. */
 export interface Examined {
   readonly sql: Database
@@ -159,14 +152,12 @@ export const replication = (primary: Database, replica: Database, request = ownR
 const skewed = 500
 const wrong = 60_000
 
-const Now = Schema.Struct({ now: Schema.Finite })
-
 /** The milliseconds that a statement takes, and that the clock of the server is ahead. */
 export const timed = Effect.fnUntraced(function* (sql: Database) {
-  const asking = row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
-  const [duration, { now }] = yield* Effect.timed(asking)
+  const asking = textsOf(sql`select (extract(epoch from clock_timestamp()) * 1000)::text as text`)
+  const [duration, [now]] = yield* Effect.timed(asking)
   const took = Math.round(Duration.toMillis(duration))
-  return { took, ahead: now - ((yield* Time.wall) - took / 2) }
+  return { took, ahead: Number(now) - ((yield* Time.wall) - took / 2) }
 })
 
 /** A failure from a minute on. */
@@ -195,7 +186,7 @@ const Server = Schema.Struct({
  */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
-  const { database, is_replica, limit, login, number, trigger_role, version } = yield* row(Server)(sql`
+  const [found] = yield* rowsOf(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
       current_setting('session_replication_role') as trigger_role, least(
@@ -203,6 +194,8 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
           - coalesce(current_setting('reserved_connections', true), '0')::int,
         (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
         (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
+  if (found === undefined) return []
+  const { database, is_replica, limit, login, number, trigger_role, version } = found
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
   // The parent of several processes has two of each pool.

@@ -6,7 +6,16 @@ import { addressOf, credentials, responseTo, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
 import { button, field } from "../Layout.ts"
 import { type OperatorStore, type Problem, problem } from "../OperatorStore.ts"
-import { inTime, type Place, type Query, query, respond, showProblem, usable, type View } from "../Page.ts"
+import {
+  inTime,
+  parametersInUrl,
+  type Place,
+  type RequestParameters,
+  respond,
+  showProblem,
+  usable,
+  type View
+} from "../Page.ts"
 
 /** The response to a program; and the page that follows, by default the one before. */
 interface Made {
@@ -16,7 +25,7 @@ interface Made {
 
 interface Change {
   /** The parameters that name it, beside the fields. */
-  readonly parameters?: Readonly<Record<string, string | undefined>>
+  readonly parameters?: RequestParameters
   readonly about: View
   readonly fields?: Content
   /** The page before the form. */
@@ -30,7 +39,6 @@ const wrong = problem(403, "Wrong token. Nothing was changed.")
 /** The parameters of the form and the URL, and the credentials of the form; without any, those of HTTP Basic. */
 const submitted = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
-  const inUrl = yield* query
   const form = yield* HttpServerRequest.schemaBodyUrlParams(Schema.Record(Schema.String, Schema.String)).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16)),
     Effect.orElseSucceed((): Readonly<Record<string, string>> => ({}))
@@ -39,7 +47,7 @@ const submitted = Effect.gen(function* () {
   const given = token === undefined ? yield* credentials : { name, token: Redacted.make(token) }
   const line = given.name.replaceAll(/[\p{Cc}\s]+/gu, " ").trim()
   return {
-    parameter: (key: string) => usable(form[key]) ?? inUrl(key),
+    parameters: { ...(yield* parametersInUrl), ...usable(form) },
     actor: { name: line.slice(0, 100).toWellFormed(), source: addressOf(request) },
     token: given.token,
     isBrowser: given.token !== undefined && request.headers["accept"]?.includes("text/html") === true
@@ -56,7 +64,7 @@ export const routesOf = (
   place: Place,
   path: HttpRouter.PathInput,
   title: string,
-  read: (parameter: Query) => Effect.Effect<Change, Problem, OperatorStore>
+  read: (parameters: RequestParameters) => Effect.Effect<Change, Problem, OperatorStore>
 ) => {
   const shown = { place, title, isLive: false }
 
@@ -78,15 +86,15 @@ export const routesOf = (
     })
 
   const confirm = Effect.gen(function* () {
-    const change = yield* inTime(Effect.flatMap(query, read))
+    const change = yield* inTime(Effect.flatMap(parametersInUrl, read))
     return yield* form(change, (yield* credentials).name)
   })
 
   const submit = Effect.gen(function* () {
     const { check } = yield* Token
-    const { actor, isBrowser, parameter, token } = yield* submitted
+    const { actor, isBrowser, parameters, token } = yield* submitted
     const done = Effect.gen(function* () {
-      const change = yield* read(parameter)
+      const change = yield* read(parameters)
       const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
       const attempt = Effect.andThen(check(token), actor.name === "" ? nameless : change.make(actor))
       if (!isBrowser) return HttpServerResponse.text(`${(yield* attempt).text}\n`)

@@ -6,14 +6,14 @@ import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { Figures, highest, type Seen } from "../Figures.ts"
+import { Figures, highest, type WatchedProcesses } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, id, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 import * as LastChanges from "./LastChanges.ts"
 
-/** The counts of a slot. `start`: milliseconds since 1970. `x`: its place in the chart. */
+/** The counts of a slot. `start`: milliseconds since 1970. `x`: the middle of its bar, in slots from the left. */
 type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
 
 interface Series {
@@ -24,30 +24,24 @@ interface Series {
   readonly text: (point: Point) => string
 }
 
-const [width, height] = [1000, 200]
-
-const rounded = (value: number) => value.toFixed(1)
-
 /**
- * A bar chart as SVG, with its figures as a table.
+ * A bar chart as SVG, in units of a slot and of the highest bar, with its figures as a table.
  *
- * @param bar the width of a bar
  * @param axis its labels, from the top
  * @param all later series are drawn over earlier ones
  */
 const figure = (
   title: string,
   points: ReadonlyArray<Point>,
-  bar: number,
+  slots: number,
   axis: ReadonlyArray<string>,
   all: ReadonlyArray<Series>
 ): Html => {
-  const grid = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
+  const grid = axis.map((_, line) => `M0 ${line / (axis.length - 1)}H${slots}`)
   const bars = all.map(({ color, share }) => {
-    const d = points
-      .filter((point) => share(point) > 0)
-      .map((point) => `M${rounded(point.x)} ${height}V${rounded(height * (1 - share(point)))}`)
-    return h("path", { class: color, d: d.join(""), "stroke-width": rounded(bar) })()
+    const shown = points.filter((point) => share(point) > 0)
+    const d = shown.map((point) => `M${point.x.toFixed(2)} 1V${(1 - share(point)).toFixed(3)}`)
+    return h("path", { class: color, d: d.join(""), "stroke-width": 0.8 })()
   })
   return h("figure")(
     h("figcaption")(
@@ -56,7 +50,7 @@ const figure = (
     ),
     h("div", { class: "plot" })(
       h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
-      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
+      h("svg", { viewBox: `0 0 ${slots} 1`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
         h("path", { class: "grid", d: grid.join("") })(),
         bars
       )
@@ -92,18 +86,17 @@ const ranked = (name: string, color: string, share: number): Series => ({
 
 type Window = keyof Recent.Snapshot
 
-/** The window of a request: the hour by default. */
-const windowOf = (parameter: Page.Query): Window => (parameter("window") === "day" ? "day" : "hour")
+/** The window that a request names: the hour by default. */
+const windowOf = (given: string | undefined): Window => (given === "day" ? "day" : "hour")
 
 /** The charts of a window, and links to each window on a page. */
 const charts = (recent: Recent.Snapshot, window: Window, now: number, path: string): Content => {
   const { span, step } = Recent.lengths[window]
-  const end = now - (now % step) + step
+  const slots = span / step
+  const first = now - (now % step) + step - span
   const points = recent[window].slots
-    .map(([slot, each]) => ({ ...each, start: Number(slot) }))
+    .map(([slot, each]) => ({ ...each, start: Number(slot), x: (Number(slot) - first) / step + 0.5 }))
     .toSorted((one, two) => one.start - two.start)
-    .map((point) => ({ ...point, x: width * (1 - (end - point.start - step / 2) / span) }))
-  const bar = (0.8 * width * step) / span
   const most = Math.max(1, ...points.map(({ requests }) => requests))
   const ofRequests = Object.entries(counters).map(([name, [color, shown, ...below]]): Series => ({
     name,
@@ -120,8 +113,8 @@ const charts = (recent: Recent.Snapshot, window: Window, now: number, path: stri
   return [
     h("p", { class: "actions" })(tab("hour"), tab("day")),
     h("div", { class: "charts" })(
-      figure(`Requests in ${Format.span(step)}`, points, bar, [Format.count(most), "0"], ofRequests),
-      figure("Latency, on a logarithmic scale", points, bar, axis, ofLatency)
+      figure(`Requests in ${Format.span(step)}`, points, slots, [Format.count(most), "0"], ofRequests),
+      figure("Latency, on a logarithmic scale", points, slots, axis, ofLatency)
     )
   ]
 }
@@ -133,10 +126,10 @@ const requestTiles = ({ hour }: Recent.Snapshot, now: number) => {
   const { latency, requests, serverErrors } = Recent.total(lastMinutes)
   const p95 = Recent.quantile(latency, 0.95)
   const refused = Recent.total(hour.refusals).requests
-  const state = stateOf(serverErrors / requests || 0, 0, 0.05)
+  const state = severityOf(serverErrors / requests || 0, 0, 0.05)
   return [
     tile("Requests", Format.count(requests), "last 5 minutes"),
-    tile("Latency p95", Format.latency(p95), "last 5 minutes", stateOf(p95 ?? 0, 1000, Infinity)),
+    tile("Latency p95", Format.latency(p95), "last 5 minutes", severityOf(p95 ?? 0, 1000, Infinity)),
     tile("Server errors", Format.share(serverErrors, requests), "last 5 minutes", state),
     tile("Refused", h("a", { href: "/ops/requests#refused" })(Format.count(refused)), "last hour")
   ]
@@ -148,18 +141,18 @@ const linked = (state: string, count: number) =>
 const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
   return [
-    tile("Dead deletions", linked("dead", dead), "failed for good", stateOf(dead, 0, 0)),
-    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", stateOf(late, minute, 5 * minute)),
+    tile("Dead deletions", linked("dead", dead), "failed for good", severityOf(dead, 0, 0)),
+    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", severityOf(late, minute, 5 * minute)),
     tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
   ]
 }
 
-const changesTiles = ({ processes: all }: Seen) => {
+const changesTiles = ({ processes: all }: WatchedProcesses) => {
   const lagTile = (name: string, metric: string, about: Content) => {
     const seconds = highest(all, metric)
     return seconds === undefined
       ? tile(name, "–", "not measured here")
-      : tile(name, Format.span(seconds * 1000), about, stateOf(seconds, 10, 60))
+      : tile(name, Format.span(seconds * 1000), about, severityOf(seconds, 10, 60))
   }
   const remedy = h("a", { href: "/ops/guide#changes" })("by an open transaction or a replica")
   return [
@@ -170,7 +163,7 @@ const changesTiles = ({ processes: all }: Seen) => {
 }
 
 /** The dependencies of the first process, and those of others that have a problem. */
-const dependencies = ({ dependencies: all }: Seen, now: number) =>
+const dependencies = ({ dependencies: all }: WatchedProcesses, now: number) =>
   table({
     caption: "Dependencies of the service",
     rows: all.filter(({ process, status }) => status === "warn" || process === all[0]?.process),
@@ -182,7 +175,7 @@ const dependencies = ({ dependencies: all }: Seen, now: number) =>
     }
   })
 
-const processes = ({ processes: all, silent }: Seen, now: number): Content => [
+const processes = ({ processes: all, silent }: WatchedProcesses, now: number): Content => [
   silent.map(({ pid, process, silent: why }) => unreadable(`Process ${process} (pid ${pid ?? "none"}): ${why}.`)),
   table({
     caption: "Processes of this host",
@@ -202,10 +195,10 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
 
 export const overview = Page.page(
   "/ops",
-  Effect.fnUntraced(function* (parameter) {
-    const [{ look }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
+  Effect.fnUntraced(function* ({ organization, window }) {
+    const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts, lastChanges] = yield* Effect.all(
-      [look, Effect.result(taskCounts), LastChanges.section(parameter)],
+      [watched, Effect.result(taskCounts), LastChanges.section(organization)],
       { concurrency: 3 }
     )
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
@@ -218,7 +211,7 @@ export const overview = Page.page(
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
       lastChanges(now),
-      section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
+      section("traffic", "Requests", charts(recent, windowOf(window), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
     ]
   })
@@ -251,10 +244,10 @@ const countsBy = (key: string, first: string, counts: Recent.Rows) => {
 
 export const requests = Page.page(
   "/ops/requests",
-  Effect.fnUntraced(function* (parameter) {
-    const { look } = yield* Figures
-    const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
-    const window = windowOf(parameter)
+  Effect.fnUntraced(function* (parameters) {
+    const { watched } = yield* Figures
+    const recent = Recent.merge((yield* watched).processes.map((one) => one.recent))
+    const window = windowOf(parameters["window"])
     const { endpoints, organizations, refusals, unknown } = recent[window]
     return (now) => [
       charts(recent, window, now, "/ops/requests"),
