@@ -12,9 +12,6 @@ import type { Failure, Request } from "../database/Store.ts"
 import { migratedIn, roleOf } from "./doctor/MigrationsCheck.ts"
 import type { Role } from "./Settings.ts"
 
-/** False of what a role serves without: the audit log, the day on which a key was used, and functions of triggers. */
-const isNeeded = ({ object }: Privilege) => /^public\.(?!audit_log)|\.change_(begin|forget|mark)\(/.test(object)
-
 /** The objects that the data API uses, by the database. */
 const ofDataApi = {
   credentials: /\.api_keys$/,
@@ -56,7 +53,10 @@ export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, req
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const { privileges } = yield* migratedIn("public")
   const needs = roles.flatMap((role) => {
-    const own = privileges.filter((privilege) => privilege.grantee === roleOf[role] && isNeeded(privilege))
+    // A role serves without the audit log, and the day on which a key was used.
+    const own = privileges.filter(
+      ({ grantee, object }) => grantee === roleOf[role] && !/audit_log|touch_api_key/.test(object)
+    )
     const on = (sql: Database, objects: RegExp, isOptional = false) => ({
       sql,
       privileges: own.filter(({ object }) => objects.test(object)),

@@ -165,7 +165,7 @@ const examineRoles = Effect.fnUntraced(function* (
     listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
   const of = (grantee: string) => ({
     held: privileges.filter((each) => each.grantee === grantee),
-    given: expected.filter((each) => each.grantee === grantee)
+    given: expected.filter((each) => each.grantee === grantee || each.grantee === "public")
   })
   /** The warning of privileges that a grantee holds and should not. */
   const excess = (subject: string, grantee: string, kinds: RegExp) => {
