@@ -58,7 +58,6 @@ export const deleteRest = Effect.fnUntraced(function* (
   }
 })
 
-/** A client of an organization. */
 export type Client = Readonly<{ organization: string; client: string }>
 
 /** Conditions by table that leave out the records of another client, to whom the pet belonged. */
@@ -174,7 +173,6 @@ export const mostCounted = 100_000
 /** A client has more than `mostCounted` records. */
 export class ManyRecords extends Schema.TaggedError<ManyRecords>()("ManyRecords", {}) {}
 
-/** Counts the records of a client by their table. */
 export const countRecords = Effect.fn("Erasure.countRecords")(function* (client: Client) {
   const sql = yield* TaskDatabase
   // A record is reached in several ways, as by its pet and by its subscription.

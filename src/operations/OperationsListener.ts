@@ -45,8 +45,8 @@ const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
 type Services = Figures | Freshness | OperatorStore | Token
-type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
-type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
+type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
+type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 
 const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Handler]> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],

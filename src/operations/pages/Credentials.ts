@@ -85,7 +85,7 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
     return {
       parameters: parametersOf(row),
       about: () => [
-        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
+        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (cell) => cell(row)) }),
         h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
       ],
       back: pathOf(organization),
