@@ -9,10 +9,7 @@ import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/ht
 import { secured } from "../http/Html.ts"
 import * as Time from "../process/Time.ts"
 import { type Problem, problem } from "./OperatorStore.ts"
-
-/** True of an address to listen on that only this machine reaches. */
-export const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
+import { isLoopback } from "./Settings.ts"
 
 const minute = 60_000
 

@@ -108,3 +108,7 @@ export const readSettings = Effect.gen(function* () {
 export type Role = (typeof roles)[number]
 
 export type Settings = Effect.Success<typeof readSettings>
+
+/** True of an address to listen on that only this machine reaches. */
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)

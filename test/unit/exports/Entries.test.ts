@@ -47,7 +47,7 @@ it("the modules of the entries export what other packages may import, and nothin
       "CannotMigrate NotMigrated all isMigrated migrate missing openSchema otherEncoding requireMigrated untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
-    Settings: "readSettings variables",
+    Settings: "isLoopback readSettings variables",
     Worker: "layer layerRetention make makeRound optionsFor run"
   })
 })
