@@ -178,12 +178,9 @@ layer(
       }).pipe(inItsOwnTime)
   )
 
-  it.effect.each([
-    ["up", 200],
-    ["silent", 503]
-  ] as const)("readiness over a database that is %s is %d", ([records, status]) =>
-    Effect.map(answered("/health/ready", { records }), (answer) =>
-      assert.deepStrictEqual([answer.status, answer.json], [status, { ready: status === 200 }])
+  it.effect("readiness over a database that hangs is 503 within half a second", () =>
+    Effect.map(answered("/health/ready", { records: "silent" }), ({ json, status }) =>
+      assert.deepStrictEqual([status, json], [503, { ready: false }])
     ).pipe(inItsOwnTime)
   )
 
