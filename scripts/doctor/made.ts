@@ -8,10 +8,18 @@ const linesOf = (rows: ReadonlyArray<object>) => rows.map((row) => `\n    ${JSON
 // The search path of who migrated.
 const ofLogin = "'$user', "
 
-/** @param sql a database that has all migrations, in the schema `public` */
+/**
+ * Privileges that everyone has are those of `public` alone.
+ *
+ * @param sql a database that has all migrations, in the schema `public`
+ */
 export const made = (sql: PgClient.PgClient) =>
   Effect.map(Catalog.read(sql), ({ parts, privileges }) => {
-    const ofRoles = privileges.filter(({ grantee }) => grantee === "public" || grantee.startsWith("practice_data_"))
-    const text = `{\n  "parts": [${linesOf(parts)}\n  ],\n  "privileges": [${linesOf(ofRoles)}\n  ]\n}\n`
+    const ofEveryone = privileges.filter(({ grantee }) => grantee === "public")
+    const texts = new Set(ofEveryone.map(Catalog.textOf))
+    const ofRoles = privileges.filter(
+      (privilege) => privilege.grantee.startsWith("practice_data_") && !texts.has(Catalog.textOf(privilege))
+    )
+    const text = `{\n  "parts": [${linesOf(parts)}\n  ],\n  "privileges": [${linesOf([...ofRoles, ...ofEveryone])}\n  ]\n}\n`
     return text.replaceAll(ofLogin, "")
   })

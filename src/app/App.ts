@@ -3,14 +3,15 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
-import { config, type Settings } from "../operations/Config.ts"
+import { readSettings, type Settings } from "../operations/Settings.ts"
 import { EmbeddedDatabaseError, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
-import { HealthChecks, probes } from "../operations/HealthChecks.ts"
+import { HealthChecks } from "../operations/HealthChecks.ts"
+import * as Probes from "../operations/Probes.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../deletions/Handlers.ts"
@@ -113,7 +114,7 @@ export const serve = <A, E, R, E2, R2>(
 const databasesOf = (settings: Settings) => Databases.layer(settings, { fill: loadDemoData })
 
 /** The databases that the configuration names; the embedded one has the demo data. */
-export const databases = Layer.unwrap(Effect.map(config, databasesOf))
+export const databases = Layer.unwrap(Effect.map(readSettings, databasesOf))
 
 const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
@@ -206,7 +207,7 @@ const single = (settings: Settings) => {
   const figures = Processes.isChild
     ? Figures.layerOfChild(roles)
     : Layer.provide(operators(settings), Figures.layer(roles))
-  const watched = Layer.mergeAll(figures, probes(roles), ProcessRuntime.layer(roles)).pipe(
+  const watched = Layer.mergeAll(figures, Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
     Layer.provide([served, Recent.Recent.layer])
   )
   const shared = Processes.isChild ? Processes.childListener : {}
@@ -271,7 +272,7 @@ const start = Effect.fnUntraced(function* (settings: Settings) {
 
 /** The whole service, from the configuration to the open socket: what `run` launches. */
 export const layer = Layer.unwrap(
-  Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
+  Effect.map(readSettings, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
 )
 
 /** Runs the service until a stop signal, and ends the process. */

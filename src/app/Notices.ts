@@ -5,12 +5,12 @@ import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Da
 import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
-import type { Fact } from "../operations/doctor/Check.ts"
+import type { Fact } from "../operations/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
 import { ignoredParameters, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
-import type { Settings } from "../operations/Config.ts"
+import type { Settings } from "../operations/Settings.ts"
 
 const log = ({ advice, message }: Fact) =>
   advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8"
 import { DateTime, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
-import { config } from "../operations/Config.ts"
+import { readSettings } from "../operations/Settings.ts"
 import * as Files from "./load/Files.ts"
 import * as Load from "./load/Load.ts"
 import * as LocalTimes from "./load/LocalTimes.ts"
@@ -71,7 +71,7 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   if (timeZone !== undefined && Option.isNone(zone)) {
     return yield* refuse(`${timeZone} is not an IANA time zone.`)
   }
-  const { databaseUrl } = yield* config
+  const { databaseUrl } = yield* readSettings
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
   const parsed = ConnectionUrl.parse(Redacted.value(databaseUrl.value))
   if (Result.isFailure(parsed)) return yield* refuse(`DATABASE_URL is not a URL: ${parsed.failure}.`)

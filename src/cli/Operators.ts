@@ -2,7 +2,7 @@
 import { type Context, Effect, Layer, Option } from "effect"
 import { Flag } from "effect/cli"
 import * as Commands from "../operations/Commands.ts"
-import { config } from "../operations/Config.ts"
+import { readSettings } from "../operations/Settings.ts"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
@@ -14,7 +14,7 @@ const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       // Commands read no records.
-      const settings = { ...(yield* config), readDatabaseUrl: Option.none(), ...overrides }
+      const settings = { ...(yield* readSettings), readDatabaseUrl: Option.none(), ...overrides }
       if (Option.isNone(settings.databaseUrl) && settings.dataDir === "memory") {
         return yield* refused(
           "DATA_DIR=memory keeps the database in the service's memory, where commands cannot reach it."
@@ -33,7 +33,7 @@ export const asTheyAre = layerOf({ migrate: Option.some(false) })
 const migrated = <I>(database: Context.Key<I, Database>, name: keyof ReturnType<typeof Databases.namesOf>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      yield* requireMigrated(Databases.namesOf(yield* config)[name], yield* database)
+      yield* requireMigrated(Databases.namesOf(yield* readSettings)[name], yield* database)
     })
   ).pipe(Layer.provideMerge(databases))
 

@@ -8,7 +8,7 @@ import { distribute as distributeTables, settings } from "../database/Distributi
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import type { Finding } from "../operations/doctor/Check.ts"
+import type { Finding } from "../operations/Check.ts"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import * as HttpClient from "../process/HttpClient.ts"
 import * as Operators from "./Operators.ts"

@@ -1,6 +1,6 @@
 /** The layers that serve the APIs, to mount them in an Effect server of your own. */
 export * as App from "../app/App.ts"
-export * as Config from "../operations/Config.ts"
+export * as Settings from "../operations/Settings.ts"
 export * as Databases from "../database/Databases.ts"
 export { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 export * as Migrations from "../database/Migrations.ts"

@@ -8,8 +8,8 @@ import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
 import * as Time from "../process/Time.ts"
-import { isLoopback } from "./Config.ts"
 import { type Problem, problem } from "./OperatorStore.ts"
+import { isLoopback } from "./Settings.ts"
 
 const minute = 60_000
 

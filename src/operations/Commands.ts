@@ -50,7 +50,6 @@ export interface EntryFilter {
 
 const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result`
 
-/** The latest entries of a database. */
 export const entries = (sql: Database, { organization, target }: EntryFilter, limit: number) =>
   rowsOf(Entry)(
     sql`
@@ -64,7 +63,7 @@ export const entries = (sql: Database, { organization, target }: EntryFilter, li
 export const latestOf = (found: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
   Array.sortWith(found.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
 
-/** The latest entries, of the databases of tasks and of API keys. */
+/** The latest entries in the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
@@ -128,7 +127,6 @@ export const revokeSecret = audited(TaskDatabase, "secret.revoke", IntakeSecrets
   Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
 )
 
-/** Accepts unsigned deliveries again, as `IntakeSecrets.allowUnsigned` does. */
 export const allowUnsigned = audited(
   TaskDatabase,
   "secret.allow_unsigned",
@@ -136,22 +134,19 @@ export const allowUnsigned = audited(
   (isDone, organization) => (isDone ? [organization, organization, "unsigned deliveries allowed"] : undefined)
 )
 
-/** Replays a task, as `Tasks.replay` does. */
 export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (replay, { id }) =>
   replay._tag === "Replayed" ? [replay.organization, id, "replayed"] : undefined
 )
 
-/** Replays dead tasks, as `Tasks.replayDead` does. Those of all organizations are logged with the organization `*`. */
+/** A replay of the dead tasks of all organizations is logged with the organization `*`. */
 export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, filter) =>
   count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
 )
 
-/** Cancels a task, as `Facts.cancel` does. */
 export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, (cancel, { id }) =>
   cancel._tag === "Cancelled" ? [cancel.organization, id, "cancelled"] : undefined
 )
 
-/** Undoes deletions, as `Facts.undo` does. */
 export const undoDeletions = audited(TaskDatabase, "deletions.undo", Facts.undo, (count, target) =>
   count === 0
     ? undefined

@@ -9,6 +9,7 @@ import { rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { Payload } from "../deletions/Tasks.ts"
 import { type Actor, log } from "./Commands.ts"
+import { clients, references } from "./References.ts"
 
 /** The rows of a batch. It holds its locks for a fraction of a second. */
 const batch = 1000
@@ -57,69 +58,46 @@ export const deleteRest = Effect.fnUntraced(function* (
   }
 })
 
-/** A client of an organization. */
 export type Client = Readonly<{ organization: string; client: string }>
 
-/** Records that refer to others by a column, but for those of another client. Records of the last list refer to them. */
-interface Node {
-  readonly table: string
-  readonly by: string
-  readonly unless?: (sql: Database, client: Client) => Fragment
-  readonly children: ReadonlyArray<Node>
+/** Conditions by table that leave out the records of another client, to whom the pet belonged. */
+const isTheirs = (sql: Database, { client, organization }: Client): Readonly<Record<string, Fragment>> => {
+  const isOfAnother = sql`i.organization_id = ${organization} and i.client_id <> ${client}`
+  const isOnTheirs = sql`not exists (select from invoices i where ${isOfAnother} and i.id = t.invoice)`
+  return {
+    invoices: sql`coalesce(t.client_id = ${client}, true)`,
+    invoice_lines: isOnTheirs,
+    charges: isOnTheirs,
+    consumption_logs: sql`not exists (
+      select from invoice_lines l join invoices i on i.id = l.invoice and ${isOfAnother}
+      where l.organization_id = ${organization} and l.id = t.invoice_line)`
+  }
 }
 
-const node = (table: string, by: string, children: ReadonlyArray<Node> = [], unless?: Node["unless"]): Node =>
-  unless === undefined ? { table, by, children } : { table, by, children, unless }
-
-/** The invoice is that of another client, to whom its pet belonged. */
-const ofAnother: Node["unless"] = (sql, { client, organization }) => sql`
-  exists (
-    select from invoices i where i.organization_id = ${organization} and i.id = t.invoice and i.client_id <> ${client}
-  )`
-
-/** The line is on an invoice of another client. */
-const onAnother: Node["unless"] = (sql, { client, organization }) => sql`
-  exists (
-    select from invoice_lines l
-    join invoices i on i.organization_id = ${organization} and i.id = l.invoice and i.client_id <> ${client}
-    where l.organization_id = ${organization} and l.id = t.invoice_line
-  )`
-
-const ofCharge = ["charge_payments", "charge_adjustments", "charge_refunds"].map((table) => node(table, "charge"))
-const ofLine = [node("consumption_logs", "invoice_line")]
-const ofInvoice = [node("invoice_lines", "invoice", ofLine), node("charges", "invoice", ofCharge)]
-const plans = ["payment_plans", "payment_intents", "cancellation_payment_intents", "pet_benefits"]
-const ofSubscription = [
-  node("consumption_logs", "subscription", [], onAnother),
-  ...plans.map((table) => node(table, "subscription"))
-]
-const ofPet = [
-  node("invoices", "pet", ofInvoice, (sql) => sql`t.client_id is not null`),
-  node("invoice_lines", "pet", ofLine, ofAnother),
-  node("charges", "pet", ofCharge, ofAnother),
-  node("consumption_logs", "pet", [], onAnother),
-  ...plans.map((table) => node(table, "pet")),
-  node("subscriptions", "pet", ofSubscription)
-]
-
-const ofClient = [node("invoices", "client_id", ofInvoice), node("pets", "client_id", ofPet)]
-
-/** Visits records in batches. Each is visited after those that refer to it, so that a walk that is cut short starts again. */
+/**
+ * Visits the records that refer to a client, and those that refer to them, in batches. Each is visited after those that
+ * refer to it, so that a walk that is cut short starts again. A benefit is a leaf: its logs name its pet.
+ */
 const walk = Effect.fnUntraced(function* <E>(
   sql: Database,
   client: Client,
-  visit: (table: string, ids: ReadonlyArray<string>) => Effect.Effect<unknown, E>,
-  nodes: ReadonlyArray<Node> = ofClient,
-  parents: ReadonlyArray<string> = [client.client]
-): Effect.fn.Return<void, SqlError | E> {
-  for (const { by, children, table, unless } of nodes) {
-    const isTheirs = unless === undefined ? sql`true` : sql`not ${unless(sql, client)}`
-    const condition = sql`
-      t.organization_id = ${client.organization} and t.${sql(by)} = any (${parents}::text[]) and ${isTheirs}`
-    yield* forEachBatch(sql, table, condition, (ids) =>
-      Effect.andThen(walk(sql, client, visit, children, ids), visit(table, ids))
-    )
-  }
+  visit: (table: string, ids: ReadonlyArray<string>) => Effect.Effect<unknown, E>
+) {
+  const conditions = isTheirs(sql, client)
+  const visitReferring = Effect.fnUntraced(function* (
+    target: string,
+    parents: ReadonlyArray<string>
+  ): Effect.fn.Return<void, SqlError | E> {
+    for (const { column, table } of references.filter((reference) => reference.target === target)) {
+      const condition = sql`
+        t.organization_id = ${client.organization} and t.${sql(column)} = any (${parents}::text[])
+        and ${conditions[table] ?? sql`true`}`
+      yield* forEachBatch(sql, table, condition, (ids) =>
+        Effect.andThen(table === "pet_benefits" ? Effect.void : visitReferring(table, ids), visit(table, ids))
+      )
+    }
+  })
+  yield* visitReferring(clients, [client.client])
 })
 
 const tasksOf = rowsOf(Schema.Struct({ payload: Payload }))
@@ -195,7 +173,6 @@ export const mostCounted = 100_000
 /** A client has more than `mostCounted` records. */
 export class ManyRecords extends Schema.TaggedError<ManyRecords>()("ManyRecords", {}) {}
 
-/** Counts the records of a client by their table. */
 export const countRecords = Effect.fn("Erasure.countRecords")(function* (client: Client) {
   const sql = yield* TaskDatabase
   // A record is reached in several ways, as by its pet and by its subscription.

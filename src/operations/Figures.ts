@@ -69,7 +69,7 @@ const watching = (all: Effect.Effect<Processes>) => {
   })
 }
 
-export type Seen = Effect.Success<ReturnType<typeof watching>>
+export type WatchedProcesses = Effect.Success<ReturnType<typeof watching>>
 
 const comment = /^# (?:HELP|TYPE) (\S+)/
 
@@ -111,13 +111,13 @@ export class Figures extends Context.Service<
   Figures,
   {
     /** The figures and the dependencies, at most a second old. */
-    readonly look: Effect.Effect<Seen>
+    readonly watched: Effect.Effect<WatchedProcesses>
     /** The metrics of all processes, in the text format of Prometheus. Takes a second at most. */
     readonly metrics: Effect.Effect<string>
   }
 >()("practice-data/operations/Figures") {
   static readonly make = (all: Effect.Effect<Processes>, metrics: Effect.Effect<string>) =>
-    Effect.map(Time.cachedFor(watching(all), "1 second"), (look) => Figures.of({ look, metrics }))
+    Effect.map(Time.cachedFor(watching(all), "1 second"), (watched) => Figures.of({ watched, metrics }))
 
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(

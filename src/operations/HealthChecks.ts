@@ -1,8 +1,5 @@
-/**
- * The health of the service: its endpoints, and the checks of its dependencies; and probes of the databases, which read
- * figures for the metrics: the backlog of tasks, the lag of a replica.
- */
-import { Clock, Context, Duration, Effect, identity, Layer, Option, Record, String } from "effect"
+/** The health of the service: the states of its dependencies, its readiness, and the endpoints of both. */
+import { Context, Duration, Effect, identity, Layer, Option, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
@@ -15,16 +12,15 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
-import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
-import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import type { Role } from "./Config.ts"
+import type { Fact } from "./Check.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 import * as Readiness from "./Readiness.ts"
+import type { Role } from "./Settings.ts"
 
 const request: Store.Request<string> = {
   key: "health",
@@ -39,34 +35,36 @@ type State = Health["checks"][string]
 
 const pass: State = { status: "pass" }
 
-const stateOf = (problem: string | undefined): State =>
-  problem === undefined ? pass : { status: "warn", output: problem }
+const warn = (output: string): State => ({ status: "warn", output })
+
+/** The state by a fact that the doctor finds too. Only its failures are warnings here. */
+const stateOf = ({ message, status }: Fact) => (status === "fail" ? warn(message.replace(/\.$/, "")) : pass)
 
 /** An answer in time, of a server whose clock is about right; and its replication from a primary that answers. */
 const stateOfDatabase = (sql: Database, primary?: Database) => {
   const answer = Effect.match(sql.run(request, DatabaseChecks.timed(sql)), {
-    onFailure: (problem) => problem,
-    onSuccess: (measured) => {
-      const { message, status } = DatabaseChecks.clock(measured)
-      return status === "fail" ? message.replace(/\.$/, "") : undefined
-    }
+    onFailure: warn,
+    onSuccess: (measured) => stateOf(DatabaseChecks.clock(measured))
   })
-  const replication = primary && DatabaseChecks.replicaProblem(primary, sql, request)
-  const problems = [answer, replication ?? Effect.undefined].map((check) =>
-    Effect.orElseSucceed(Effect.timeout(check, longest), () => undefined)
+  const replication = primary && Effect.map(DatabaseChecks.replication(primary, sql, request), stateOf)
+  const states = [answer, ...(replication === undefined ? [] : [replication])].map((state) =>
+    Effect.timeoutOrElse(state, { duration: longest, orElse: () => Effect.succeed(pass) })
   )
-  return Effect.map(Effect.all(problems, { concurrency: "unbounded" }), ([first, second]) => stateOf(first ?? second))
+  return Effect.map(
+    Effect.all(states, { concurrency: "unbounded" }),
+    (all) => all.find(({ status }) => status === "warn") ?? pass
+  )
 }
 
 const stateOfChanges = (seconds: number, isDistributed: boolean): State => {
   if (isDistributed) return { ...pass, output: "Not served: the database is distributed over several servers" }
   if (seconds <= DatabaseChecks.longestDelay) return pass
-  return stateOf(`Delayed by ${seconds} seconds: a replica lags, or a writing transaction is open on its primary`)
+  return warn(`Delayed by ${seconds} seconds: a replica lags, or a writing transaction is open on its primary`)
 }
 
 const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {
   up: pass,
-  down: stateOf("Cannot be reached"),
+  down: warn("Cannot be reached"),
   none: { ...pass, output: "None" }
 }
 
@@ -151,78 +149,3 @@ export const handlers = HttpApiBuilder.group(
     })
   })
 )
-
-/** The longest time for which the figures of a busy database are kept, in milliseconds. */
-const longestKept = 15_000
-
-const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
-
-/** Updates the gauges of the backlog each time that it runs. */
-const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
-  const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
-    gauge("practice_data_tasks", { state })
-  )
-  const oldest = gauge("practice_data_task_oldest_due_age_seconds")
-  const unsettled = gauge("practice_data_deletions_unsettled_seconds")
-  const offset = gauge("practice_data_clock_offset_seconds")
-  const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
-  const now = () => Time.monotonicOf(clock)
-  let lastRead = 0
-  readAt.set(0)
-
-  const forget = Effect.sync(() => {
-    for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
-  })
-  return Effect.gen(function* () {
-    const before = Time.wallOf(clock)
-    const counts = yield* sql.run(probe, Tasks.counts(sql))
-    const [read, after, then] = [now(), Time.wallOf(clock), Date.parse(counts.now)]
-    const ageOf = (at: string | null) => () =>
-      at === null ? 0 : Math.max(0, then - Date.parse(at) + now() - read) / 1000
-    lastRead = read
-    Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
-    oldest.set(ageOf(counts.oldest_due_at))
-    unsettled.set(ageOf(counts.unsettled_since))
-    offset.set(((before + after) / 2 - then) / 1000)
-    readAt.set(after / 1000)
-  }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
-}
-
-/** Updates the lag of the replica that serves the records each time that it runs: infinite, once it is promoted. */
-const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
-  const lag = gauge("practice_data_replica_lag_seconds")
-  return Effect.map(Effect.option(DatabaseChecks.replicaLag(primary, replica, probe)), (found) =>
-    lag.set(Option.getOrUndefined(found))
-  )
-}
-
-const together = <E>(all: ReadonlyArray<Effect.Effect<unknown, E>>) =>
-  Effect.forEach(all, (one) => Effect.ignore(one), { concurrency: "unbounded", discard: true })
-
-/** Probes the databases that a process of these roles uses, until the scope closes. */
-export const probes = (roles: ReadonlyArray<Role>) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const has = (role: Role) => roles.includes(role)
-      const health = yield* HealthChecks
-      const series = yield* Series.current
-      const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-      const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
-      const whenReady = [
-        ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
-        ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
-      ]
-      const round = Effect.gen(function* () {
-        const before = used.map(({ successes }) => successes())
-        if (yield* health.isReady) yield* together(whenReady)
-        // Most have answered by now.
-        const silent = used.filter(({ successes }, index) => successes() === before[index])
-        yield* together(silent.map((sql) => sql.run(probe, sql`select 1`)))
-      })
-      // Opens connections for the first health check. Not through the store: its log begins with the address.
-      yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))
-      yield* Effect.forkScoped(
-        Loop.forever("The probes of the databases", Effect.andThen(round, Effect.sleep("5 seconds")))
-      )
-    })
-  )

@@ -58,20 +58,20 @@ export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
     )
   )
 
-export type State = "fine" | "warning" | "problem"
+export type Severity = "fine" | "warning" | "problem"
 
-/** The state of a value that should be low. */
-export const stateOf = (value: number, warning: number, problem: number): State =>
+/** The severity of a value that should be low. */
+export const severityOf = (value: number, warning: number, problem: number): Severity =>
   value > problem ? "problem" : value > warning ? "warning" : "fine"
 
-export const tile = (name: string, value: Content, about: Content, state: State = "fine"): Html =>
-  h("div", { class: `tile ${state}`, "data-key": name })(
+export const tile = (name: string, value: Content, about: Content, severity: Severity = "fine"): Html =>
+  h("div", { class: `tile ${severity}`, "data-key": name })(
     h("dt")(name),
     h("dd")(value),
     h("dd", { class: "about" })(about)
   )
 
-export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
+export const badge = (kind: Severity | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
 
 const labelled = (name: string, label: string, input: Html) => h("div")(h("label", { for: name })(label), input)
 
@@ -89,11 +89,12 @@ const filterField = (name: string, [label, ...values]: Filter, current: string |
   return labelled(name, label, h("select", { id: name, name })(options))
 }
 
-/** The values of filters by their parameters. */
-export type Values = Readonly<Record<string, string | undefined>>
-
-/** A form that filters a list. */
-export const filterForm = (path: string, filters: Readonly<Record<string, Filter>>, values: Values): Html =>
+/** A form that filters a list by parameters. */
+export const filterForm = (
+  path: string,
+  filters: Readonly<Record<string, Filter>>,
+  values: Readonly<Record<string, string | undefined>>
+): Html =>
   h("form", { class: "filter", method: "get", action: path, role: "search" })(
     Object.entries(filters).map(([name, filter]) => filterField(name, filter, values[name])),
     h("button")("Search"),

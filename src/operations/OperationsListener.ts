@@ -12,7 +12,7 @@ import { explainListen } from "../process/Failure.ts"
 import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
-import { Figures, type Seen } from "./Figures.ts"
+import { Figures, type WatchedProcesses } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { Freshness } from "./Freshness.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
@@ -23,7 +23,7 @@ import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
 /** `/health`: each dependency of each process, with its state, and since when. */
-const healthReport = ({ dependencies, processes, silent }: Seen) => {
+const healthReport = ({ dependencies, processes, silent }: WatchedProcesses) => {
   const isReady = silent.length === 0 && processes.every(({ ready }) => ready)
   return {
     status: isReady && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
@@ -45,8 +45,8 @@ const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
 type Services = Figures | Freshness | OperatorStore | Token
-type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
-type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | Asked>
+type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
+type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 
 const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Handler]> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
@@ -64,12 +64,16 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   ...Documents.pages,
   asset("/ops/style.css", "text/css", style),
   asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
-  ["GET", "/health", Figures.use(({ look }) => Effect.map(look, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
+  [
+    "GET",
+    "/health",
+    Figures.use(({ watched }) => Effect.map(watched, flow(healthReport, HttpServerResponse.jsonUnsafe)))
+  ],
   ["GET", "/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
 
-const watch = (look: Effect.Effect<unknown>) =>
-  Loop.forever("The figures of the operators' page", Effect.andThen(look, Effect.sleep("5 seconds")))
+const watch = (watched: Effect.Effect<unknown>) =>
+  Loop.forever("The figures of the operators' page", Effect.andThen(watched, Effect.sleep("5 seconds")))
 
 /** The routes of a listener on this host, over their services. */
 export const routes = (host: string) =>
@@ -83,7 +87,7 @@ export const routes = (host: string) =>
     ),
     HttpRouter.middleware(flow(unexpectedErrors, guard(host)), { global: true }),
     // An outage is known also if nobody has a page open.
-    Layer.effectDiscard(Figures.use(({ look }) => Effect.forkScoped(watch(look))))
+    Layer.effectDiscard(Figures.use(({ watched }) => Effect.forkScoped(watch(watched))))
   )
 
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}

@@ -30,10 +30,13 @@ export const mostRows = 100
 /** The most rows that are read, of which the last one shows that there are more. */
 const limit = mostRows + 1
 
-const paged = <A>(found: ReadonlyArray<A>) => ({ rows: found.slice(0, mostRows), isPartial: found.length > mostRows })
+const firstRows = <A>(found: ReadonlyArray<A>) => ({
+  rows: found.slice(0, mostRows),
+  isPartial: found.length > mostRows
+})
 
 /** The first rows of a list. `isPartial`: true if there are more. */
-export type Page<A> = ReturnType<typeof paged<A>>
+export type FirstRows<A> = ReturnType<typeof firstRows<A>>
 
 const within = Duration.millis(1500)
 
@@ -68,10 +71,10 @@ const make = Effect.gen(function* () {
 
   return {
     taskCounts: tasks.read(Tasks.counts(sql)),
-    tasks: (filter: Tasks.TaskFilter) => Effect.map(tasks.read(Tasks.list(filter, limit)), paged),
+    tasks: (filter: Tasks.TaskFilter) => Effect.map(tasks.read(Tasks.list(filter, limit)), firstRows),
     /** Finds tasks by their id or the Idempotency-Key of their delivery. */
     findTasks: (text: string, organization: string | undefined) =>
-      Effect.map(tasks.read(Tasks.find(text, organization, limit)), paged),
+      Effect.map(tasks.read(Tasks.find(text, organization, limit)), firstRows),
     task: (organization: string, id: string) =>
       Effect.flatMap(
         tasks.read(Tasks.details({ organization, id })),
@@ -81,13 +84,13 @@ const make = Effect.gen(function* () {
     items: (organization: string, id: string) =>
       Effect.map(tasks.read(Facts.ofTask(organization, id, limit)), ({ counts, items }) => ({
         counts,
-        ...paged(items)
+        ...firstRows(items)
       })),
     countUndoable: flow(Facts.countUndoable, tasks.read),
     keys: ({ id, organization }: CredentialFilter) =>
-      Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), paged),
+      Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), firstRows),
     secrets: ({ id, organization }: CredentialFilter) =>
-      Effect.map(tasks.read(IntakeSecrets.list(organization, { id, limit })), paged),
+      Effect.map(tasks.read(IntakeSecrets.list(organization, { id, limit })), firstRows),
     /** The ages of the last changes of an organization, by resource. */
     lastChanges: (organization: string) =>
       records.distribution.isDistributed() === false
@@ -99,7 +102,7 @@ const make = Effect.gen(function* () {
         tasks.read(Commands.entries(sql, filter, limit)),
         ...(isSameDatabase(sql, credentials) ? [] : [keys.read(Commands.entries(credentials, filter, limit))])
       ]
-      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestOf(found, limit)))
+      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => firstRows(Commands.latestOf(found, limit)))
     },
     countDead: flow(Tasks.countDead, tasks.read),
     // Changes are logged.

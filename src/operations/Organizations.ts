@@ -167,26 +167,19 @@ export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor,
   return deleted satisfies Counts
 })
 
-/** The privileges that the commands of this module and of `Erasure` need, which the role that migrated has. */
-const needed = [
-  ...[...tables, ...left.map(([table]) => table), "closed_organizations"].map((table) => [table, "delete"] as const),
-  ["deletion_tasks", "update"],
-  ["closed_organizations", "insert"],
-  ["audit_log", "insert"]
-] as const
-
-/** The privileges that a login lacks, as a sentence. */
-const lacking = (sql: Database, rights: ReadonlyArray<readonly [table: string, privilege: string]>) =>
+/** A privilege on tables that the login lacks, as a sentence. */
+const lacking = (sql: Database, privilege: string, names: ReadonlyArray<string>) =>
   textsOf(sql`
-    select format('The login %I may not %s on %I. Use the role that migrated.', current_user, privilege, name) as text
-    from unnest(${rights.map(([table]) => table)}::text[], ${rights.map(([, privilege]) => privilege)}::text[])
-      as needed (name, privilege)
-    where not has_table_privilege(name::text, privilege::text) limit 1`)
+    select format('The login %I may not %s on %I. Use the role that migrated.', current_user, ${privilege}::text, name) as text
+    from unnest(${names}::text[]) as needed (name) where not has_table_privilege(name, ${privilege}::text) limit 1`)
 
-/** The reason why the login may not delete; none if it may. */
+/** The reason why the login may not run the deletions of this module and of `Erasure`; none if it may. */
 export const lackingPrivilege = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
   return Array.head([
-    ...(yield* lacking(yield* TaskDatabase, needed)),
-    ...(yield* lacking(yield* CredentialDatabase, [["api_keys", "update"]]))
+    ...(yield* lacking(sql, "delete", [...tables, ...left.map(([table]) => table), "closed_organizations"])),
+    ...(yield* lacking(sql, "insert", ["audit_log", "closed_organizations"])),
+    ...(yield* lacking(sql, "update", ["deletion_tasks"])),
+    ...(yield* lacking(yield* CredentialDatabase, "update", ["api_keys"]))
   ])
 })

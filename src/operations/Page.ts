@@ -5,8 +5,8 @@ import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import { iso, utc } from "./Format.ts"
-import { type Columns, type Filter, filterForm, table, unreadable, type Values } from "./Layout.ts"
-import { type OperatorStore, type Page, type Problem, problem } from "./OperatorStore.ts"
+import { type Columns, type Filter, filterForm, table, unreadable } from "./Layout.ts"
+import { type FirstRows, type OperatorStore, type Problem, problem } from "./OperatorStore.ts"
 
 const navigation = {
   "/ops": "Overview",
@@ -24,7 +24,7 @@ export type Place = keyof typeof navigation
 /** The content of a page at a time. */
 export type View = (now: number) => Content
 
-interface Shown {
+interface PageContent {
   /** The current entry of the navigation. */
   readonly place: Place
   readonly title?: string
@@ -55,7 +55,7 @@ const header = (place: Place) =>
     )
   )
 
-export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: Shown) =>
+export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: PageContent) =>
   Effect.map(Time.wall, (now) => {
     const made = h("time", { datetime: iso(now) })(utc(now))
     const html = document(
@@ -75,30 +75,29 @@ export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
 
 /** Shows a problem in the place of a page. */
 export const showProblem =
-  (shown: Omit<Shown, "view">) =>
+  (frame: Omit<PageContent, "view">) =>
   ({ message, status }: Problem) =>
-    respond({ ...shown, status, view: () => unreadable(message) })
+    respond({ ...frame, status, view: () => unreadable(message) })
 
-/** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
-export type Query = (name: string) => string | undefined
+/** The parameters of a request by their names. */
+export type RequestParameters = Readonly<Record<string, string | undefined>>
 
-export const usable = (given: string | undefined) => {
-  const value = given?.trim()
-  return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
-}
+/** Leaves out what is empty, too long, or holds a character that no database accepts. */
+export const usable = (given: Readonly<Record<string, string | ReadonlyArray<string>>>): RequestParameters =>
+  Record.filter(
+    Record.map(given, (values) => (Array.ensure(values)[0] ?? "").trim()),
+    (value) => value !== "" && value.length <= 2000 && !value.includes("\0")
+  )
 
-export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameters) => {
-  const parameter: Query = (name) => usable(Array.ensure(parameters[name] ?? [])[0])
-  return parameter
-})
+export const parametersInUrl = Effect.map(HttpServerRequest.ParsedSearchParams, usable)
 
 /** The route of a page. */
 export const page = <R>(
   place: Place,
-  read: (parameter: Query) => Effect.Effect<View | Pick<Shown, "title" | "view">, Problem, R>,
+  read: (parameters: RequestParameters) => Effect.Effect<View | Pick<PageContent, "title" | "view">, Problem, R>,
   path: Place | "/ops/task" = place
 ) => {
-  const handler = inTime(Effect.flatMap(query, read)).pipe(
+  const handler = inTime(Effect.flatMap(parametersInUrl, read)).pipe(
     Effect.flatMap((found) => respond({ place, ...(typeof found === "function" ? { view: found } : found) })),
     Effect.catch(showProblem({ place }))
   )
@@ -108,7 +107,7 @@ export const page = <R>(
 type Identified = Readonly<Record<"organization_id" | "id", string>>
 
 /** The parameters that name a row. */
-export const nameOf = ({ id, organization_id: organization }: Identified) => ({ organization, id })
+export const parametersOf = ({ id, organization_id: organization }: Identified) => ({ organization, id })
 
 const keyOf = ({ id, organization_id }: Identified) => `${organization_id} ${id}`
 
@@ -116,8 +115,8 @@ interface List<Row> {
   readonly place: Place
   /** Its filters by their parameters. */
   readonly filters: Readonly<Record<string, Filter>>
-  readonly read: (values: Values) => Effect.Effect<Page<Row>, Problem, OperatorStore>
-  readonly above?: (values: Values) => Content
+  readonly read: (parameters: RequestParameters) => Effect.Effect<FirstRows<Row>, Problem, OperatorStore>
+  readonly above?: (parameters: RequestParameters) => Content
   readonly columns: (now: number) => Columns<Row>
 }
 
@@ -125,12 +124,11 @@ interface List<Row> {
 export const list = <Row extends Identified>({ above, columns, filters, place, read }: List<Row>) =>
   page(
     place,
-    Effect.fnUntraced(function* (parameter) {
-      const values = Record.map(filters, (_, name) => parameter(name))
-      const { isPartial, rows } = yield* read(values)
+    Effect.fnUntraced(function* (parameters) {
+      const { isPartial, rows } = yield* read(parameters)
       return (now) => [
-        filterForm(place, filters, values),
-        above?.(values),
+        filterForm(place, filters, parameters),
+        above?.(parameters),
         isPartial && h("p", { class: "note warning" })("There are more. Narrow the list, or use the command line."),
         table<Row>({ caption: navigation[place], rows, key: keyOf, columns: columns(now) })
       ]

@@ -3,38 +3,21 @@
  * that is down keeps the state that it had.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect"
-import { Privilege } from "../database/Catalog.ts"
+import type { Privilege } from "../database/Catalog.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { all as migrations } from "../database/Migrations.ts"
 import { isUndefined } from "../database/SqlFailure.ts"
 import type { Failure, Request } from "../database/Store.ts"
-import type { Role } from "./Config.ts"
-import { roleOf } from "./doctor/MigrationsCheck.ts"
-import migrated from "./doctor/migrated.json" with { type: "json" }
+import { migratedIn, roleOf } from "./doctor/MigrationsCheck.ts"
+import type { Role } from "./Settings.ts"
 
-/** The privileges of a role on some objects. It serves without the others: the day on which a key was used, the audit log. */
-const privilegesOf = (all: ReadonlyArray<Privilege>, role: Role, objects: RegExp) => {
-  const isPublic = new Set(all.flatMap(({ grantee, object }) => (grantee === "public" ? [object] : [])))
-  return all.filter(
-    ({ grantee, object }) =>
-      grantee === roleOf[role] &&
-      objects.test(object) &&
-      !isPublic.has(object) &&
-      !/^schema |touch_api_key|audit_log/.test(object)
-  )
-}
-
-const ofKeys = /\.api_keys$/
-const ofTasks = /\.(deletion_tasks|deletions|change_\w+(\(\))?)$/
-const ofRecords = /^(?!.*\.(api_keys|deletion_tasks|deletions)$)/
-
-/** A database that a role needs. `isOptional`: the role serves without it, unless it refuses what it is asked for. */
-interface Need {
-  readonly sql: Database
-  readonly privileges: ReadonlyArray<Privilege>
-  readonly isOptional?: boolean
-}
+/** The objects that the data API uses, by the database. */
+const ofDataApi = {
+  credentials: /\.api_keys$/,
+  records: /^(?!.*\.(api_keys|deletion_tasks|deletions)$)/,
+  tasks: /\.(deletion_tasks|deletions|change_\w+(\(\))?)$/
+} as const
 
 const usableRows = rowsOf(Schema.Struct({ isUsable: Schema.Boolean }))
 
@@ -68,29 +51,32 @@ const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 /** @param request its errors are the failures of the database */
 export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-  const all = yield* Effect.orDie(Schema.decodeEffect(Schema.Array(Privilege))(migrated.privileges))
-  const needs: Readonly<Record<Role, ReadonlyArray<Need>>> = {
-    "data-api": [
-      { sql: records, privileges: privilegesOf(all, "data-api", ofRecords) },
-      { sql: credentials, privileges: privilegesOf(all, "data-api", ofKeys) },
-      // Without it, records are read all the same.
-      { sql: tasks, privileges: privilegesOf(all, "data-api", ofTasks), isOptional: true }
-    ],
-    intake: [{ sql: tasks, privileges: privilegesOf(all, "intake", /./) }],
-    worker: [{ sql: tasks, privileges: privilegesOf(all, "worker", /./) }]
-  }
-  const needed = Map.groupBy(
-    roles.flatMap((role) => needs[role]),
-    ({ sql }) => sql
-  )
-  const states = Array.from(needed, ([sql, some]) => ({
-    sql,
-    isUsable: isUsable(
+  const { privileges } = yield* migratedIn("public")
+  const needs = roles.flatMap((role) => {
+    // A role serves without the audit log, and the day on which a key was used.
+    const own = privileges.filter(
+      ({ grantee, object }) => grantee === roleOf[role] && !/audit_log|touch_api_key/.test(object)
+    )
+    const on = (sql: Database, objects: RegExp, isOptional = false) => ({
       sql,
-      some.flatMap(({ privileges }) => privileges)
-    ),
-    isReady: some.every(({ isOptional }) => isOptional === true)
-  }))
+      privileges: own.filter(({ object }) => objects.test(object)),
+      isOptional
+    })
+    if (role !== "data-api") return [on(tasks, /./)]
+    // Without the tasks, records are read all the same.
+    return [on(records, ofDataApi.records), on(credentials, ofDataApi.credentials), on(tasks, ofDataApi.tasks, true)]
+  })
+  const states = Array.from(
+    Map.groupBy(needs, ({ sql }) => sql),
+    ([sql, ofDatabase]) => ({
+      sql,
+      isUsable: isUsable(
+        sql,
+        ofDatabase.flatMap((need) => need.privileges)
+      ),
+      isReady: ofDatabase.every(({ isOptional }) => isOptional)
+    })
+  )
   const isReady = () => states.every((state) => state.isReady)
   const turn = yield* Semaphore.make(1)
   let checkedAt: bigint | undefined

@@ -5,7 +5,7 @@
  */
 import { Console, Effect, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { config } from "../../../src/operations/Config.ts"
+import { readSettings } from "../../../src/operations/Settings.ts"
 import { connect, type Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { explainBy, judgeAll } from "./judge.ts"
@@ -39,7 +39,7 @@ const judgeDatabase = Effect.fnUntraced(function* (sql: Database) {
 })
 
 const check = Effect.gen(function* () {
-  const { databaseUrl } = yield* config
+  const { databaseUrl } = yield* readSettings
   if (Option.isNone(databaseUrl)) {
     yield* refuse("Set DATABASE_URL to the coordinator of a distributed database.")
     return

@@ -1,5 +1,5 @@
 /** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
-import { Duration, Effect, Schema, String } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
@@ -8,16 +8,9 @@ import * as Distribution from "../../database/Distribution.ts"
 import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
-import { isLoopback, type Settings } from "../Config.ts"
+import { isLoopback, type Settings } from "../Settings.ts"
 import * as Time from "../../process/Time.ts"
-import { fail, facts, listed, ok, warn } from "./Check.ts"
-
-/** The only row of a statement. */
-const row = <A>(schema: Schema.Decoder<A>) => {
-  const rows = rowsOf(schema)
-  return <E>(statement: Effect.Effect<ReadonlyArray<unknown>, E>) =>
-    Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
-}
+import { fail, facts, listed, ok, warn } from "../Check.ts"
 
 /** A database of the configuration. */
 export interface Examined {
@@ -141,37 +134,29 @@ export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, rep
   return found.has_all === true ? 0 : found.age
 })
 
-/** The problem of a replica; undefined if it follows its primary, or was never meant to. */
-export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
-  Effect.map(replicaLag(primary, replica, within), (lag) => {
-    if (lag === Infinity) return "No longer follows its primary"
-    return lag !== undefined && lag > longestDelay ? `Is ${Math.round(lag)} seconds behind its primary` : undefined
-  })
-
-const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
+const ownRequest: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
 
 /** The replication from the primary. */
-export const replication = (primary: Database, sql: Database) =>
-  Effect.match(replicaProblem(primary, sql, request), {
-    onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Check both servers.")],
-    onSuccess: (problem) =>
-      problem === undefined
-        ? [ok("It follows DATABASE_URL, or was never its replica.")]
-        : [fail(`It ${String.uncapitalize(problem)}.`, "Check its replication.")]
+export const replication = (primary: Database, replica: Database, request = ownRequest) =>
+  Effect.match(replicaLag(primary, replica, request), {
+    onFailure: (reason) => warn(`Its replication cannot be checked: ${reason}`, "Check both servers."),
+    onSuccess: (lag = 0) => {
+      if (lag <= longestDelay) return ok("It follows DATABASE_URL, or was never its replica.")
+      const problem = lag === Infinity ? "no longer follows" : `is ${Math.round(lag)} seconds behind`
+      return fail(`It ${problem} its primary.`, "Check its replication.")
+    }
   })
 
 /** Milliseconds. */
 const skewed = 500
 const wrong = 60_000
 
-const Now = Schema.Struct({ now: Schema.Finite })
-
 /** The milliseconds that a statement takes, and that the clock of the server is ahead. */
 export const timed = Effect.fnUntraced(function* (sql: Database) {
-  const asking = row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
-  const [duration, { now }] = yield* Effect.timed(asking)
+  const asking = textsOf(sql`select (extract(epoch from clock_timestamp()) * 1000)::text as text`)
+  const [duration, [now]] = yield* Effect.timed(asking)
   const took = Math.round(Duration.toMillis(duration))
-  return { took, ahead: now - ((yield* Time.wall) - took / 2) }
+  return { took, ahead: Number(now) - ((yield* Time.wall) - took / 2) }
 })
 
 /** A failure from a minute on. */
@@ -200,7 +185,7 @@ const Server = Schema.Struct({
  */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
-  const { database, is_replica, limit, login, number, trigger_role, version } = yield* row(Server)(sql`
+  const [found] = yield* rowsOf(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
       current_setting('session_replication_role') as trigger_role, least(
@@ -208,6 +193,8 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
           - coalesce(current_setting('reserved_connections', true), '0')::int,
         (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
         (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
+  if (found === undefined) return []
+  const { database, is_replica, limit, login, number, trigger_role, version } = found
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
   // The parent of several processes has two of each pool.

@@ -6,9 +6,9 @@ import { connect, type Database, type Options as Pool } from "../../database/Dat
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
-import { config, type Role, type Settings } from "../Config.ts"
-import * as Check from "./Check.ts"
-import { fail, facts, type Finding, inArea, ok } from "./Check.ts"
+import { readSettings, type Role, type Settings } from "../Settings.ts"
+import * as Check from "../Check.ts"
+import { fail, facts, type Finding, inArea, ok } from "../Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as RecordChecks from "./RecordChecks.ts"
@@ -47,7 +47,7 @@ const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefine
       "Its records": RecordChecks.freshness(sql)
     }),
     "Its subscriptions": RecordChecks.subscriptions(sql),
-    ...(isReplica && { "Its replication": DatabaseChecks.replication(primary, sql) })
+    ...(isReplica && { "Its replication": Effect.map(DatabaseChecks.replication(primary, sql), facts) })
   }
 }
 
@@ -105,7 +105,7 @@ const embedded = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) 
 
 export const examine = Effect.fn("Doctor.examine")(function* () {
   const configured = inArea("Configuration", yield* ServiceChecks.environment)
-  const read = yield* Effect.option(config)
+  const read = yield* Effect.option(readSettings)
   if (Option.isNone(read)) return configured
   const settings = read.value
   const { findings, sql } = Option.isSome(settings.databaseUrl)

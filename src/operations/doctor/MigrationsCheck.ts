@@ -10,8 +10,8 @@ import * as Distribution from "../../database/Distribution.ts"
 import { all, missing, openSchema, otherEncoding } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
 import { printable } from "../../process/Printed.ts"
-import type { Role } from "../Config.ts"
-import { fail, facts, listed, ok, warn } from "./Check.ts"
+import type { Role } from "../Settings.ts"
+import { fail, facts, listed, ok, warn } from "../Check.ts"
 import migrated from "./migrated.json" with { type: "json" }
 
 const Migrated = Schema.Struct({ parts: Schema.Array(Catalog.Part), privileges: Schema.Array(Catalog.Privilege) })
@@ -131,7 +131,7 @@ export const roleOf: Readonly<Record<Role, string>> = {
   worker: "practice_data_worker"
 }
 
-const Login = Schema.Struct({ login: Schema.String, is_superuser: Schema.Boolean, roles: Schema.Array(Schema.String) })
+const Login = Schema.Struct({ login: Schema.String, is_superuser: Schema.Boolean })
 
 type Privileges = ReadonlyArray<Catalog.Privilege>
 
@@ -157,8 +157,7 @@ const examineRoles = Effect.fnUntraced(function* (
   needed: ReadonlyArray<Role>
 ) {
   const [self] = yield* rowsOf(Login)(sql`
-    select rolname as login, rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles
-    from pg_roles where rolname = current_user`)
+    select rolname as login, rolsuper as is_superuser from pg_roles where rolname = current_user`)
   if (self === undefined) return []
   const { is_superuser, login } = self
   const objects = new Set(expected.map(({ object }) => object))
@@ -166,7 +165,7 @@ const examineRoles = Effect.fnUntraced(function* (
     listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
   const of = (grantee: string) => ({
     held: privileges.filter((each) => each.grantee === grantee),
-    given: expected.filter((each) => each.grantee === grantee)
+    given: expected.filter((each) => each.grantee === grantee || each.grantee === "public")
   })
   /** The warning of privileges that a grantee holds and should not. */
   const excess = (subject: string, grantee: string, kinds: RegExp) => {
@@ -178,7 +177,8 @@ const examineRoles = Effect.fnUntraced(function* (
   }
   const ofRoles = needed.flatMap((one) => {
     const role = roleOf[one]
-    if (!self.roles.includes(role)) {
+    // Everyone may call some functions.
+    if (!privileges.some(({ grantee }) => grantee === role)) {
       return [fail(`The role ${role} does not exist.`, `Run: create role ${role} nologin. Then run the doctor again.`)]
     }
     const { given, held } = of(role)

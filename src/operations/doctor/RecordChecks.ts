@@ -1,14 +1,13 @@
 /** Checks of the records: silent organizations, deletions that are not applied, references to nothing, and subscriptions. */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import { columnOf, kindOf } from "../../api/records/Field.ts"
-import { resources } from "../../api/records/index.ts"
 import { rowsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { span } from "../Format.ts"
 import * as Freshness from "../Freshness.ts"
+import { clients, references } from "../References.ts"
 import * as Time from "../../process/Time.ts"
-import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
+import { type Fact, fail, facts, listed, ok, warn } from "../Check.ts"
 
 /** The milliseconds of a statement: an answer within the time of a check. */
 const longest = 5000
@@ -84,25 +83,6 @@ export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgCli
   ]
 })
 
-interface Reference {
-  readonly table: string
-  readonly column: string
-  /** The table of the record that it names. */
-  readonly target: string
-}
-
-/** The references between records, from the contract. */
-const references = (): ReadonlyArray<Reference> => {
-  const tableOf = new Map(resources.map(({ record, table }) => [kindOf(record.fields.id), table]))
-  return resources.flatMap(({ hidden, record, table }) =>
-    Object.entries({ ...record.fields, ...hidden }).flatMap(([field, schema]) => {
-      const kind = field === "id" ? undefined : kindOf(schema)
-      const target = kind === undefined ? undefined : tableOf.get(kind)
-      return target === undefined ? [] : [{ table, column: columnOf(field), target }]
-    })
-  )
-}
-
 /** The milliseconds that the references may take in sum. */
 const longestOfAll = 10_000
 
@@ -111,15 +91,14 @@ const Size = Schema.Struct({ table: Schema.String, rows: Schema.Finite })
 
 /** References to records that are not there, the smallest tables first. */
 export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const all = references()
+  const all = references.filter(({ target }) => target !== clients)
   const sizes = yield* rowsOf(Size)(
     sql`select relname::text as table, reltuples::float8 as rows from pg_class where oid = any(${all.map(({ table }) => table)}::regclass[])`
   )
-  const rowsIn = (one: Reference) => sizes.find(({ table }) => table === one.table)?.rows ?? 0
+  const rowsIn = (name: string) => sizes.find(({ table }) => table === name)?.rows ?? 0
   const end = (yield* Time.monotonic) + longestOfAll
   const [broken, left]: [Array<string>, Array<string>] = [[], []]
-  for (const one of all.toSorted((first, second) => rowsIn(first) - rowsIn(second))) {
-    const { column, table, target } = one
+  for (const { column, table, target } of all.toSorted((one, other) => rowsIn(one.table) - rowsIn(other.table))) {
     const rest = end - (yield* Time.monotonic)
     const counted = rowsOf(Count)(sql`
       select count(*)::float8 as count from ${sql(table)} t where t.${sql(column)} is not null and not exists (

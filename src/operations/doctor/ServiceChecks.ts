@@ -11,8 +11,8 @@ import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import * as Variable from "../../process/Variable.ts"
 import { type PspError, stripe } from "../../psp/PspClient.ts"
-import { isLoopback, type Settings, variables } from "../Config.ts"
-import { type Fact, fail, facts, ok, warn } from "./Check.ts"
+import { isLoopback, type Settings, variables } from "../Settings.ts"
+import { type Fact, fail, facts, ok, warn } from "../Check.ts"
 
 /** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
 const shown = (value: unknown, text: string) => {

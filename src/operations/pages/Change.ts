@@ -6,18 +6,18 @@ import { addressOf, credentials, responseTo, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
 import { button, field } from "../Layout.ts"
 import { type OperatorStore, type Problem, problem } from "../OperatorStore.ts"
-import { inTime, type Place, type Query, query, respond, showProblem, usable, type View } from "../Page.ts"
+import * as Page from "../Page.ts"
 
 /** The response to a program; and the page that follows, by default the one before. */
 interface Made {
   readonly text: string
-  readonly view?: View
+  readonly view?: Page.View
 }
 
 interface Change {
   /** The parameters that name it, beside the fields. */
-  readonly parameters?: Readonly<Record<string, string | undefined>>
-  readonly about: View
+  readonly parameters?: Page.RequestParameters
+  readonly about: Page.View
   readonly fields?: Content
   /** The page before the form. */
   readonly back: string
@@ -30,7 +30,6 @@ const wrong = problem(403, "Wrong token. Nothing was changed.")
 /** The parameters of the form and the URL, and the credentials of the form; without any, those of HTTP Basic. */
 const submitted = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
-  const inUrl = yield* query
   const form = yield* HttpServerRequest.schemaBodyUrlParams(Schema.Record(Schema.String, Schema.String)).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16)),
     Effect.orElseSucceed((): Readonly<Record<string, string>> => ({}))
@@ -39,7 +38,7 @@ const submitted = Effect.gen(function* () {
   const given = token === undefined ? yield* credentials : { name, token: Redacted.make(token) }
   const line = given.name.replaceAll(/[\p{Cc}\s]+/gu, " ").trim()
   return {
-    parameter: (key: string) => usable(form[key]) ?? inUrl(key),
+    parameters: { ...(yield* Page.parametersInUrl), ...Page.usable(form) },
     actor: { name: line.slice(0, 100).toWellFormed(), source: addressOf(request) },
     token: given.token,
     isBrowser: given.token !== undefined && request.headers["accept"]?.includes("text/html") === true
@@ -53,16 +52,16 @@ const submitted = Effect.gen(function* () {
  * @param read reads the change that the parameters name
  */
 export const routesOf = (
-  place: Place,
+  place: Page.Place,
   path: HttpRouter.PathInput,
   title: string,
-  read: (parameter: Query) => Effect.Effect<Change, Problem, OperatorStore>
+  read: (parameters: Page.RequestParameters) => Effect.Effect<Change, Problem, OperatorStore>
 ) => {
   const shown = { place, title, isLive: false }
 
   /** The form, with the name and the problem of the last try. */
   const form = ({ about, back, fields, parameters }: Change, name: string, failure?: Problem) =>
-    respond({
+    Page.respond({
       ...shown,
       status: failure?.status ?? 200,
       view: (now) => [
@@ -78,15 +77,15 @@ export const routesOf = (
     })
 
   const confirm = Effect.gen(function* () {
-    const change = yield* inTime(Effect.flatMap(query, read))
+    const change = yield* Page.inTime(Effect.flatMap(Page.parametersInUrl, read))
     return yield* form(change, (yield* credentials).name)
   })
 
   const submit = Effect.gen(function* () {
     const { check } = yield* Token
-    const { actor, isBrowser, parameter, token } = yield* submitted
+    const { actor, isBrowser, parameters, token } = yield* submitted
     const done = Effect.gen(function* () {
-      const change = yield* read(parameter)
+      const change = yield* read(parameters)
       const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
       const attempt = Effect.andThen(check(token), actor.name === "" ? nameless : change.make(actor))
       if (!isBrowser) return HttpServerResponse.text(`${(yield* attempt).text}\n`)
@@ -97,13 +96,13 @@ export const routesOf = (
       const { view } = made.success
       return view === undefined
         ? HttpServerResponse.redirect(change.back, { status: 303 })
-        : yield* respond({ ...shown, view })
+        : yield* Page.respond({ ...shown, view })
     })
-    return yield* Effect.catch(done, isBrowser ? showProblem(shown) : responseTo)
+    return yield* Effect.catch(done, isBrowser ? Page.showProblem(shown) : responseTo)
   })
 
   return [
-    ["GET", path, Effect.catch(confirm, showProblem(shown))],
+    ["GET", path, Effect.catch(confirm, Page.showProblem(shown))],
     ["POST", path, submit]
   ] as const
 }

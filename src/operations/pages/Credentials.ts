@@ -9,8 +9,8 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, field, id, pairs, small } from "../Layout.ts"
-import { type CredentialFilter, OperatorStore, type Page, type Problem, problem } from "../OperatorStore.ts"
-import { list as listOf, nameOf, type Query } from "../Page.ts"
+import { type CredentialFilter, type FirstRows, OperatorStore, type Problem, problem } from "../OperatorStore.ts"
+import { list as listOf, parametersOf, type RequestParameters } from "../Page.ts"
 import * as Change from "./Change.ts"
 import { linkTo } from "./Deletions.ts"
 
@@ -21,7 +21,7 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
   readonly place: "/ops/keys" | "/ops/secrets"
   /** The noun, such as `API key`. */
   readonly one: string
-  readonly read: (filter: CredentialFilter) => Operated<Page<Credential>>
+  readonly read: (filter: CredentialFilter) => Operated<FirstRows<Credential>>
   readonly columns: { readonly [name: string]: (one: Credential) => Content }
   /** The consequences of making one, and of revoking one. */
   readonly follows: { readonly made: string; readonly revoked: string }
@@ -46,13 +46,13 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
       Created: ({ created_at }) => Format.moment(created_at, now),
       State: ({ revoked_at: at }) =>
         at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))],
-      Change: (row) => row.revoked_at === null && h("a", { href: link(`${place}/revoke`, nameOf(row)) })("Revoke…")
+      Change: (row) =>
+        row.revoked_at === null && h("a", { href: link(`${place}/revoke`, parametersOf(row)) })("Revoke…")
     })
   })
 
-  const creating = (parameter: Query) => {
-    const organization = parameter("organization") ?? ""
-    const name = isNamed ? (parameter("purpose") ?? "") : one
+  const creating = ({ organization = "", purpose = "" }: RequestParameters) => {
+    const name = isNamed ? purpose : one
     const make = Effect.fnUntraced(function* (actor: Commands.Actor) {
       if (![organization, name].every(Schema.is(Commands.Line("")))) {
         return yield* problem(422, "Each field takes 1 to 128 characters.")
@@ -78,15 +78,14 @@ const routesOf = <Credential extends IntakeSecret>(kind: {
     })
   }
 
-  const revoking = Effect.fnUntraced(function* (parameter: Query) {
-    const which = parameter("id") ?? ""
-    const [row] = (yield* kind.read({ organization: parameter("organization"), id: which })).rows
+  const revoking = Effect.fnUntraced(function* ({ id: which = "", organization: of }: RequestParameters) {
+    const [row] = (yield* kind.read({ organization: of, id: which })).rows
     if (row === undefined) return yield* problem(404, `There is no ${one} ${which}.`)
     const { organization_id: organization } = row
     return {
-      parameters: nameOf(row),
+      parameters: parametersOf(row),
       about: () => [
-        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (of) => of(row)) }),
+        pairs({ Organization: id(organization), Id: id(which), ...Record.map(kind.columns, (cell) => cell(row)) }),
         h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
       ],
       back: pathOf(organization),

@@ -14,8 +14,8 @@ import { type Content, h, link } from "../../http/Html.ts"
 import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, button, clamped, filterForm, id, pairs, section, small, table, unreadable } from "../Layout.ts"
-import { OperatorStore, type Problem, problem } from "../OperatorStore.ts"
-import { list as listOf, nameOf, page as pageOf, type Query } from "../Page.ts"
+import { OperatorStore, problem } from "../OperatorStore.ts"
+import { list as listOf, page as pageOf, parametersOf, type RequestParameters } from "../Page.ts"
 import * as Time from "../../process/Time.ts"
 import * as Change from "./Change.ts"
 
@@ -32,7 +32,7 @@ const kinds = {
 
 const stateBadge = (state: State) => badge(kinds[state], state)
 
-export const linkTo = (task: Parameters<typeof nameOf>[0]): string => link("/ops/task", nameOf(task))
+export const linkTo = (task: Parameters<typeof parametersOf>[0]): string => link("/ops/task", parametersOf(task))
 
 const outcomeText = ({ last_error, outcome }: Tasks.Task) => {
   if (outcome === null) return last_error
@@ -138,14 +138,14 @@ const itemsView = ({ counts, isPartial, rows }: Items, now: number) => {
   return [h("p")(texts.join(", ")), more, items]
 }
 
-const requested = (parameter: Query) =>
-  OperatorStore.use(({ task }) => task(parameter("organization") ?? "", parameter("id") ?? ""))
+const requested = ({ id: task = "", organization = "" }: RequestParameters) =>
+  OperatorStore.use((store) => store.task(organization, task))
 
 export const page = pageOf(
   path,
-  Effect.fnUntraced(function* (parameter) {
+  Effect.fnUntraced(function* (parameters) {
     const store = yield* OperatorStore
-    const task = yield* requested(parameter)
+    const task = yield* requested(parameters)
     const found = yield* Effect.result(store.items(task.organization_id, task.id))
     const counts = Result.isSuccess(found) ? found.success.counts : []
     const countOf = (verdict: string) =>
@@ -153,7 +153,7 @@ export const page = pageOf(
     const remembered = countOf("not_found")
     const hasUndo = countOf("deleted") + remembered > 0
     const isOpen = task.state === "scheduled" || task.state === "dead"
-    const offer = (text: string, action: string) => button(text, link(`/ops/task/${action}`, nameOf(task)))
+    const offer = (text: string, action: string) => button(text, link(`/ops/task/${action}`, parametersOf(task)))
     return {
       title: `Deletion ${task.idempotency_key}`,
       view: (now) => [
@@ -184,56 +184,52 @@ export const page = pageOf(
   "/ops/task"
 )
 
-/** The routes of a change of the task that the parameters name. */
+/** The routes of a change of the task that the parameters name, which a task in another state refuses. */
 const changeOf = (
-  changePath: `/ops/task/${string}`,
-  title: string,
-  about: string,
-  make: (actor: Actor, task: Tasks.Task) => Effect.Effect<{ readonly text: string }, Problem, OperatorStore>
+  action: "replay" | "cancel",
+  texts: Readonly<Record<"title" | "about" | "done" | "otherwise", string>>
 ) =>
-  Change.routesOf(path, changePath, title, (parameter) =>
-    Effect.map(requested(parameter), (task) => ({
-      parameters: nameOf(task),
-      about: (now: number) => [facts(task, now), h("p")(about)],
+  Change.routesOf(path, `/ops/task/${action}`, texts.title, (parameters) =>
+    Effect.map(requested(parameters), (task) => ({
+      parameters: parametersOf(task),
+      about: (now: number) => [facts(task, now), h("p")(texts.about)],
       back: linkTo(task),
-      make: (actor: Actor) => make(actor, task)
+      make: Effect.fnUntraced(function* (actor: Actor) {
+        const store = yield* OperatorStore
+        const result = yield* store[action](actor, parametersOf(task))
+        if (result._tag === "Replayed" || result._tag === "Cancelled") return { text: `${texts.done} ${task.id}` }
+        const state = "state" in result ? result.state : "gone"
+        return yield* problem(409, `This deletion is ${state}. ${texts.otherwise}`)
+      })
     }))
   )
 
-export const replay = changeOf(
-  "/ops/task/replay",
-  "Replay this deletion",
-  `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items. The replay is written to the audit log.`,
-  Effect.fnUntraced(function* (actor, task) {
-    const replayed = yield* (yield* OperatorStore).replay(actor, nameOf(task))
-    if (replayed._tag === "Replayed") return { text: `Replaying ${task.id}` }
-    const state = replayed._tag === "NotDead" ? replayed.state : "gone"
-    return yield* problem(409, `This deletion is ${state}. Only a dead one can be replayed.`)
-  })
-)
+export const replay = changeOf("replay", {
+  title: "Replay this deletion",
+  about: `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items. The replay is written to the audit log.`,
+  done: "Replaying",
+  otherwise: "Only a dead one can be replayed."
+})
 
-export const cancel = changeOf(
-  "/ops/task/cancel",
-  "Cancel this deletion",
-  "The task never runs, and its Idempotency-Key stays used. What its attempts deleted is undone. The cancellation is written to the audit log.",
-  Effect.fnUntraced(function* (actor, task) {
-    const cancelled = yield* (yield* OperatorStore).cancel(actor, nameOf(task))
-    if (cancelled._tag === "Cancelled") return { text: `Cancelled ${task.id}` }
-    const state = cancelled._tag === "NotOpen" ? cancelled.state : "gone"
-    return yield* problem(409, `This deletion is ${state}. Only a scheduled or dead one can be cancelled.`)
-  })
-)
+export const cancel = changeOf("cancel", {
+  title: "Cancel this deletion",
+  about:
+    "The task never runs, and its Idempotency-Key stays used. What its attempts deleted is undone. The cancellation is written to the audit log.",
+  done: "Cancelled",
+  otherwise: "Only a scheduled or dead one can be cancelled."
+})
 
-const undoing = Effect.fnUntraced(function* (parameter: Query) {
+const undoing = Effect.fnUntraced(function* (parameters: RequestParameters) {
   const store = yield* OperatorStore
-  const task = yield* requested(parameter)
-  const [record, kind] = [parameter("record"), Facts.kinds.find((each) => each === parameter("kind"))]
+  const task = yield* requested(parameters)
+  const { kind: given, record } = parameters
+  const kind = Facts.kinds.find((each) => each === given)
   const organization = task.organization_id
   const isOne = record !== undefined && kind !== undefined
   const target = isOne ? { organization, kind, id: record } : { organization, task: task.id }
   const count = yield* store.countUndoable(target)
   return {
-    parameters: { ...nameOf(task), ...(isOne && { kind, record }) },
+    parameters: { ...parametersOf(task), ...(isOne && { kind, record }) },
     about: (now: number) => [
       isOne
         ? pairs({ Organization: id(organization), [kind === "invoice" ? "Invoice" : "Line"]: id(record) })
@@ -266,14 +262,12 @@ const timeOf = (text: string) =>
   )
 
 /** The filter of the dead tasks that the parameters describe. */
-const filterOf = Effect.fnUntraced(function* (parameter: Query) {
-  const [organization, reason, since] = [parameter("organization"), parameter("reason"), parameter("since")]
+const filterOf = Effect.fnUntraced(function* ({ before: end, organization, reason, since }: RequestParameters) {
   if ((reason ?? "").length > Tasks.longestReason) {
     return yield* problem(422, `A reason has at most ${Tasks.longestReason} characters.`)
   }
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
-  const until = parameter("before") ?? Format.iso((yield* Time.wall) + 1)
-  const before = yield* timeOf(until)
+  const before = yield* timeOf(end ?? Format.iso((yield* Time.wall) + 1))
   return { organization, reason, since: since && (yield* timeOf(since)), before }
 })
 
@@ -287,9 +281,9 @@ const filters = {
   before: ["Died before (UTC)"]
 } as const
 
-const replayingAll = Effect.fnUntraced(function* (parameter: Query) {
+const replayingAll = Effect.fnUntraced(function* (parameters: RequestParameters) {
   const store = yield* OperatorStore
-  const filter = yield* filterOf(parameter)
+  const filter = yield* filterOf(parameters)
   const count = yield* store.countDead(filter)
   return {
     parameters: filter,

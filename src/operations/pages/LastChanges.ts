@@ -6,15 +6,13 @@ import * as Format from "../Format.ts"
 import { type Age, Freshness } from "../Freshness.ts"
 import { filterForm, id, section as sectionOf, small, table, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
-import type * as Page from "../Page.ts"
 
 const ago = (age: Age | undefined) =>
   age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
 
-/** The section, with the last changes of the organization that the request names. */
-export const section = Effect.fnUntraced(function* (parameter: Page.Query) {
+/** The section, with the last changes of an organization if one is named. */
+export const section = Effect.fnUntraced(function* (organization: string | undefined) {
   const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
-  const organization = parameter("organization")
   const report = yield* last
   const own = organization === undefined ? undefined : yield* Effect.result(lastChanges(organization))
   const ofOwn = own !== undefined && Result.isSuccess(own) ? own.success : undefined

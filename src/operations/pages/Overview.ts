@@ -4,126 +4,67 @@
  */
 import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
-import { type Content, h, type Html, link } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { Figures, highest, type Seen } from "../Figures.ts"
+import { Figures, highest, type WatchedProcesses } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, id, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 import * as LastChanges from "./LastChanges.ts"
 
-/** The counts of a slot. `start`: milliseconds since 1970. `x`: its place in the chart. */
-type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
+type Row = readonly [name: string, counts: Recent.Counts]
 
-interface Series {
-  readonly name: string
-  readonly color: string
-  /** The height of its bar, from 0 to 1. */
-  readonly share: (point: Point) => number
-  readonly text: (point: Point) => string
-}
-
-const [width, height] = [1000, 200]
-
-const rounded = (value: number) => value.toFixed(1)
-
-/**
- * A bar chart as SVG, with its figures as a table.
- *
- * @param bar the width of a bar
- * @param axis its labels, from the top
- * @param all later series are drawn over earlier ones
- */
-const figure = (
-  title: string,
-  points: ReadonlyArray<Point>,
-  bar: number,
-  axis: ReadonlyArray<string>,
-  all: ReadonlyArray<Series>
-): Html => {
-  const grid = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
-  const bars = all.map(({ color, share }) => {
-    const d = points
-      .filter((point) => share(point) > 0)
-      .map((point) => `M${rounded(point.x)} ${height}V${rounded(height * (1 - share(point)))}`)
-    return h("path", { class: color, d: d.join(""), "stroke-width": rounded(bar) })()
+/** Counts by name, with a bar for the requests of each. */
+const countsTable = (caption: string, first: string, rows: ReadonlyArray<Row>) => {
+  const most = Math.max(...rows.map(([, { requests }]) => requests))
+  const errors = (of: (counts: Recent.Counts) => number) => ({
+    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
   })
-  return h("figure")(
-    h("figcaption")(
-      h("h2")(title),
-      h("ul", { class: "legend" })(all.map(({ color, name }) => h("li", { class: color })(name)))
-    ),
-    h("div", { class: "plot" })(
-      h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
-      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
-        h("path", { class: "grid", d: grid.join("") })(),
-        bars
-      )
-    ),
-    h("details")(
-      h("summary")("As a table"),
-      table<Point>({
-        caption: `${title}, as a table`,
-        rows: points.toReversed(),
-        columns: {
-          "From (UTC)": ({ start }) => Format.iso(start).slice(11, 16),
-          ...Object.fromEntries(all.map(({ name, text }) => [name, { number: text }]))
-        }
-      })
-    )
-  )
+  const rank = (share: number) => ({
+    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
+  })
+  return table<Row>({
+    caption,
+    rows,
+    key: ([name]) => name,
+    columns: {
+      [first]: ([name]) => id(name),
+      Requests: {
+        number: ([, { requests: value }]) => [
+          Format.count(value),
+          h("meter", { max: most, value, "aria-hidden": "true" })()
+        ]
+      },
+      "4xx": errors(({ clientErrors }) => clientErrors),
+      "5xx": errors(({ serverErrors }) => serverErrors),
+      p50: rank(0.5),
+      p95: rank(0.95),
+      p99: rank(0.99)
+    }
+  })
 }
-
-/** The color of a series of counts, its count, and another one below it in its bars. */
-const counters = {
-  all: ["teal", "requests"],
-  "4xx": ["amber", "clientErrors", "serverErrors"],
-  "5xx": ["red", "serverErrors"]
-} as const
-
-const ranked = (name: string, color: string, share: number): Series => ({
-  name,
-  color,
-  // A logarithmic scale from 0.1 ms to 10 s.
-  share: ({ latency }) => Math.min(1, (Math.log10(Recent.quantile(latency, share) ?? 0) + 1) / 5),
-  text: ({ latency }) => Format.latency(Recent.quantile(latency, share))
-})
 
 type Window = keyof Recent.Snapshot
 
-/** The window of a request: the hour by default. */
-const windowOf = (parameter: Page.Query): Window => (parameter("window") === "day" ? "day" : "hour")
+/** The window that a request names: the hour by default. */
+const windowOf = (given: string | undefined): Window => (given === "day" ? "day" : "hour")
 
-/** The charts of a window, and links to each window on a page. */
-const charts = (recent: Recent.Snapshot, window: Window, now: number, path: string): Content => {
-  const { span, step } = Recent.lengths[window]
-  const end = now - (now % step) + step
-  const points = recent[window].slots
-    .map(([slot, each]) => ({ ...each, start: Number(slot) }))
-    .toSorted((one, two) => one.start - two.start)
-    .map((point) => ({ ...point, x: width * (1 - (end - point.start - step / 2) / span) }))
-  const bar = (0.8 * width * step) / span
-  const most = Math.max(1, ...points.map(({ requests }) => requests))
-  const ofRequests = Object.entries(counters).map(([name, [color, shown, ...below]]): Series => ({
-    name,
-    color,
-    share: (point) => [shown, ...below].reduce((sum, counter) => sum + point[counter], 0) / most,
-    text: (point) => Format.count(point[shown])
-  }))
-  const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
-  const ofLatency = [ranked("p99", "red", 0.99), ranked("p95", "amber", 0.95), ranked("p50", "teal", 0.5)]
+/** The counts of each slot of a window, the latest first, and links to each window on a page. */
+const traffic = (recent: Recent.Snapshot, window: Window, path: string) => {
   const tab = (name: Window) =>
     h("a", { class: "button", href: link(path, { window: name }), "aria-current": name === window && "true" })(
       `Last ${name}`
     )
-  return [
+  const slots = recent[window].slots
+    .toSorted(([one], [two]) => Number(two) - Number(one))
+    .map(([start, counts]): Row => [Format.iso(Number(start)).slice(11, 16), counts])
+  return section(
+    "traffic",
+    "Requests by time",
     h("p", { class: "actions" })(tab("hour"), tab("day")),
-    h("div", { class: "charts" })(
-      figure(`Requests in ${Format.span(step)}`, points, bar, [Format.count(most), "0"], ofRequests),
-      figure("Latency, on a logarithmic scale", points, bar, axis, ofLatency)
-    )
-  ]
+    countsTable(`Requests in ${Format.span(Recent.lengths[window].step)}`, "From (UTC)", slots)
+  )
 }
 
 const minute = 60_000
@@ -133,10 +74,10 @@ const requestTiles = ({ hour }: Recent.Snapshot, now: number) => {
   const { latency, requests, serverErrors } = Recent.total(lastMinutes)
   const p95 = Recent.quantile(latency, 0.95)
   const refused = Recent.total(hour.refusals).requests
-  const state = stateOf(serverErrors / requests || 0, 0, 0.05)
+  const state = severityOf(serverErrors / requests || 0, 0, 0.05)
   return [
     tile("Requests", Format.count(requests), "last 5 minutes"),
-    tile("Latency p95", Format.latency(p95), "last 5 minutes", stateOf(p95 ?? 0, 1000, Infinity)),
+    tile("Latency p95", Format.latency(p95), "last 5 minutes", severityOf(p95 ?? 0, 1000, Infinity)),
     tile("Server errors", Format.share(serverErrors, requests), "last 5 minutes", state),
     tile("Refused", h("a", { href: "/ops/requests#refused" })(Format.count(refused)), "last hour")
   ]
@@ -148,18 +89,18 @@ const linked = (state: string, count: number) =>
 const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
   return [
-    tile("Dead deletions", linked("dead", dead), "failed for good", stateOf(dead, 0, 0)),
-    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", stateOf(late, minute, 5 * minute)),
+    tile("Dead deletions", linked("dead", dead), "failed for good", severityOf(dead, 0, 0)),
+    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", severityOf(late, minute, 5 * minute)),
     tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
   ]
 }
 
-const changesTiles = ({ processes: all }: Seen) => {
+const changesTiles = ({ processes: all }: WatchedProcesses) => {
   const lagTile = (name: string, metric: string, about: Content) => {
     const seconds = highest(all, metric)
     return seconds === undefined
       ? tile(name, "–", "not measured here")
-      : tile(name, Format.span(seconds * 1000), about, stateOf(seconds, 10, 60))
+      : tile(name, Format.span(seconds * 1000), about, severityOf(seconds, 10, 60))
   }
   const remedy = h("a", { href: "/ops/guide#changes" })("by an open transaction or a replica")
   return [
@@ -170,7 +111,7 @@ const changesTiles = ({ processes: all }: Seen) => {
 }
 
 /** The dependencies of the first process, and those of others that have a problem. */
-const dependencies = ({ dependencies: all }: Seen, now: number) =>
+const dependencies = ({ dependencies: all }: WatchedProcesses, now: number) =>
   table({
     caption: "Dependencies of the service",
     rows: all.filter(({ process, status }) => status === "warn" || process === all[0]?.process),
@@ -182,7 +123,7 @@ const dependencies = ({ dependencies: all }: Seen, now: number) =>
     }
   })
 
-const processes = ({ processes: all, silent }: Seen, now: number): Content => [
+const processes = ({ processes: all, silent }: WatchedProcesses, now: number): Content => [
   silent.map(({ pid, process, silent: why }) => unreadable(`Process ${process} (pid ${pid ?? "none"}): ${why}.`)),
   table({
     caption: "Processes of this host",
@@ -202,10 +143,10 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
 
 export const overview = Page.page(
   "/ops",
-  Effect.fnUntraced(function* (parameter) {
-    const [{ look }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
+  Effect.fnUntraced(function* ({ organization, window }) {
+    const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts, lastChanges] = yield* Effect.all(
-      [look, Effect.result(taskCounts), LastChanges.section(parameter)],
+      [watched, Effect.result(taskCounts), LastChanges.section(organization)],
       { concurrency: 3 }
     )
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
@@ -218,46 +159,26 @@ export const overview = Page.page(
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
       lastChanges(now),
-      section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
+      traffic(recent, windowOf(window), "/ops"),
       section("processes", "Processes", processes(seen, now))
     ]
   })
 )
 
-type Row = readonly [name: string, counts: Recent.Counts]
-
 const countsBy = (key: string, first: string, counts: Recent.Rows) => {
-  const errors = (of: (counts: Recent.Counts) => number) => ({
-    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
-  })
-  const rank = (share: number) => ({
-    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
-  })
-  const content = table<Row>({
-    caption: `Requests by ${first}`,
-    rows: counts.toSorted(([, one], [, two]) => two.requests - one.requests),
-    columns: {
-      [first]: ([name]) => id(name),
-      Requests: { number: ([, { requests }]) => Format.count(requests) },
-      "4xx": errors(({ clientErrors }) => clientErrors),
-      "5xx": errors(({ serverErrors }) => serverErrors),
-      p50: rank(0.5),
-      p95: rank(0.95),
-      p99: rank(0.99)
-    }
-  })
-  return section(key, `By ${first}`, content)
+  const rows = counts.toSorted(([, one], [, two]) => two.requests - one.requests)
+  return section(key, `By ${first}`, countsTable(`Requests by ${first}`, first, rows))
 }
 
 export const requests = Page.page(
   "/ops/requests",
-  Effect.fnUntraced(function* (parameter) {
-    const { look } = yield* Figures
-    const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
-    const window = windowOf(parameter)
+  Effect.fnUntraced(function* (parameters) {
+    const { watched } = yield* Figures
+    const recent = Recent.merge((yield* watched).processes.map((one) => one.recent))
+    const window = windowOf(parameters["window"])
     const { endpoints, organizations, refusals, unknown } = recent[window]
-    return (now) => [
-      charts(recent, window, now, "/ops/requests"),
+    return () => [
+      traffic(recent, window, "/ops/requests"),
       countsBy("endpoints", "endpoint", endpoints),
       countsBy("organizations", "organization", organizations),
       unknown.length > 0 && countsBy("unknown", "unknown organization", unknown),

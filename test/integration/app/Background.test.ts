@@ -9,7 +9,8 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { Freshness } from "../../../src/operations/Freshness.ts"
-import { HealthChecks, probes } from "../../../src/operations/HealthChecks.ts"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
+import * as Probes from "../../../src/operations/Probes.ts"
 import { ChangeClock } from "../../../src/records/ChangeClock.ts"
 import { delivery, inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -25,7 +26,7 @@ const loops = {
   "the worker": Layer.provide(Worker.layer(Worker.optionsFor(3)), scheduler),
   "the retention of payloads": Layer.provide(Worker.layerRetention(), scheduler),
   "settling deletions": Settling.layer,
-  "the probes": Layer.provide(probes(["worker"]), HealthChecks.layerMemory),
+  "the probes": Layer.provide(Probes.layer(["worker"]), HealthChecks.layerMemory),
   "the ages of the records": Freshness.layer
 } as const
 

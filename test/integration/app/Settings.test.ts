@@ -1,4 +1,4 @@
-/** The effects of the settings of a start, over a Postgres: `unit/operations/Config` has their values and defaults. */
+/** The effects of the settings of a start, over a Postgres: `unit/operations/Settings` has their values and defaults. */
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Metric, Schema } from "effect"

@@ -5,16 +5,14 @@
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
 import { dictionary } from "../../../scripts/doctor/dictionary.ts"
 import { made } from "../../../scripts/doctor/made.ts"
 import { inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as Migrations from "../../../src/database/Migrations.ts"
-import { script } from "../../../src/database/script.ts"
 import { changes, sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { begun, examined, has, inherited, inheriting, isFine, mend, messagesOf } from "./examined.ts"
+import { begun, during, examined, has, inherited, inheriting, isFine, mend, messagesOf, run } from "./examined.ts"
 import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as Cluster from "../../support/Cluster.ts"
@@ -89,18 +87,6 @@ const problems = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const isWhole = Effect.map(problems, (found) => assert.deepStrictEqual(found, []))
-
-/** Runs statements as psql does. Those with the body of a function, which has semicolons, all in one. */
-const run = (text: string) =>
-  Effect.flatMap(TestDatabase, ({ sql }) =>
-    text.includes("$function$")
-      ? Effect.provideService(script(text), SqlClient.SqlClient, sql)
-      : Effect.forEach(text.split(/;\s+(?=[a-z]+ )/i), (statement) => sql.unsafe(statement), { discard: true })
-  )
-
-/** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
-const during = (statements: string, undone: string) =>
-  Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
 
 /** The only finding, by what the statements break, and the statement that undoes it where the advice is none. */
 const lacking: Readonly<Record<string, readonly [statements: string, undo?: string]>> = {

@@ -5,19 +5,12 @@ import { subscriptions } from "../../../src/operations/doctor/RecordChecks.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
-import { begun, examined, has, messagesOf } from "./examined.ts"
-
-const run = (...statements: ReadonlyArray<string>) =>
-  Effect.flatMap(TestDatabase, ({ sql }) => Effect.forEach(statements, (each) => sql.unsafe(each), { discard: true }))
-
-/** Runs statements, and what undoes them when the scope closes: the tests share the database, one after the other. */
-const during = (statements: ReadonlyArray<string>, ...undone: ReadonlyArray<string>) =>
-  Effect.acquireRelease(run(...statements), () => Effect.orDie(run(...undone)))
+import { begun, during, examined, has, messagesOf, run } from "./examined.ts"
 
 const findings = Effect.flatMap(TestDatabase, ({ url }) => examined({ DATABASE_URL: url }))
 
 const untouched = ["pets", "organizations", "invoices", "invoice_lines", "deletions", "deletion_tasks", "change_times"]
-const emptied = untouched.map((table) => `delete from ${table}`)
+const emptied = untouched.map((table) => `delete from ${table}`).join("; ")
 
 const made = (ago: string) => `insert into change_times select change_position(), now() - interval '${ago}'`
 const org = (id: string) => `insert into organizations (organization_id, id) values ('${id}', '${id}')`
@@ -80,7 +73,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     () =>
       Effect.gen(function* () {
         has(yield* findings, "ok", "No record was ever written.")
-        yield* during([org("org_a"), invoice("('org_a', 'i', false)"), line, made("2 hours")], ...emptied)
+        yield* during([org("org_a"), invoice("('org_a', 'i', false)"), line, made("2 hours")].join("; "), emptied)
         const found = yield* findings
         has(found, "ok", "The last change of a record was 2 h ago, and no organization stopped while others continue.")
         has(found, "ok", "Every deletion is applied to its records.")
@@ -93,7 +86,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     "names organizations that stopped while others go on, and those that have no row",
     () =>
       Effect.gen(function* () {
-        yield* during([org("org_silent"), made("3 days"), pet("org_unknown"), made("1 hour")], ...emptied)
+        yield* during([org("org_silent"), made("3 days"), pet("org_unknown"), made("1 hour")].join("; "), emptied)
         const found = yield* findings
         has(found, "warn", "Organizations without changes, while others have some: org_silent (3 days).")
         has(found, "warn", "Organizations that have records but no row in organizations: org_unknown.")
@@ -105,7 +98,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     "names records that are served although they were deleted: %s",
     ([, statements, expected]) =>
       Effect.gen(function* () {
-        yield* during(statements, ...emptied)
+        yield* during(statements.join("; "), emptied)
         const found = yield* findings
         if (expected === undefined) has(found, "ok", "Every deletion is applied")
         else has(found, "fail", `Deleted records are still served: ${expected}.`)
@@ -117,7 +110,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     "counts references to records that are not there: %s",
     ([message, statements]) =>
       Effect.gen(function* () {
-        yield* during(statements.split("; "), ...emptied, "delete from charges")
+        yield* during(statements, `${emptied}; delete from charges`)
         has(yield* findings, "warn", `References to missing records: ${message}.`)
       }),
     long
@@ -130,17 +123,13 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
         const { sql } = yield* TestDatabase
         assert.deepStrictEqual(yield* subscriptions(sql), [])
         yield* during(
-          [
-            `create subscription doctor_test connection 'host=127.0.0.1 port=1 dbname=nothing' publication p
-              with (connect = false, slot_name = none)`
-          ],
-          alter("disable"),
-          alter("set (slot_name = none)"),
-          "drop subscription doctor_test"
+          `create subscription doctor_test connection 'host=127.0.0.1 port=1 dbname=nothing' publication p
+            with (connect = false, slot_name = none)`,
+          `${alter("disable")}; ${alter("set (slot_name = none)")}; drop subscription doctor_test`
         )
         const name = "The subscription doctor_test of logical replication"
         has(yield* findings, "warn", `${name} is disabled.`)
-        yield* run(alter("set (slot_name = 'doctor_test')"), alter("enable"))
+        yield* run(`${alter("set (slot_name = 'doctor_test')")}; ${alter("enable")}`)
         const check = Effect.map(subscriptions(sql), messagesOf)
         // Its worker starts, and fails, every five seconds.
         yield* eventually("no worker", check, ([found = ""]) => found === `${name} has no worker.`)

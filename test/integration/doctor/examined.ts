@@ -3,7 +3,9 @@ import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
-import type { Finding } from "../../../src/operations/doctor/Check.ts"
+import { SqlClient } from "effect/sql"
+import { script } from "../../../src/database/script.ts"
+import type { Finding } from "../../../src/operations/Check.ts"
 import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
 import { printable } from "../../../src/process/Printed.ts"
@@ -51,6 +53,18 @@ export const isFine = (findings: ReadonlyArray<Finding>) =>
 /** The messages of findings, names without quotes. */
 export const messagesOf = (findings: ReadonlyArray<{ readonly message: string }>) =>
   findings.map(({ message }) => message.replaceAll('"', ""))
+
+/** Runs statements as psql does. Those with the body of a function, which has semicolons, all in one. */
+export const run = (text: string) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    text.includes("$function$")
+      ? Effect.provideService(script(text), SqlClient.SqlClient, sql)
+      : Effect.forEach(text.split(/;\s+(?=[a-z]+ )/i), (statement) => sql.unsafe(statement), { discard: true })
+  )
+
+/** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
+export const during = (statements: string, undone: string) =>
+  Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
 
 /** What a login or a database may have set: it changes nothing of what is found, and of what the remedies do. */
 export const inherited = {

@@ -8,13 +8,13 @@ import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { mostOrganizations, type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { mostRows, OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
+import { type FirstRows, mostRows, OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const services = OperatorStore.layer.pipe(Layer.provideMerge(Tasks.layer))
 
-const idsOf = (page: Page<{ readonly id: string }>) => page.rows.map(({ id }) => id)
+const idsOf = (page: FirstRows<{ readonly id: string }>) => page.rows.map(({ id }) => id)
 
 const alice = { name: "alice", source: "127.0.0.1" }
 

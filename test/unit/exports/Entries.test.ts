@@ -33,14 +33,13 @@ it("practice-data/testing fills a record's fields with the examples of its schem
 })
 
 it("the modules of the entries export what other packages may import, and nothing else", () => {
-  const { ApiKeys, App, Config, Databases, Migrations, Server, Worker } = ServerEntry
+  const { ApiKeys, App, Databases, Migrations, Server, Settings, Worker } = ServerEntry
   const { DemoData, DemoProcessor } = TestingEntry
-  const modules = { ApiKeys, App, Config, Databases, DemoData, DemoProcessor, Migrations, Server, Worker }
+  const modules = { ApiKeys, App, Databases, DemoData, DemoProcessor, Migrations, Server, Settings, Worker }
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
     App: "dataApi databases intake intakeServices intakeServicesMemory layer run serve services servicesMemory",
-    Config: "config isLoopback variables",
     Databases: "afterMigration layer namesOf poolsOf restartChanges",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
@@ -48,6 +47,7 @@ it("the modules of the entries export what other packages may import, and nothin
       "CannotMigrate NotMigrated all isMigrated migrate missing openSchema otherEncoding requireMigrated untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
+    Settings: "isLoopback readSettings variables",
     Worker: "layer layerRetention make makeRound optionsFor run"
   })
 })

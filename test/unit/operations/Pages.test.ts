@@ -3,7 +3,6 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
-import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 import { ask, basic, busy, checksOf, entryOf, factOf, figures, keysOf, listener, processOf, report } from "./fakes.ts"
 import { revokedId, store, taskOf, token } from "./fakes.ts"
@@ -144,7 +143,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("a task is shown with its error, outcome and trace, and its changes by operators in the audit log", () =>
     Effect.gen(function* () {
       const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-      yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "Replay…", "4 invoices and 3 lines"])
+      yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "Cancel it…", "4 invoices and 3 lines"])
       yield* shows(link("/ops/audit", { organization: "org_oakridge", target: dead.id }), ["alice"])
       assert.notInclude(yield* shows(link("/ops/audit", { target: completed.id }), ["None."]), "alice")
       const text = yield* shows(ofTask("/ops/task", completed), ["the organization had no such invoice"])
@@ -161,20 +160,29 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
 
   const replayable = listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] })))
 
-  it.effect("a dead task is replayed with the token, by the form or by HTTP Basic; another one is not", () =>
+  it.effect("a page reloads without JavaScript too; a form that a person fills in does not", () =>
     Effect.gen(function* () {
-      const path = ofTask("/ops/task/replay", dead)
-      // A page reloads without JavaScript too; a form that a person fills in does not.
       yield* shows("/ops", ["/ops/live.js", '<noscript><meta http-equiv="refresh"'])
-      assert.notMatch(yield* shows(path, ["Replay this deletion"]), /live\.js|http-equiv/)
-      const done = yield* ask(path, { form })
-      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, ofTask("/ops/task", dead)])
-      const { status, text } = yield* ask(ofTask("/ops/task/replay", another), byCurl)
-      assert.deepStrictEqual([status, text], [200, `Replaying ${another.id}\n`])
-      const refused = yield* ask(ofTask("/ops/task/replay", completed), byCurl)
-      const reason = "This deletion is completed. Only a dead one can be replayed.\n"
-      assert.deepStrictEqual([refused.status, refused.text], [409, reason])
-    }).pipe(Effect.provide(replayable, { local: true }))
+      assert.notMatch(yield* shows(ofTask("/ops/task/replay", dead), ["Replay this deletion"]), /live\.js|http-equiv/)
+    })
+  )
+
+  it.effect.each([
+    ["replay", "Replaying", "Only a dead one can be replayed."],
+    ["cancel", "Cancelled", "Only a scheduled or dead one can be cancelled."]
+  ] as const)(
+    "%s: of a dead task with the token, by the form or by HTTP Basic; not of another one",
+    ([action, ...texts]) =>
+      Effect.gen(function* () {
+        const [done, otherwise] = texts
+        const path = `/ops/task/${action}`
+        const byForm = yield* ask(ofTask(path, dead), { form })
+        assert.deepStrictEqual([byForm.status, byForm.headers.get("location")], [303, ofTask("/ops/task", dead)])
+        const { status, text } = yield* ask(ofTask(path, another), byCurl)
+        assert.deepStrictEqual([status, text], [200, `${done} ${another.id}\n`])
+        const refused = yield* ask(ofTask(path, completed), byCurl)
+        assert.deepStrictEqual([refused.status, refused.text], [409, `This deletion is completed. ${otherwise}\n`])
+      }).pipe(Effect.provide(replayable, { local: true }))
   )
 
   it.effect("a task is shown with its items and what is still open, and is undone in parts and whole", () =>
@@ -196,18 +204,6 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       yield* shows(ofTask("/ops/task", completed), ["1 invoice undone", "Undo it…"])
       assert.strictEqual((yield* ask(undo, byCurl)).text, "Undone: 2 items\n")
       assert.strictEqual((yield* ask(undo, byCurl)).status, 409)
-    }).pipe(Effect.provide(replayable, { local: true }))
-  )
-
-  it.effect("a dead task is cancelled, and one that has run is not", () =>
-    Effect.gen(function* () {
-      yield* shows(ofTask("/ops/task", dead), ["Cancel it…", "None so far"])
-      assert.strictEqual((yield* ask(ofTask("/ops/task/cancel", dead), { form })).status, 303)
-      const text = yield* shows(ofTask("/ops/task", dead), [">cancelled<"])
-      assert.notInclude(text, "Replay…")
-      const refused = yield* ask(ofTask("/ops/task/cancel", completed), byCurl)
-      const reason = "This deletion is completed. Only a scheduled or dead one can be cancelled.\n"
-      assert.deepStrictEqual([refused.status, refused.text], [409, reason])
     }).pipe(Effect.provide(replayable, { local: true }))
   )
 
@@ -264,7 +260,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.strictEqual(status, expected)
       assert.notInclude(text, "wrong-horse")
       if (expected === 403) assert.include(text, "Wrong token. Nothing was changed.")
-      yield* shows(ofTask("/ops/task", dead), ["Replay…"])
+      yield* shows(ofTask("/ops/task", dead), ["Replay…", "None so far"])
     })
   )
 })
@@ -339,28 +335,6 @@ layer(listener(Layer.merge(figures(Effect.never), silentStore)))("when nothing a
       yield* TestClock.withLive(Effect.timeout(Fiber.join(asking), "10 seconds"))
     })
   )
-})
-
-test("durations have their largest unit, latencies and shares few digits", () => {
-  assert.deepStrictEqual([59_999, 60_000, 7_199_999, 7_200_000, 172_800_000, -5000].map(Format.span), [
-    "59 s",
-    "1 min",
-    "119 min",
-    "2 h",
-    "2 days",
-    "5 s"
-  ])
-  const latencies = [undefined, Infinity, 0.256, 3, 12.4, 1500].map(Format.latency)
-  assert.deepStrictEqual(latencies, ["–", "over 5 s", "0.26 ms", "3 ms", "12 ms", "1,500 ms"])
-  assert.deepStrictEqual(
-    [Format.share(0, 0), Format.share(0, 9), Format.share(1, 3), Format.share(1, 81_000)],
-    ["–", "0 %", "33 %", "0.0012 %"]
-  )
-  assert.deepStrictEqual(
-    [Format.count(12_345), Format.count(999.5), Format.count(10_001, 10_000)],
-    ["12,345", "1,000", "over 10,000"]
-  )
-  assert.deepStrictEqual(Format.moment("10000-01-01T00:00:00.000Z", 0), Format.moment(null, 0))
 })
 
 const elements = (text: string) => Array.from(text.matchAll(/<[a-z!/][^\s>]*/gi), ([element]) => element)

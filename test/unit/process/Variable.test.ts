@@ -1,7 +1,7 @@
 /** A variable one slip away from one of ours, which would be ignored in silence. */
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
-import { config, variables } from "../../../src/operations/Config.ts"
+import { readSettings, variables } from "../../../src/operations/Settings.ts"
 import * as Connection from "../../../src/cli/Connection.ts"
 import { variables as otlpVariables } from "../../../src/observability/OtlpConfig.ts"
 import * as Failure from "../../../src/process/Failure.ts"
@@ -27,7 +27,7 @@ const slipsOf = (name: string) => {
 }
 
 const complaint = (environment: Readonly<Record<string, string>>) =>
-  Effect.flip(config).pipe(
+  Effect.flip(readSettings).pipe(
     Effect.map(Failure.explain),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
   )
@@ -80,7 +80,7 @@ it.effect("An ordinary environment is nobody's slip", () =>
   Effect.gen(function* () {
     const env = Object.fromEntries((ordinary.match(/\w+/g) ?? []).map((name) => [name, "x"]))
     const provided = Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
-    yield* provided(config)
+    yield* provided(readSettings)
     yield* provided(Connection.refuseSlips)
   })
 )

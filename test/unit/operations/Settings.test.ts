@@ -1,14 +1,19 @@
-/** The values that each variable of the configuration takes, and the complaints about others. */
+/** The values that each variable takes, its default, and the complaints about other values. */
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
-import { config } from "../../../src/operations/Config.ts"
+import { readSettings } from "../../../src/operations/Settings.ts"
 import * as Failure from "../../../src/process/Failure.ts"
 
 const secret = "s3cret-passw0rd"
 const long = "x".repeat(10_000)
 
 const read = (environment: Readonly<Record<string, string>>) =>
-  Effect.provideService(config, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
+  Effect.provideService(
+    readSettings,
+    ConfigProvider.ConfigProvider,
+    ConfigProvider.fromEnv({ env: { ...environment } })
+  )
 
 type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray<string>, isSecret?: true]
 
@@ -125,30 +130,15 @@ describe("the configuration", () => {
     Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
   )
 
-  it.effect("the defaults are those of the operators' guide", () =>
-    Effect.map(read({}), (settings) =>
-      assert.deepInclude(settings, {
-        port: 3000,
-        maxConnections: 2000,
-        processes: 1,
-        poolSize: 10,
-        dataDir: ".data",
-        requireSignatures: false,
-        lane: true,
-        corsOrigins: [],
-        rateLimit: Option.none(),
-        drain: Duration.seconds(2),
-        logLevel: "Info",
-        logFormat: "pretty",
-        operationsHost: "127.0.0.1",
-        metricsByOrganization: false,
-        roles: ["data-api", "intake", "worker"],
-        headersTimeout: Duration.seconds(10),
-        bodyTimeout: Duration.seconds(15),
-        idleTimeout: Duration.seconds(75),
-        deletionDelay: Duration.minutes(1),
-        taskRetention: Duration.days(90)
-      })
-    )
+  it.effect("the operators' guide has the default of each variable", () =>
+    Effect.gen(function* () {
+      const guide = readFileSync(new URL("../../../src/operations/README.md", import.meta.url), "utf8")
+      const rows = [...guide.matchAll(/^\| `((?!OTEL)[A-Z_]+)` +\| `((?![A-Z_]+`)[^`]+)` +\|/gm)]
+      assert.isAbove(rows.length, 15)
+      const defaults = yield* read({})
+      assert.deepInclude(defaults, { drain: Duration.seconds(2), rateLimit: Option.none(), corsOrigins: [] })
+      for (const [, variable = "", value = ""] of rows)
+        assert.deepStrictEqual(yield* read({ [variable]: value }), defaults, variable)
+    })
   )
 })

@@ -1,7 +1,10 @@
-/** Checks of an installation: their facts, and how they are run. */
+/**
+ * A check finds facts, each with a status. The doctor runs all checks and shows their facts with advice; what fails in a
+ * check of a dependency is a warning of `HealthChecks`; `Readiness` alone decides whether a process gets requests.
+ */
 import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { codeOf, isUnreachable, messageOf } from "../../database/SqlFailure.ts"
+import { codeOf, isUnreachable, messageOf } from "../database/SqlFailure.ts"
 
 /** A fact, with its remedy unless all is well. */
 export interface Fact {

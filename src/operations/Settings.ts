@@ -1,4 +1,4 @@
-/** The configuration: every variable that the service reads. */
+/** The settings of the service: every variable that it reads, with its values and default. */
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
@@ -94,7 +94,7 @@ export const variables = {
 const all = Config.all({ ...variables, otlp: OtlpConfig.config })
 
 /** The settings. Fails if a variable is wrong, or its name is a slip of one of these. */
-export const config = Effect.gen(function* () {
+export const readSettings = Effect.gen(function* () {
   yield* Variable.refuseSlips(all)
   const { host, readDatabaseUrl, ...settings } = yield* all
   return {
@@ -107,7 +107,7 @@ export const config = Effect.gen(function* () {
 
 export type Role = (typeof roles)[number]
 
-export type Settings = Effect.Success<typeof config>
+export type Settings = Effect.Success<typeof readSettings>
 
 /** True of an address to listen on that only this machine reaches. */
 export const isLoopback = (host: string): boolean =>

@@ -1,0 +1,92 @@
+/** Probes of the databases, which read figures for the metrics: the backlog of tasks, and the lag of a replica. */
+import { Clock, Duration, Effect, identity, Layer, Option, Record } from "effect"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
+import type * as Store from "../database/Store.ts"
+import * as Tasks from "../deletions/Tasks.ts"
+import * as Series from "../observability/Series.ts"
+import * as Loop from "../process/Loop.ts"
+import * as Time from "../process/Time.ts"
+import { replicaLag } from "./doctor/DatabaseChecks.ts"
+import { HealthChecks } from "./HealthChecks.ts"
+import type { Role } from "./Settings.ts"
+
+/** The longest time for which the figures of a busy database are kept, in milliseconds. */
+const longestKept = 15_000
+
+const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
+
+/** Updates the gauges of the backlog each time that it runs. */
+const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
+  const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
+    gauge("practice_data_tasks", { state })
+  )
+  const oldest = gauge("practice_data_task_oldest_due_age_seconds")
+  const unsettled = gauge("practice_data_deletions_unsettled_seconds")
+  const offset = gauge("practice_data_clock_offset_seconds")
+  const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
+  const now = () => Time.monotonicOf(clock)
+  let lastRead = 0
+  readAt.set(0)
+
+  const forget = Effect.sync(() => {
+    for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
+  })
+  return Effect.gen(function* () {
+    const before = Time.wallOf(clock)
+    const counts = yield* sql.run(probe, Tasks.counts(sql))
+    const [read, after, then] = [now(), Time.wallOf(clock), Date.parse(counts.now)]
+    const ageOf = (at: string | null) => () =>
+      at === null ? 0 : Math.max(0, then - Date.parse(at) + now() - read) / 1000
+    lastRead = read
+    Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
+    oldest.set(ageOf(counts.oldest_due_at))
+    unsettled.set(ageOf(counts.unsettled_since))
+    offset.set(((before + after) / 2 - then) / 1000)
+    readAt.set(after / 1000)
+  }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
+}
+
+/** Updates the lag of the replica that serves the records each time that it runs: infinite, once it is promoted. */
+const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
+  const lag = gauge("practice_data_replica_lag_seconds")
+  return Effect.map(Effect.option(replicaLag(primary, replica, probe)), (found) =>
+    lag.set(Option.getOrUndefined(found))
+  )
+}
+
+const together = <E>(all: ReadonlyArray<Effect.Effect<unknown, E>>) =>
+  Effect.forEach(all, (one) => Effect.ignore(one), { concurrency: "unbounded", discard: true })
+
+/** Probes the databases that a process of these roles uses, until the scope closes. */
+export const layer = (roles: ReadonlyArray<Role>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const has = (role: Role) => roles.includes(role)
+      const health = yield* HealthChecks
+      const series = yield* Series.current
+      const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
+      const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
+      const whenReady = [
+        ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
+        ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
+      ]
+      const round = Effect.gen(function* () {
+        const before = used.map(({ successes }) => successes())
+        if (yield* health.isReady) yield* together(whenReady)
+        // Most have answered by now.
+        const silent = used.filter(({ successes }, index) => successes() === before[index])
+        yield* together(silent.map((sql) => sql.run(probe, sql`select 1`)))
+      })
+      // Opens connections for the first health check. Not through the store: its log begins with the address.
+      yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))
+      yield* Effect.forkScoped(
+        Loop.forever("The probes of the databases", Effect.andThen(round, Effect.sleep("5 seconds")))
+      )
+    })
+  )
