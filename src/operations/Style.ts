@@ -4,7 +4,8 @@ import { baseStyle } from "../http/Html.ts"
 /** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
 export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
-small, .about, label, footer, .tile dt, thead th { color: var(--muted); font-size: 13px }
+figcaption h2 { font-size: .95rem; margin: 0 }
+small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
 .id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
 time { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
@@ -25,7 +26,7 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .stale main { filter: grayscale(1) }
 
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem }
-.tile, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
+.tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
 .tile dd a { text-underline-offset: .15em }
@@ -57,8 +58,21 @@ dl, dd { margin: 0 }
 .empty, .pair dt { color: var(--muted) }
 .pair dd { overflow-wrap: anywhere }
 
-[data-key=traffic] .scroll { max-height: 24rem; overflow: auto }
-meter { width: 6rem; margin-left: .5rem; vertical-align: middle }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem }
+figure { margin: 0; padding: .75rem .85rem; min-width: 0 }
+figcaption { display: flex; flex-wrap: wrap; justify-content: space-between }
+.teal { color: var(--teal) }
+.amber { color: var(--amber) }
+.red { color: var(--red) }
+.legend li::before { content: "■ " }
+.plot { position: relative; margin: .6rem 0 .8rem 4.6rem }
+.plot svg { display: block; width: 100%; height: 9rem }
+.axis { position: absolute; right: calc(100% + .4rem); top: -.6rem; bottom: -.6rem; white-space: nowrap }
+.axis { text-align: right; display: flex; flex-direction: column; justify-content: space-between }
+path { stroke: currentColor }
+.grid { color: var(--line); vector-effect: non-scaling-stroke }
+summary { cursor: pointer }
+figure .scroll { max-height: 16rem; overflow: auto }
 
 form, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
 .actions { align-items: center }

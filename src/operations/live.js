@@ -1,6 +1,6 @@
 /**
- * Fetches the page every 5 seconds and changes only the nodes that differ, so that focus, scrolling, selections and
- * fields stay as they are. Runs in the browser.
+ * Fetches the page every 5 seconds and changes only the nodes that differ, so that focus, scrolling, open details,
+ * selections and fields stay as they are. Runs in the browser.
  */
 "use strict"
 const [main, live, state, time, pause] = ["main", "live", "live-state", "live-time", "live-pause"].map((id) =>
@@ -19,7 +19,7 @@ const change = (from, to) => {
     from.nodeValue = to.nodeValue
     return
   }
-  for (const name of from.getAttributeNames()) if (!to.hasAttribute(name)) from.removeAttribute(name)
+  for (const name of from.getAttributeNames()) if (name !== "open" && !to.hasAttribute(name)) from.removeAttribute(name)
   for (const { name, value } of to.attributes) from.setAttribute(name, value)
   let next = from.firstChild
   // A copy: a new node moves from one page to the other.

@@ -4,7 +4,7 @@
  */
 import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
-import { type Content, h, link } from "../../http/Html.ts"
+import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { Figures, highest, type WatchedProcesses } from "../Figures.ts"
 import * as Format from "../Format.ts"
@@ -13,58 +13,110 @@ import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 import * as LastChanges from "./LastChanges.ts"
 
-type Row = readonly [name: string, counts: Recent.Counts]
+/** The counts of a slot. `start`: milliseconds since 1970. `x`: the middle of its bar, in slots from the left. */
+type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
 
-/** Counts by name, with a bar for the requests of each. */
-const countsTable = (caption: string, first: string, rows: ReadonlyArray<Row>) => {
-  const most = Math.max(...rows.map(([, { requests }]) => requests))
-  const errors = (of: (counts: Recent.Counts) => number) => ({
-    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
-  })
-  const rank = (share: number) => ({
-    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
-  })
-  return table<Row>({
-    caption,
-    rows,
-    key: ([name]) => name,
-    columns: {
-      [first]: ([name]) => id(name),
-      Requests: {
-        number: ([, { requests: value }]) => [
-          Format.count(value),
-          h("meter", { max: most, value, "aria-hidden": "true" })()
-        ]
-      },
-      "4xx": errors(({ clientErrors }) => clientErrors),
-      "5xx": errors(({ serverErrors }) => serverErrors),
-      p50: rank(0.5),
-      p95: rank(0.95),
-      p99: rank(0.99)
-    }
-  })
+interface Series {
+  readonly name: string
+  readonly color: string
+  /** The height of its bar, from 0 to 1. */
+  readonly share: (point: Point) => number
+  readonly text: (point: Point) => string
 }
+
+/**
+ * A bar chart as SVG, in units of a slot and of the highest bar, with its figures as a table.
+ *
+ * @param axis its labels, from the top
+ * @param all later series are drawn over earlier ones
+ */
+const figure = (
+  title: string,
+  points: ReadonlyArray<Point>,
+  slots: number,
+  axis: ReadonlyArray<string>,
+  all: ReadonlyArray<Series>
+): Html => {
+  const grid = axis.map((_, line) => `M0 ${line / (axis.length - 1)}H${slots}`)
+  const bars = all.map(({ color, share }) => {
+    const shown = points.filter((point) => share(point) > 0)
+    const d = shown.map((point) => `M${point.x.toFixed(2)} 1V${(1 - share(point)).toFixed(3)}`)
+    return h("path", { class: color, d: d.join(""), "stroke-width": 0.8 })()
+  })
+  return h("figure")(
+    h("figcaption")(
+      h("h2")(title),
+      h("ul", { class: "legend" })(all.map(({ color, name }) => h("li", { class: color })(name)))
+    ),
+    h("div", { class: "plot" })(
+      h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
+      h("svg", { viewBox: `0 0 ${slots} 1`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
+        h("path", { class: "grid", d: grid.join("") })(),
+        bars
+      )
+    ),
+    h("details")(
+      h("summary")("As a table"),
+      table<Point>({
+        caption: `${title}, as a table`,
+        rows: points.toReversed(),
+        columns: {
+          "From (UTC)": ({ start }) => Format.iso(start).slice(11, 16),
+          ...Object.fromEntries(all.map(({ name, text }) => [name, { number: text }]))
+        }
+      })
+    )
+  )
+}
+
+/** The color of a series of counts, its count, and another one below it in its bars. */
+const counters = {
+  all: ["teal", "requests"],
+  "4xx": ["amber", "clientErrors", "serverErrors"],
+  "5xx": ["red", "serverErrors"]
+} as const
+
+const ranked = (name: string, color: string, share: number): Series => ({
+  name,
+  color,
+  // A logarithmic scale from 0.1 ms to 10 s.
+  share: ({ latency }) => Math.min(1, (Math.log10(Recent.quantile(latency, share) ?? 0) + 1) / 5),
+  text: ({ latency }) => Format.latency(Recent.quantile(latency, share))
+})
 
 type Window = keyof Recent.Snapshot
 
 /** The window that a request names: the hour by default. */
 const windowOf = (given: string | undefined): Window => (given === "day" ? "day" : "hour")
 
-/** The counts of each slot of a window, the latest first, and links to each window on a page. */
-const traffic = (recent: Recent.Snapshot, window: Window, path: string) => {
+/** The charts of a window, and links to each window on a page. */
+const charts = (recent: Recent.Snapshot, window: Window, now: number, path: string): Content => {
+  const { span, step } = Recent.lengths[window]
+  const slots = span / step
+  const first = now - (now % step) + step - span
+  const points = recent[window].slots
+    .map(([slot, each]) => ({ ...each, start: Number(slot), x: (Number(slot) - first) / step + 0.5 }))
+    .toSorted((one, two) => one.start - two.start)
+  const most = Math.max(1, ...points.map(({ requests }) => requests))
+  const ofRequests = Object.entries(counters).map(([name, [color, shown, ...below]]): Series => ({
+    name,
+    color,
+    share: (point) => [shown, ...below].reduce((sum, counter) => sum + point[counter], 0) / most,
+    text: (point) => Format.count(point[shown])
+  }))
+  const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
+  const ofLatency = [ranked("p99", "red", 0.99), ranked("p95", "amber", 0.95), ranked("p50", "teal", 0.5)]
   const tab = (name: Window) =>
     h("a", { class: "button", href: link(path, { window: name }), "aria-current": name === window && "true" })(
       `Last ${name}`
     )
-  const slots = recent[window].slots
-    .toSorted(([one], [two]) => Number(two) - Number(one))
-    .map(([start, counts]): Row => [Format.iso(Number(start)).slice(11, 16), counts])
-  return section(
-    "traffic",
-    "Requests by time",
+  return [
     h("p", { class: "actions" })(tab("hour"), tab("day")),
-    countsTable(`Requests in ${Format.span(Recent.lengths[window].step)}`, "From (UTC)", slots)
-  )
+    h("div", { class: "charts" })(
+      figure(`Requests in ${Format.span(step)}`, points, slots, [Format.count(most), "0"], ofRequests),
+      figure("Latency, on a logarithmic scale", points, slots, axis, ofLatency)
+    )
+  ]
 }
 
 const minute = 60_000
@@ -159,15 +211,35 @@ export const overview = Page.page(
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
       lastChanges(now),
-      traffic(recent, windowOf(window), "/ops"),
+      section("traffic", "Requests", charts(recent, windowOf(window), now, "/ops")),
       section("processes", "Processes", processes(seen, now))
     ]
   })
 )
 
+type Row = readonly [name: string, counts: Recent.Counts]
+
 const countsBy = (key: string, first: string, counts: Recent.Rows) => {
-  const rows = counts.toSorted(([, one], [, two]) => two.requests - one.requests)
-  return section(key, `By ${first}`, countsTable(`Requests by ${first}`, first, rows))
+  const errors = (of: (counts: Recent.Counts) => number) => ({
+    number: ([, one]: Row) => [Format.count(of(one)), " ", small(Format.share(of(one), one.requests))]
+  })
+  const rank = (share: number) => ({
+    number: ([, { latency }]: Row) => Format.latency(Recent.quantile(latency, share))
+  })
+  const content = table<Row>({
+    caption: `Requests by ${first}`,
+    rows: counts.toSorted(([, one], [, two]) => two.requests - one.requests),
+    columns: {
+      [first]: ([name]) => id(name),
+      Requests: { number: ([, { requests }]) => Format.count(requests) },
+      "4xx": errors(({ clientErrors }) => clientErrors),
+      "5xx": errors(({ serverErrors }) => serverErrors),
+      p50: rank(0.5),
+      p95: rank(0.95),
+      p99: rank(0.99)
+    }
+  })
+  return section(key, `By ${first}`, content)
 }
 
 export const requests = Page.page(
@@ -177,8 +249,8 @@ export const requests = Page.page(
     const recent = Recent.merge((yield* watched).processes.map((one) => one.recent))
     const window = windowOf(parameters["window"])
     const { endpoints, organizations, refusals, unknown } = recent[window]
-    return () => [
-      traffic(recent, window, "/ops/requests"),
+    return (now) => [
+      charts(recent, window, now, "/ops/requests"),
       countsBy("endpoints", "endpoint", endpoints),
       countsBy("organizations", "organization", organizations),
       unknown.length > 0 && countsBy("unknown", "unknown organization", unknown),

@@ -238,6 +238,7 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
         Effect.gen(function* () {
           const base = yield* full
           const { page, problems } = yield* openPage(`${base}/ops`, desktop)
+          yield* Effect.promise(() => page.locator("figure:last-child summary").click())
           yield* Effect.promise(() => page.locator("a", { hasText: "Last day" }).focus())
           problem = "Cannot be reached"
           yield* shows(page, "Cannot be reached")
@@ -245,6 +246,7 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
           yield* Effect.promise(() =>
             page.getByText("Cannot be reached").waitFor({ state: "detached", timeout: 20_000 })
           )
+          assert.strictEqual(yield* Effect.promise(() => page.locator("figure:last-child details[open]").count()), 1)
           assert.strictEqual(yield* Effect.promise(() => page.locator("a:focus").innerText()), "Last day")
           yield* Effect.promise(() => page.goto(`${base}/ops/deletions`))
           yield* Effect.promise(() => page.locator("#q").pressSequentially("half a ke"))
