@@ -9,8 +9,8 @@ import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import { attemptsBesideOthers, maximumAttempts } from "./Retries.ts"
-import * as Task from "./Task.ts"
-import { earliestDue } from "./Tasks.ts"
+import * as Task from "./WorkerTasks.ts"
+import { earliestDue } from "./OperatorTasks.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
@@ -225,10 +225,7 @@ const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc 
  *
  * @param run runs a statement of the worker
  */
-export const make = (
-  sql: Database,
-  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, Task.SchedulerUnavailable>
-) => {
+export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>) => {
   const statements = statementsOf(sql)
   const isDistributed = () => sql.distribution.isDistributed() !== false
   /** Claims whose response was lost, by token, and their organization, where they are of one. They may have been made. */
@@ -275,7 +272,7 @@ export const make = (
       all.push(...claiming(kind, turnOf(found, limit)))
     }
     const [claims, failures] = yield* Effect.partition(all, (each) => each, { concurrency })
-    return failures[0] !== undefined && claims.length === 0 ? yield* failures[0] : claims.flat()
+    return failures[0] !== undefined && claims.length === 0 ? yield* Effect.fail(failures[0]) : claims.flat()
   })
 
   /** The turn of the next organizations that have due tasks, but for some. */

@@ -8,7 +8,7 @@ import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { State } from "../api/DeletionTasks.ts"
-import * as Tasks from "./Tasks.ts"
+import * as Tasks from "./OperatorTasks.ts"
 
 export const kinds = ["invoice", "line"] as const
 export type Kind = (typeof kinds)[number]

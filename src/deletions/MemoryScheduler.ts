@@ -1,18 +1,22 @@
-/** The fake of the scheduler: tasks in memory. */
-import { Array, DateTime, Duration, Effect, Equal, Order, Struct } from "effect"
+/**
+ * The fake of the scheduler: tasks in memory, by the same rules as the database, but without turns, without a bound of a
+ * backlog, and with their payloads for good.
+ */
+import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
+import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
-import type { Scheduler } from "./Scheduler.ts"
-import * as Task from "./Task.ts"
+import { Scheduler, type TaskFailed } from "./Scheduler.ts"
+import * as Task from "./WorkerTasks.ts"
 
-export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
+/** The effect of a task. */
+export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, TaskFailed>
 
 interface MemoryTask {
   readonly delivery: Delivery
-  readonly receipt: Task.Receipt
+  readonly receipt: Receipt
   readonly traceParent: string | null
   attempts: number
   /** The token of the claim that holds the task; empty without one. */
@@ -27,7 +31,7 @@ const isForAlone = (task: MemoryTask) => task.attempts >= Retries.attemptsBeside
 
 const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
 
-export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
+const make = (delay: Duration.Duration, runTask: RunTask) =>
   Effect.sync((): Scheduler["Service"] => {
     const known = new Map<string, MemoryTask>()
     let claims = 0
@@ -61,7 +65,7 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
     return {
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const receipt = yield* Task.receiptOf(delivery, delay)
+          const receipt = yield* receiptOf(delivery, delay)
           const traceParent = (yield* Tracing.currentTraceParent) ?? null
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
@@ -133,3 +137,10 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
       )
     }
   })
+
+/**
+ * @param delay from receiving a delivery to running it
+ * @param runTask by default, tasks delete nothing
+ */
+export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
+  Layer.effect(Scheduler, make(delay, runTask))

@@ -16,6 +16,7 @@ import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
+import type { Failure } from "../database/Store.ts"
 import { inTransaction } from "../database/script.ts"
 import { isUnreachable, reasonOf } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -23,18 +24,37 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Memory from "./MemoryScheduler.ts"
+import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
-import * as Task from "./Task.ts"
+import * as Task from "./WorkerTasks.ts"
 
-type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
+/** The task store does not answer. The call may have had its effect; every call may be repeated. */
+export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
+  message: Schema.String
+}) {
+  static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+}
+
+/** A task failed for a reason of its own, which another attempt may meet again. */
+export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
+
+/**
+ * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
+ * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
+ * at its bound. These two store nothing.
+ */
+export type ScheduleOutcome =
+  | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
+  | { readonly status: "key_reused" }
+  | { readonly status: "full" }
+
+type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
   Scheduler,
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
-    readonly schedule: (delivery: Delivery) => Answer<Task.ScheduleOutcome>
+    readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
     /** Claims tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
     readonly claim: (limits: Task.ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Task.Claim>>
     /** The heartbeat: leases begin again now. */
@@ -46,7 +66,7 @@ export class Scheduler extends Context.Service<
      * deletes is known to writers from here on. A task that another worker has by now is not changed, and has no outcome.
      * Fails with `TaskFailed` if several tasks are to be run one by one, or the attempt of one counts.
      */
-    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, Task.TaskFailed>
+    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
     /**
@@ -67,13 +87,6 @@ export class Scheduler extends Context.Service<
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
   static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
-
-  /**
-   * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
-   * with their payloads for good. `runTask`: the effect of a task; by default none.
-   */
-  static readonly layerMemory = (delay: Duration.Duration, runTask?: Memory.RunTask) =>
-    Layer.effect(Scheduler, Memory.make(delay, runTask))
 }
 
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
@@ -82,9 +95,9 @@ const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome 
 
 const idOf = ({ organization, taskId }: typeof Identity.Type) => `${organization}/${taskId}`
 const released = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
-const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
+const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
 
-const unavailable = Task.SchedulerUnavailable.from
+const unavailable = SchedulerUnavailable.from
 
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)
@@ -158,9 +171,9 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery): Effect.fn.Return<Task.ScheduleOutcome, SqlError> {
+      function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
         const { fingerprint, organization, taskId } = delivery
-        const receipt = yield* Task.receiptOf(delivery, delay)
+        const receipt = yield* receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
@@ -220,18 +233,17 @@ export const make = Effect.fnUntraced(function* (
             (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? Task.locked : undefined)
           )
         }),
-        Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {
+        Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | TaskFailed> => {
           // Without a connection, the others would fail as well.
           if (isUnreachable(error)) return Effect.fail(error)
           const reason = reasonOf(error)
           return isAlone && Retries.failureKind(error) !== "permanent"
             ? Effect.succeed([{ postponed: reason }])
-            : Effect.fail(new Task.TaskFailed({ message: reason }))
+            : Effect.fail(new TaskFailed({ message: reason }))
         }),
         Effect.timeoutOrElse({
           duration: longestRun,
-          orElse: () =>
-            Effect.fail(new Task.TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
+          orElse: () => Effect.fail(new TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
         })
       )
       return yield* sql.run(tasks, running)

@@ -15,7 +15,8 @@ import { inTransaction } from "../database/script.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
-import { byOrganization, SchedulerUnavailable } from "./Task.ts"
+import { SchedulerUnavailable } from "./Scheduler.ts"
+import { byOrganization } from "./WorkerTasks.ts"
 
 const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 const tasksOf = rowsOf(Task)

@@ -7,8 +7,8 @@ import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule } 
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Retries from "./Retries.ts"
-import { Scheduler } from "./Scheduler.ts"
-import * as Task from "./Task.ts"
+import { Scheduler, type SchedulerUnavailable, TaskFailed } from "./Scheduler.ts"
+import * as Task from "./WorkerTasks.ts"
 
 export interface Options {
   /** The number of due tasks to claim at once. */
@@ -126,7 +126,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       if (isStopping) return []
       const [duration, result] = yield* scheduler.run(claims).pipe(
         Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
-        catchBug("A deletion task met a bug", (name) => new Task.TaskFailed({ message: `A bug: ${name}` })),
+        catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
         Effect.result,
         Effect.timed
       )
@@ -155,7 +155,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
   const runAll = Effect.fnUntraced(function* (
     given: Group,
-    claimMore: (heartbeat: number) => Effect.Effect<Group, Task.SchedulerUnavailable>
+    claimMore: (heartbeat: number) => Effect.Effect<Group, SchedulerUnavailable>
   ) {
     if (given.length === 0) return
     // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
@@ -246,7 +246,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
-  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, Task.SchedulerUnavailable> =>
+  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, SchedulerUnavailable> =>
     Effect.flatMap(scheduler.untilDue, (left = Duration.infinity) =>
       Effect.andThen(
         Effect.sleep(Duration.isZero(left) ? ifDue : Duration.min(left, longestSleep)),

@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { Payload } from "../deletions/Tasks.ts"
+import { Payload } from "../deletions/OperatorTasks.ts"
 import { type Actor, log } from "./Commands.ts"
 
 /** The rows of a batch. It holds its locks for a fraction of a second. */

@@ -15,7 +15,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
-import * as Tasks from "../deletions/Tasks.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import { version } from "../process/Package.ts"

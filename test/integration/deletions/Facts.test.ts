@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { locked } from "../../../src/deletions/Task.ts"
+import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {

@@ -6,8 +6,8 @@ import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
 import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import type { Receipt } from "../../../src/deletions/Task.ts"
-import * as Tasks from "../../../src/deletions/Tasks.ts"
+import type { Receipt } from "../../../src/deletions/Delivery.ts"
+import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
 import {
   type Check,

@@ -7,8 +7,9 @@ import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type CredentialDatabase, type RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import type { Claim, ClaimLimits, SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import type { Claim, ClaimLimits } from "../../../src/deletions/WorkerTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 
 /** From receiving a delivery to running it. */
@@ -118,7 +119,7 @@ export const postgres = [
 export const single = postgres.slice(0, 1)
 
 /** All schedulers. */
-export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay) }, ...postgres] as const
+export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay) }, ...postgres] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const

@@ -2,7 +2,7 @@
 import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { show } from "../../../src/deletions/Tasks.ts"
+import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 import { scheduled } from "./support.ts"

@@ -1,7 +1,8 @@
 /** A worker of a test: tasks in memory whose run the test decides upon, and a scheduler whose calls fail, hang, or end it. */
 import { Clock, Duration, Effect, Layer, type Scope } from "effect"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { type Claim, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Task.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+import { Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import { type Claim } from "../../../src/deletions/WorkerTasks.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
@@ -66,7 +67,7 @@ export const withRuns = <Step extends Effect.Effect<unknown, unknown, unknown>, 
     })
     return Effect.provide(
       Effect.gen(() => test(runs)),
-      Layer.fresh(Scheduler.layerMemory(after, record))
+      Layer.fresh(MemoryScheduler.layer(after, record))
     )
   }).pipe(inItsOwnTime)
 

@@ -5,8 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { TaskFailed } from "../../../src/deletions/Task.ts"
+import { Scheduler, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import {

@@ -2,9 +2,11 @@
 import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+
+import { SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { report, runMetrics, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
+import { report, runMetrics } from "../../../src/deletions/WorkerTasks.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
   claimAll,
@@ -224,5 +226,5 @@ it.effect(
         practice_data_task_takeovers_total: 1,
         practice_data_task_delay_seconds_count: 1
       })
-    }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime, withRegistry)
+    }).pipe(Effect.provide(MemoryScheduler.layer(delay)), inItsOwnTime, withRegistry)
 )

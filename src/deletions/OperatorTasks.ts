@@ -8,7 +8,7 @@ import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
-import { byOrganization } from "./Task.ts"
+import { byOrganization } from "./WorkerTasks.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
