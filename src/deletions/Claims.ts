@@ -8,7 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import { attemptsBesideOthers, maximumAttempts } from "./Retries.ts"
+import { sharedAttempts, maximumAttempts } from "./Retries.ts"
 import * as Task from "./WorkerTasks.ts"
 import { earliestDue } from "./OperatorTasks.ts"
 
@@ -31,8 +31,8 @@ type Turn = ReturnType<typeof turnOf>
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
   due: "state = 'scheduled'",
-  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
-  isolated: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+  expired: `state = 'running' and attempts < ${sharedAttempts}`,
+  isolated: `state = 'running' and attempts >= ${sharedAttempts}`
 } as const
 type Kind = keyof typeof kinds
 
@@ -259,7 +259,7 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, owner)))
   })
 
-  /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
+  /** Claims the tasks of each organization by itself. Claims that succeed count, even if others fail. */
   const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
     const claiming = (kind: Kind, { each, owners }: Turn) =>
       owners.map((owner) => claim(owner, lease, (given) => statements.ofOne(kind, owner, each, given)))
@@ -304,8 +304,8 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     claim: claimSome,
     /** The earliest time at which a task is due or its lease ends; undefined if no task is open. */
     earliestDue: floor.earliest,
-    /** True if the lease of a task has ended that must run alone. */
-    mustBeAlone: Effect.gen(function* () {
+    /** True if the lease of a task has ended that is claimed isolated. */
+    hasIsolated: Effect.gen(function* () {
       const span = { now: yield* DateTime.now, since: yield* floor.current }
       return (
         (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`))

@@ -296,11 +296,11 @@ const isFull = (condition: string) => `
  * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
  * a row have each a bound of their own.
  */
-const forget = (owner: Owner, isApart: boolean) => `
+const forget = (owner: Owner, isPerOrganization: boolean) => `
   delete from deletions d using (${owner.tasks}) task
   where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
     ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
-    ${isApart ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
+    ${isPerOrganization ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
   )`
 
 /**
@@ -312,7 +312,7 @@ const renewal = (owner: Owner) => `
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
-const statementsOf = (owner: Owner, isApart: boolean) => ({
+const statementsOf = (owner: Owner, isPerOrganization: boolean) => ({
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
   run: [markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
@@ -322,7 +322,7 @@ const statementsOf = (owner: Owner, isApart: boolean) => ({
   left: left(owner),
   unsettled: unsettled(owner),
   complete: complete(owner),
-  forget: forget(owner, isApart),
+  forget: forget(owner, isPerOrganization),
   renewal: renewal(owner)
 })
 

@@ -27,7 +27,7 @@ interface MemoryTask {
 
 const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
 
-const isForAlone = (task: MemoryTask) => task.attempts >= Retries.attemptsBesideOthers
+const isIsolated = (task: MemoryTask) => task.attempts >= Retries.sharedAttempts
 
 const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
 
@@ -86,12 +86,12 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
           )
           const claimed = [
             ...scheduled.slice(0, due),
-            ...running.filter((task) => !isForAlone(task)).slice(0, expired),
-            ...running.filter(isForAlone).slice(0, isolated)
+            ...running.filter((task) => !isIsolated(task)).slice(0, expired),
+            ...running.filter(isIsolated).slice(0, isolated)
           ]
           return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
         }),
-      runsApart: () => false,
+      isPerOrganization: () => false,
       renew: (all, lease) => {
         const renewed = (_: MemoryTask, now: number) => ({ dueAt: now + Duration.toMillis(lease) })
         return Effect.forEach(all, (claim) => changeHeld(claim, renewed), { discard: true })
@@ -132,8 +132,8 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
         const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
         return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
       }),
-      mustBeAlone: Effect.map(Time.wall, (now) =>
-        [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isForAlone(task))
+      hasIsolated: Effect.map(Time.wall, (now) =>
+        [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isIsolated(task))
       )
     }
   })

@@ -18,7 +18,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import type { Failure } from "../database/Store.ts"
 import { inTransaction } from "../database/script.ts"
-import { isUnreachable, reasonOf } from "../database/SqlFailure.ts"
+import { reasonOf } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
@@ -59,8 +59,8 @@ export class Scheduler extends Context.Service<
     readonly claim: (limits: Task.ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Task.Claim>>
     /** The heartbeat: leases begin again now. */
     readonly renew: (claims: ReadonlyArray<Task.Claim>, lease: Duration.Duration) => Answer<void>
-    /** True if tasks of several organizations are on different servers, and better not run together. */
-    readonly runsApart: () => boolean
+    /** True if organizations are on different servers, so that tasks of several better share no transaction. */
+    readonly isPerOrganization: () => boolean
     /**
      * Runs tasks and marks them completed: all or, when one fails, none. One whose rows others hold is postponed: what it
      * deletes is known to writers from here on. A task that another worker has by now is not changed, and has no outcome.
@@ -81,8 +81,8 @@ export class Scheduler extends Context.Service<
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
     readonly untilDue: Answer<Duration.Duration | undefined>
-    /** True if a task that must run alone waits for its turn. */
-    readonly mustBeAlone: Answer<boolean>
+    /** True if a task waits to be claimed isolated. */
+    readonly hasIsolated: Answer<boolean>
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
@@ -134,12 +134,12 @@ export const make = Effect.fnUntraced(function* (
 
   /** Claims with the statements about them or, where tables are distributed, those of each organization. */
   const groupsOf = (claims: ReadonlyArray<Task.Claim>) => {
-    const isApart = isDistributed()
+    const isPerOrganization = isDistributed()
     const ownersOf = (some: ReadonlyArray<typeof Identity.Type>) =>
-      isApart ? some[0]?.organization : some.map(({ organization }) => organization)
+      isPerOrganization ? some[0]?.organization : some.map(({ organization }) => organization)
     const tasksOf = (some: ReadonlyArray<typeof Identity.Type>) => [ownersOf(some), some.map(({ taskId }) => taskId)]
-    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => ({
-      statements: isApart ? Deletion.one : Deletion.several,
+    return (isPerOrganization ? Task.byOrganization(claims) : [claims]).map((some) => ({
+      statements: isPerOrganization ? Deletion.one : Deletion.several,
       tasksOf,
       claims: [...tasksOf(some), some.map(({ token }) => token)]
     }))
@@ -167,7 +167,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   const roomOf = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds, isDistributed))
-  const { claim, earliestDue, mustBeAlone } = Claims.make(sql, asWorker)
+  const { claim, earliestDue, hasIsolated } = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -206,7 +206,7 @@ export const make = Effect.fnUntraced(function* (
 
     claim: (limits, lease) => Effect.flatMap(claim(limits, lease), Task.claimsOf),
 
-    runsApart: isDistributed,
+    isPerOrganization: isDistributed,
 
     renew: Effect.fnUntraced(function* (claims, lease) {
       if (claims.length === 0) return
@@ -219,8 +219,8 @@ export const make = Effect.fnUntraced(function* (
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
       const groups = groupsOf(claims)
-      const isAlone = claims.length === 1
-      const settings = sql.unsafe(Deletion.transactionSettings(isAlone ? undefined : statementTimeout))
+      const isSingle = claims.length === 1
+      const settings = sql.unsafe(Deletion.transactionSettings(isSingle ? undefined : statementTimeout))
       const forAll = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
         inTransaction(sql, Effect.andThen(settings, Effect.forEach(groups, step)))
       const running = Effect.andThen(forAll(remember), forAll(end)).pipe(
@@ -234,12 +234,9 @@ export const make = Effect.fnUntraced(function* (
           )
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | TaskFailed> => {
-          // Without a connection, the others would fail as well.
-          if (isUnreachable(error)) return Effect.fail(error)
-          const reason = reasonOf(error)
-          return isAlone && Retries.failureKind(error) !== "permanent"
-            ? Effect.succeed([{ postponed: reason }])
-            : Effect.fail(new TaskFailed({ message: reason }))
+          const [ending, reason] = [Retries.endingOf(error, !isSingle), reasonOf(error)]
+          if (ending === "postponed") return Effect.succeed([{ postponed: reason }])
+          return Effect.fail(ending === "failed" ? new TaskFailed({ message: reason }) : error)
         }),
         Effect.timeoutOrElse({
           duration: longestRun,
@@ -312,6 +309,6 @@ export const make = Effect.fnUntraced(function* (
       return dueAt && Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, dueAt))
     }),
 
-    mustBeAlone
+    hasIsolated
   }
 })

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Retries.ts"
+import { sharedAttempts, maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
@@ -235,7 +235,7 @@ suite("the row of a task", single, {
       yield* renew([claim], lease)
       yield* fail(claim, "No", Duration.zero)
       yield* untilDue
-      for (let attempt = 2; attempt <= attemptsBesideOthers + 1; attempt++) {
+      for (let attempt = 2; attempt <= sharedAttempts + 1; attempt++) {
         yield* claimAll()
         yield* TestClock.adjust(lease)
       }

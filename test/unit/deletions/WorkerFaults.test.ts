@@ -24,7 +24,6 @@ import {
   oneRound,
   options,
   scheduledAll,
-  startWorker,
   unavailable,
   withFaults,
   withRuns
@@ -96,12 +95,13 @@ it.effect.each([
   ["all but claiming them", ["run", "release", "renew"], "2 seconds"],
   ["everything", [], "500 millis"]
 ] as const)(
-  "an outage of %s uses up no attempt of tasks, however long, and then they run within $2",
+  "an outage of %s uses up no attempt of tasks that share a transaction, however long, and then they run within $2",
   ([, calls, within]) =>
     withRuns(function* (runs) {
       const { state, faults } = outage(...calls)
       yield* scheduledAll("1", "2")
-      yield* withFaults(faults)(startWorker)
+      const worker = Worker.run({ ...options, concurrency: 1 })
+      yield* withFaults(faults)(Effect.forkScoped(worker, { startImmediately: true }))
       yield* TestClock.adjust("5 minutes")
       assert.isAbove(state.failures, 10 * maximumAttempts)
       // Until time passes, nothing is tried again.
