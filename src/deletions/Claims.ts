@@ -54,6 +54,10 @@ interface Lease extends Span {
   readonly leaseEnd: DateTime.Utc
 }
 
+type Released = Pick<Task.Claim, "organization" | "taskId" | "token" | "attempt">
+
+const releases = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
+const tasks = rowsOf(Task.TaskId)
 const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
 const taken = rowsOf(Task.Taken)
 
@@ -164,19 +168,29 @@ const statementsOf = (sql: Database) => {
       where ${isOpen(kind, span)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`,
 
-    /** Makes the tasks of a claim due, and takes back their attempt. Those that others hold are skipped: their leases end. */
-    release: (token: string, owner: string | undefined, now: DateTime.Utc) => {
-      const isOwned = (organization: Fragment) => (owner === undefined ? organization : sql`${owner}`)
+    /**
+     * Takes the attempt of a claim back, and makes its task due if the claim still holds it. A task that is dead because
+     * this claim expired is still held by it. If another worker has claimed the task since, it has counted an attempt on
+     * top of this one.
+     */
+    release: ({ attempt, organization, taskId, token }: Released, dueAt: DateTime.Utc) => {
+      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       return sql`
-        with free as materialized (
-          select organization_id, id from deletion_tasks
-          where organization_id = ${isOwned(sql.literal("organization_id"))} and state = 'running'
-            and claim_token = ${token}::uuid
-          for update skip locked
+        with task as materialized (
+          select id, coalesce(claim_token = ${token}::uuid, false) as is_held from deletion_tasks
+          where ${isTask} for update skip locked
+        ),
+        released as (
+          update deletion_tasks t set
+            attempts = t.attempts - 1,
+            state = case when is_held then 'scheduled' else t.state end,
+            due_at = case when is_held then ${at(sql, dueAt)} else t.due_at end,
+            claim_token = case when is_held then null else t.claim_token end,
+            finished_at = case when is_held then null else t.finished_at end
+          from task where t.organization_id = ${organization} and t.id = task.id
+            and (is_held or (t.due_at is not null and t.attempts > ${attempt}))
         )
-        update deletion_tasks t set
-          attempts = t.attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null
-        from free where t.organization_id = ${isOwned(sql.literal("free.organization_id"))} and t.id = free.id`
+        select exists (select from task) as "isDone" from deletion_tasks where ${isTask}`
     }
   }
 }
@@ -228,8 +242,8 @@ const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc 
 export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>) => {
   const statements = statementsOf(sql)
   const isDistributed = () => sql.distribution.isDistributed() !== false
-  /** Claims whose response was lost, by token, and their organization, where they are of one. They may have been made. */
-  const lost = new Map<string, string | undefined>()
+  /** The tokens of claims whose response was lost. They may have been made. */
+  const lost = new Set<string>()
   const floor = makeFloor((since) =>
     Effect.map(
       run(dueTimes(sql.unsafe(earliestDue("$1"), [DateTime.formatIso(since)]))),
@@ -240,29 +254,38 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
   /** The last organization that had its turn. */
   let place = ""
 
+  const release = Effect.fn("Scheduler.release")(function* (claim: Released, after = Duration.zero) {
+    const dueAt = DateTime.addDuration(yield* DateTime.now, after)
+    const [{ isDone } = { isDone: true }] = yield* run(releases(statements.release(claim, dueAt)))
+    return isDone
+  })
+
   const releaseLost = Effect.gen(function* () {
-    for (const [token, owner] of lost) {
-      yield* run(statements.release(token, owner, yield* DateTime.now))
+    for (const token of lost) {
+      const held = sql`
+        select organization_id as organization, id as "taskId" from deletion_tasks
+        where state = 'running' and claim_token = ${token}::uuid`
+      // Those that others hold are skipped: their leases end.
+      for (const task of yield* run(tasks(held))) yield* release({ ...task, token, attempt: maximumAttempts })
       lost.delete(token)
     }
   })
 
   /** Claims with a token of its own, which is kept if there is no response. */
   const claim = Effect.fnUntraced(function* (
-    owner: string | undefined,
     duration: Duration.Duration,
     statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
   ) {
     const now = yield* DateTime.now
     const token = randomUUID()
     const lease = { token, now, since: yield* floor.current, leaseEnd: DateTime.addDuration(now, duration) }
-    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, owner)))
+    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.add(token)))
   })
 
   /** Claims the tasks of each organization by itself. Claims that succeed count, even if others fail. */
   const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
     const claiming = (kind: Kind, { each, owners }: Turn) =>
-      owners.map((owner) => claim(owner, lease, (given) => statements.ofOne(kind, owner, each, given)))
+      owners.map((owner) => claim(lease, (given) => statements.ofOne(kind, owner, each, given)))
     const all = claiming("due", due)
     const now = yield* DateTime.now
     for (const kind of ["expired", "isolated"] as const) {
@@ -295,13 +318,14 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()
       ? perOrganization(wanted, lease, turn)
-      : claim(undefined, lease, (given) => statements.ofAll(wanted, turn, given))
+      : claim(lease, (given) => statements.ofAll(wanted, turn, given))
     if (due > 0 && except === undefined) isBehind = claimed.length >= (inTurns ? 1 : due)
     return claimed
   })
 
   return {
     claim: claimSome,
+    release,
     /** The earliest time at which a task is due or its lease ends; undefined if no task is open. */
     earliestDue: floor.earliest,
     /** True if the lease of a task has ended that is claimed isolated. */

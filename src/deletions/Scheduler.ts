@@ -6,9 +6,8 @@
  * change nothing. The first stores what is deleted as facts, the second applies these to the rows and ends the task. Both
  * may be repeated.
  *
- * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that
- * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
- * back in either case.
+ * Only its worker knows that an outage ended an attempt, and another worker may have taken the task over meanwhile:
+ * `release` takes the attempt back in either case. Retries.ts has the policy.
  */
 import { Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -24,7 +23,7 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
+import { type Delivery, Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
 import * as Task from "./WorkerTasks.ts"
 
@@ -89,12 +88,8 @@ export class Scheduler extends Context.Service<
   static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
 }
 
-const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-const identities = rowsOf(Identity)
-const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
-
-const idOf = ({ organization, taskId }: typeof Identity.Type) => `${organization}/${taskId}`
-const released = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
+const identities = rowsOf(Task.TaskId)
+const completions = rowsOf(Schema.Struct({ ...Task.TaskId.fields, outcome: Outcome }))
 const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
 
 const unavailable = SchedulerUnavailable.from
@@ -117,8 +112,6 @@ const statementTimeout = "300ms"
 /** The longest run of a task. */
 const longestRun = Duration.minutes(1)
 
-const textOf = (deletions: Deletions) => JSON.stringify(deletions)
-
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const make = Effect.fnUntraced(function* (
   delay: Duration.Duration,
@@ -135,9 +128,10 @@ export const make = Effect.fnUntraced(function* (
   /** Claims with the statements about them or, where tables are distributed, those of each organization. */
   const groupsOf = (claims: ReadonlyArray<Task.Claim>) => {
     const isPerOrganization = isDistributed()
-    const ownersOf = (some: ReadonlyArray<typeof Identity.Type>) =>
-      isPerOrganization ? some[0]?.organization : some.map(({ organization }) => organization)
-    const tasksOf = (some: ReadonlyArray<typeof Identity.Type>) => [ownersOf(some), some.map(({ taskId }) => taskId)]
+    const tasksOf = (some: ReadonlyArray<Task.TaskId>) => [
+      isPerOrganization ? some[0]?.organization : some.map(({ organization }) => organization),
+      some.map(({ taskId }) => taskId)
+    ]
     return (isPerOrganization ? Task.byOrganization(claims) : [claims]).map((some) => ({
       statements: isPerOrganization ? Deletion.one : Deletion.several,
       tasksOf,
@@ -151,23 +145,25 @@ export const make = Effect.fnUntraced(function* (
       Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, DateTime.formatIso(now)]))
     )
 
-  /** Applies the facts of claimed tasks, and ends those that have no rows left. */
+  /** Applies the facts of claimed tasks, and ends those that have no rows left. Returns the outcomes of those that it holds. */
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
     const held = yield* identities(sql.unsafe(statements.hold, claims))
-    if (held.length === 0) return { held, completed: [] }
+    const outcomes = new Map<string, Task.RunOutcome>(held.map((task) => [Task.keyOf(task), Task.locked]))
+    if (held.length === 0) return outcomes
     yield* sql.unsafe("set local practice_data.keep_times = on")
     for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(held))
-    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(idOf))
-    const free = held.filter((task) => !locked.has(idOf(task)))
-    if (free.length === 0) return { held, completed: [] }
+    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(Task.keyOf))
+    const free = held.filter((task) => !locked.has(Task.keyOf(task)))
+    if (free.length === 0) return outcomes
     const now = DateTime.formatIso(yield* DateTime.now)
     const completed = yield* completions(sql.unsafe(statements.complete, [...tasksOf(free), now]))
+    for (const task of completed) outcomes.set(Task.keyOf(task), task.outcome)
     yield* sql.unsafe(statements.forget, [...tasksOf(free), mostRemembered])
-    return { held, completed }
+    return outcomes
   })
 
   const roomOf = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds, isDistributed))
-  const { claim, earliestDue, hasIsolated } = Claims.make(sql, asWorker)
+  const { claim, earliestDue, hasIsolated, release } = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -176,7 +172,7 @@ export const make = Effect.fnUntraced(function* (
         const receipt = yield* receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
-        const payload = textOf(delivery.deletions)
+        const payload = JSON.stringify(delivery.deletions)
         const { hasRoom, isKnown } = yield* roomOf(organization, payload.length)
         if (isKnown) yield* note({ isKnown })
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
@@ -225,13 +221,8 @@ export const make = Effect.fnUntraced(function* (
         inTransaction(sql, Effect.andThen(settings, Effect.forEach(groups, step)))
       const running = Effect.andThen(forAll(remember), forAll(end)).pipe(
         Effect.map((ended) => {
-          const outcomes = new Map(
-            ended.flatMap(({ completed }) => completed.map((done) => [idOf(done), done.outcome] as const))
-          )
-          const held = new Set(ended.flatMap((group) => group.held.map(idOf)))
-          return claims.map(
-            (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? Task.locked : undefined)
-          )
+          const outcomes = new Map(ended.flatMap((group) => [...group]))
+          return claims.map((claim) => outcomes.get(Task.keyOf(claim)))
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | TaskFailed> => {
           const [ending, reason] = [Retries.endingOf(error, !isSingle), reasonOf(error)]
@@ -258,32 +249,7 @@ export const make = Effect.fnUntraced(function* (
         where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
     }, asWorker),
 
-    release: Effect.fn("Scheduler.release")(function* (
-      { attempt, organization, taskId, token },
-      after = Duration.zero
-    ) {
-      const dueAt = DateTime.addDuration(yield* DateTime.now, after)
-      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
-      // A task that is dead because this claim expired is still held by it. If another worker has claimed the task since, it
-      // has counted an attempt on top of this one.
-      const [{ isDone } = { isDone: true }] = yield* released(sql`
-        with task as materialized (
-          select id, coalesce(claim_token = ${token}::uuid, false) as is_held from deletion_tasks
-          where ${isTask} for update skip locked
-        ),
-        released as (
-          update deletion_tasks t set
-            attempts = t.attempts - 1,
-            state = case when is_held then 'scheduled' else t.state end,
-            due_at = case when is_held then ${at(dueAt)} else t.due_at end,
-            claim_token = case when is_held then null else t.claim_token end,
-            finished_at = case when is_held then null else t.finished_at end
-          from task where t.organization_id = ${organization} and t.id = task.id
-            and (is_held or (t.due_at is not null and t.attempts > ${attempt}))
-        )
-        select exists (select from task) as "isDone" from deletion_tasks where ${isTask}`)
-      return isDone
-    }, asWorker),
+    release,
 
     empty: Effect.fnUntraced(function* (until, limit) {
       const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>

@@ -16,13 +16,10 @@ import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
 import { SchedulerUnavailable } from "./Scheduler.ts"
-import { byOrganization } from "./WorkerTasks.ts"
-
-const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-const tasksOf = rowsOf(Task)
+import { byOrganization, keyOf, TaskId } from "./WorkerTasks.ts"
 
 const Unsettled = Schema.Struct({
-  ...Task.fields,
+  ...TaskId.fields,
   /** The value of `unsettled_since`, as text: exact to the microsecond. */
   since: Schema.String,
   /** True if facts changed after the task was completed or cancelled, so that no worker has applied them. */
@@ -31,9 +28,8 @@ const Unsettled = Schema.Struct({
 type Unsettled = typeof Unsettled.Type
 
 const unsettled = rowsOf(Unsettled)
-
-const idOf = ({ organization, taskId }: typeof Task.Type) => `${organization}/${taskId}`
-const keyOf = ({ organization, since, taskId }: Unsettled) => `${organization}/${taskId}/${since}`
+const tasksOf = rowsOf(TaskId)
+const versionOf = (task: Unsettled) => `${keyOf(task)}/${task.since}`
 
 /** Tasks whose facts were committed, and the transactions that may have missed them. */
 interface Round {
@@ -118,8 +114,8 @@ export const make = Effect.gen(function* () {
     return applyAll(Deletion.several.settle, parameters).pipe(
       Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.unsettled, parameters))),
       Effect.map((found) => {
-        const left = new Set(found.map(idOf))
-        return tasks.filter((task) => left.has(idOf(task)))
+        const left = new Set(found.map(keyOf))
+        return tasks.filter((task) => left.has(keyOf(task)))
       }),
       Effect.catchIf(
         (error) => failureKind(error) !== "outage",
@@ -152,12 +148,12 @@ export const make = Effect.gen(function* () {
       return pauses.idle
     }
     yield* fold
-    const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(keyOf)))
+    const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(versionOf)))
     const fresh = (yield* unsettled(sql`
       select organization_id as organization, id as "taskId", unsettled_since::text as since,
         coalesce(unsettled_since > finished_at, false) or state = 'cancelled' as "isReopened"
       from deletion_tasks where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
-      (task) => !known.has(keyOf(task))
+      (task) => !known.has(versionOf(task))
     )
     // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.
     const now = yield* running
@@ -186,7 +182,7 @@ export const make = Effect.gen(function* () {
   /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */
   const sweep = Effect.gen(function* () {
     for (const organization of yield* textsOf(sql`select distinct organization_id as text from deletions`)) {
-      yield* applyAll(Deletion.all.settle, [organization])
+      yield* applyAll(Deletion.settleAll, [organization])
       yield* sql`
         update deletion_tasks set unsettled_since = null
         where organization_id = ${organization} and unsettled_since is not null`

@@ -14,10 +14,15 @@ export const locked: Postponed = { postponed: "Other transactions hold rows that
 /** The outcome of a run; undefined if another worker has the task. */
 export type RunOutcome = Outcome | Postponed | undefined
 
+export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+export type TaskId = typeof TaskId.Type
+
+/** A text for the identity of a task. */
+export const keyOf = ({ organization, taskId }: TaskId) => `${organization}/${taskId}`
+
 /** A task that a worker holds. */
 export const Claim = Schema.Struct({
-  organization: Schema.String,
-  taskId: Schema.String,
+  ...TaskId.fields,
   idempotencyKey: Schema.String,
   scheduledFor: Schema.DateTimeUtcFromDate,
   token: Schema.String,
@@ -111,13 +116,6 @@ export const runMetrics = Effect.map(Series.current, metricsIn)
  */
 type Result = keyof typeof lines
 
-interface Details {
-  readonly outcome?: Outcome | undefined
-  readonly reason?: string
-  /** The duration of its transaction. */
-  readonly duration?: Duration.Duration
-}
-
 /** Counts the items of a completed task, and gives their totals for the log. */
 const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
   for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
@@ -127,11 +125,15 @@ const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<type
   return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
 }
 
-/** Reports an attempt that ended now. */
+/** Reports an attempt that ended now. `duration`: of its transaction. */
 export const report = Effect.fnUntraced(function* (
   { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
   result: Result,
-  { duration = Duration.zero, outcome, reason }: Details = {}
+  {
+    duration = Duration.zero,
+    outcome,
+    reason
+  }: { readonly outcome?: Outcome | undefined; readonly reason?: string; readonly duration?: Duration.Duration } = {}
 ) {
   const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics

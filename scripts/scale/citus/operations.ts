@@ -131,7 +131,7 @@ const others = (sql: Database) =>
     "worker: run several": [7, scheduler((of) => of.run([claim, claim]))],
     "worker: apply deletions again": [
       5,
-      Effect.forEach(Deletion.all.settle, (statement) => sql.unsafe(statement, [owner]))
+      Effect.forEach(Deletion.settleAll, (statement) => sql.unsafe(statement, [owner]))
     ],
     "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
     "worker: release": [1, scheduler((of) => of.release(claim))],
