@@ -3,9 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
-import type { Claim } from "../../../src/deletions/WorkerTasks.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { locked } from "../../../src/deletions/WorkerTasks.ts"
+import { type Claim, locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
   claimOne,

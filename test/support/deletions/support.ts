@@ -60,6 +60,21 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   return { receipt, claim: yield* claimOne() }
 })
 
+/** Delivers a deletion, lets its time come, and runs it. Returns the id of its task. */
+export const deleted = Effect.fnUntraced(function* (key: string, deletions: InvoiceDeletions) {
+  const { taskId } = yield* scheduled(delivery(key, deletions))
+  yield* TestClock.adjust(delay)
+  yield* completes(yield* claimOne())
+  return taskId
+})
+
+/** Claims of tasks that delete an invoice each. */
+export const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
+  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
+  yield* TestClock.adjust(delay)
+  return yield* claimAll()
+})
+
 /** Claims a task, and lets another worker take it over. */
 export const takenOver = Effect.fnUntraced(function* (key: string) {
   const { claim: first } = yield* claimed(key)
