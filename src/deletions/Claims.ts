@@ -271,36 +271,44 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     }
   })
 
+  const currentSpan = Effect.all({ now: DateTime.now, since: floor.current })
+
   /** Claims with a token of its own, which is kept if there is no response. */
-  const claim = Effect.fnUntraced(function* (
+  const claimWith = (
     duration: Duration.Duration,
+    span: Span,
     statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  ) {
-    const now = yield* DateTime.now
-    const token = randomUUID()
-    const lease = { token, now, since: yield* floor.current, leaseEnd: DateTime.addDuration(now, duration) }
-    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.add(token)))
-  })
+  ) =>
+    Effect.suspend(() => {
+      const token = randomUUID()
+      const claiming = taken(statement({ ...span, token, leaseEnd: DateTime.addDuration(span.now, duration) }))
+      return Effect.tapError(run(claiming), () => Effect.sync(() => lost.add(token)))
+    })
 
   /** Claims the tasks of each organization by itself. Claims that succeed count, even if others fail. */
-  const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
-    const claiming = (kind: Kind, { each, owners }: Turn) =>
-      owners.map((owner) => claim(lease, (given) => statements.ofOne(kind, owner, each, given)))
-    const all = claiming("due", due)
-    const now = yield* DateTime.now
+  const perOrganization = Effect.fnUntraced(function* (
+    limits: Task.ClaimLimits,
+    duration: Duration.Duration,
+    span: Span,
+    due: Turn
+  ) {
+    const turns: Array<readonly [Kind, Turn]> = [["due", due]]
     for (const kind of ["expired", "isolated"] as const) {
-      const limit = limits[kind] ?? 0
-      const part = { after: "", limit, except: [], now, since: yield* floor.current }
-      const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, part)))
-      all.push(...claiming(kind, turnOf(found, limit)))
+      const { [kind]: limit = 0 } = limits
+      if (limit === 0) continue
+      const found = yield* run(visits(statements.find(kind, { ...span, after: "", limit, except: [] })))
+      turns.push([kind, turnOf(found, limit)])
     }
+    const all = turns.flatMap(([kind, { each, owners }]) =>
+      owners.map((owner) => claimWith(duration, span, (lease) => statements.ofOne(kind, owner, each, lease)))
+    )
     const [claims, failures] = yield* Effect.partition(all, (each) => each, { concurrency })
     return failures[0] !== undefined && claims.length === 0 ? yield* Effect.fail(failures[0]) : claims.flat()
   })
 
   /** The turn of the next organizations that have due tasks, but for some. */
-  const nextTurn = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
-    const part = { after: place, limit, except: [...except], now: yield* DateTime.now, since: yield* floor.current }
+  const nextTurn = Effect.fnUntraced(function* (limit: number, span: Span, except: ReadonlySet<string> = new Set()) {
+    const part = { ...span, after: place, limit, except: [...except] }
     const visited = yield* run(visits(isDistributed() ? statements.find("due", part) : statements.visit(part)))
     const due = visited.filter(({ isDue }) => isDue)
     const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast)
@@ -308,33 +316,33 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     return turnOf(due, limit)
   })
 
-  const claimSome = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
+  const claim = Effect.fnUntraced(function* (limits: Task.ClaimLimits, duration: Duration.Duration) {
     yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
+    const span = yield* currentSpan
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
-    const turn = inTurns ? yield* nextTurn(due, except) : turnOf([], 0)
+    const turn = inTurns ? yield* nextTurn(due, span, except) : turnOf([], 0)
     const isOfNone = except !== undefined && turn.owners.length === 0
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()
-      ? perOrganization(wanted, lease, turn)
-      : claim(lease, (given) => statements.ofAll(wanted, turn, given))
+      ? perOrganization(wanted, duration, span, turn)
+      : claimWith(duration, span, (lease) => statements.ofAll(wanted, turn, lease))
     if (due > 0 && except === undefined) isBehind = claimed.length >= (inTurns ? 1 : due)
     return claimed
   })
 
   return {
-    claim: claimSome,
+    claim,
     release,
     /** The earliest time at which a task is due or its lease ends; undefined if no task is open. */
     earliestDue: floor.earliest,
     /** True if the lease of a task has ended that is claimed isolated. */
-    hasIsolated: Effect.gen(function* () {
-      const span = { now: yield* DateTime.now, since: yield* floor.current }
-      return (
-        (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`))
-          .length > 0
+    hasIsolated: Effect.flatMap(currentSpan, (span) =>
+      Effect.map(
+        run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`),
+        ({ length }) => length > 0
       )
-    })
+    )
   }
 }
