@@ -28,13 +28,13 @@ const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places:
 }
 type Turn = ReturnType<typeof turnOf>
 
-/** The kinds of tasks that can be claimed, by the condition of each. */
-const kinds = {
+/** The conditions of the tasks that can be claimed, by their kind. */
+const conditions = {
   due: "state = 'scheduled'",
   expired: `state = 'running' and attempts < ${sharedAttempts}`,
   isolated: `state = 'running' and attempts >= ${sharedAttempts}`
 } as const
-type Kind = keyof typeof kinds
+type ClaimKind = keyof typeof conditions
 
 /** The due times that are read. Nothing open was due before `since`. */
 interface Span {
@@ -61,11 +61,11 @@ const tasks = rowsOf(Task.TaskId)
 const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
 const taken = rowsOf(Task.Taken)
 
-/** A time as SQL. */
 export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
 
 const statementsOf = (sql: Database) => {
-  const open = sql.literal("organization_id, id, due_at, state = 'running' as is_takeover")
+  const open = sql.literal(`
+    organization_id, id, due_at, state = 'running' as is_takeover, attempts >= ${maximumAttempts} as is_dead`)
 
   const columns = sql.literal(`
     t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
@@ -75,29 +75,25 @@ const statementsOf = (sql: Database) => {
 
   /** Claims the tasks of `open`, or marks them dead. `owner`: the SQL of their organization. */
   const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
-    dead as (
+    taken as (
       update deletion_tasks t set
-        state = 'dead', due_at = null, finished_at = ${at(sql, now)},
-        last_error = coalesce(t.last_error, ${Task.stopped})
-      from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
-      returning ${columns}
-    ),
-    claimed as (
-      update deletion_tasks t set
-        state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
-        claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
-      from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
+        state = case when is_dead then 'dead' else 'running' end,
+        attempts = case when is_dead then t.attempts else t.attempts + 1 end,
+        due_at = case when is_dead then null else ${at(sql, leaseEnd)} end,
+        claim_token = case when is_dead then t.claim_token else ${token}::uuid end,
+        started_at = coalesce(t.started_at, ${at(sql, now)}),
+        finished_at = case when is_dead then ${at(sql, now)} end,
+        last_error = case when is_dead then coalesce(t.last_error, ${Task.stopped}) else t.last_error end
+      from open where t.organization_id = ${owner} and t.id = open.id
       returning ${columns}
     )
-    select * from (select * from claimed union all select * from dead) t order by due_at`
+    select * from taken order by due_at`
 
   // The limit is in the text: a plan for any limit reads the whole table.
   const limited = (limit: number) => sql.literal(`limit ${limit}`)
 
-  const isOpen = (kind: Kind, { now, since }: Span) =>
-    sql`due_at >= ${at(sql, since)} and due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
+  const isOpen = (kind: ClaimKind, { now, since }: Span) =>
+    sql`due_at >= ${at(sql, since)} and due_at <= ${at(sql, now)} and ${sql.literal(conditions[kind])}`
 
   /**
    * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner
@@ -105,14 +101,14 @@ const statementsOf = (sql: Database) => {
    */
   const dueOf = (owner: Fragment, { now, since }: Span) => sql`
     (organization_id, due_at) >= (${owner}, ${at(sql, since)}) and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
-    and ${sql.literal(kinds.due)} order by organization_id nulls first, due_at`
+    and ${sql.literal(conditions.due)} order by organization_id nulls first, due_at`
 
   return {
     isOpen,
 
     /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
     ofAll: (limits: Task.ClaimLimits, { each, owners }: Turn, lease: Lease) => {
-      const oldest = (kind: Kind) => sql`
+      const oldest = (kind: ClaimKind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
       // The outer limit is for the planner.
@@ -130,7 +126,7 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Claims the oldest tasks of an organization. */
-    ofOne: (kind: Kind, organization: string, limit: number, lease: Lease) => {
+    ofOne: (kind: ClaimKind, organization: string, limit: number, lease: Lease) => {
       const oldest = kind === "due" ? dueOf(sql`${organization}`, lease) : sql`${isOpen(kind, lease)} order by due_at`
       return sql`
         with open as materialized (
@@ -148,7 +144,7 @@ const statementsOf = (sql: Database) => {
       const most = sql.literal(String(mostVisits))
       const next = (last: Fragment) => sql`
         select organization_id, due_at <= ${at(sql, now)} and organization_id <> all (${except}::text[]) as is_due
-        from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last} and due_at >= ${at(sql, since)}
+        from deletion_tasks where ${sql.literal(conditions.due)} and organization_id > ${last} and due_at >= ${at(sql, since)}
         order by organization_id nulls first, due_at limit 1`
       return sql`
         with recursive visited as (
@@ -163,7 +159,7 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Finds organizations with open tasks on all servers: no statement looks into all their indexes. */
-    find: (kind: Kind, { after, except, limit, ...span }: Part) => sql`
+    find: (kind: ClaimKind, { after, except, limit, ...span }: Part) => sql`
       select organization_id as organization, true as "isDue", false as "isLast" from deletion_tasks
       where ${isOpen(kind, span)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`,
@@ -292,7 +288,7 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     span: Span,
     due: Turn
   ) {
-    const turns: Array<readonly [Kind, Turn]> = [["due", due]]
+    const turns: Array<readonly [ClaimKind, Turn]> = [["due", due]]
     for (const kind of ["expired", "isolated"] as const) {
       const { [kind]: limit = 0 } = limits
       if (limit === 0) continue

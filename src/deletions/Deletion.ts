@@ -24,7 +24,6 @@ interface Owner {
   readonly idIn: (alias: string) => string
 }
 
-/** An owner of claimed tasks. */
 interface Claimer extends Owner {
   /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
   readonly claims: string
@@ -231,14 +230,9 @@ const unmark = (kind: Kind, owner: Owner) =>
  * The settings of a transaction that deletes. It waits shortly for what others hold, and keeps nobody waiting for long: the
  * server ends it when its process is paused, or when a statement about several tasks takes longer than `statementTimeout`.
  */
-export const transactionSettings = (statementTimeout?: string) =>
-  `select ${Object.entries({
-    lock_timeout: "500ms",
-    idle_in_transaction_session_timeout: "1s",
-    ...(statementTimeout !== undefined && { statement_timeout: statementTimeout })
-  })
-    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-    .join(", ")}`
+export const transactionSettings = (statementTimeout?: string) => `
+  select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true)
+  ${statementTimeout === undefined ? "" : `, set_config('statement_timeout', '${statementTimeout}', true)`}`
 
 /** Finds the tasks some of whose rows are still to be changed, since others hold them. `conditions`: about a row and a fact. */
 const left = (owner: Owner, conditions: (kind: Kind) => ReadonlyArray<string>) => {
@@ -331,7 +325,7 @@ const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
 })
 
 /** The statements about tasks of any number of organizations. */
-export const several = statementsOf(
+export const acrossOrganizations = statementsOf(
   {
     claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
     tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
@@ -344,7 +338,7 @@ export const several = statementsOf(
  * The statements about tasks of one organization: Citus finds the server of a statement by a parameter in the
  * condition of each table.
  */
-export const one = statementsOf(
+export const withinOrganization = statementsOf(
   {
     claims: `
     select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,

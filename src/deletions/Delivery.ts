@@ -38,11 +38,11 @@ const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
 // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
 const fingerprintOf = (deletions: Deletions) => hash("sha256", JSON.stringify(deletions), "buffer")
 
-/** The headers that identify a delivery: with another value it would be another delivery. */
-export type Identity = Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">
-
-/** The delivery of a request. */
-export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [] }: InvoiceDeletions): Delivery => {
+/** The delivery of a request, which these headers identify. */
+export const deliveryOf = (
+  headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
+  { invoices = [], invoice_lines = [] }: InvoiceDeletions
+): Delivery => {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
   const deletions = {

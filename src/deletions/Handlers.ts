@@ -23,7 +23,6 @@ const criteriaOf = ({ scheduled_since = null, state = null }: SearchRequest) => 
   scheduledSince: scheduled_since === null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
 })
 
-/** The deletion tasks. */
 export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) =>
   Effect.map(SenderTasks, (reads) =>
     handlers.handleAll({

@@ -4,7 +4,6 @@
  */
 import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
-import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
 import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
@@ -17,7 +16,6 @@ export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect
 interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
-  readonly traceParent: string | null
   attempts: number
   /** The token of the claim that holds the task; empty without one. */
   token: string
@@ -31,8 +29,12 @@ const isIsolated = (task: MemoryTask) => task.attempts >= Retries.sharedAttempts
 
 const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
 
-const make = (delay: Duration.Duration, runTask: RunTask) =>
-  Effect.sync((): Scheduler["Service"] => {
+/**
+ * @param delay from receiving a delivery to running it
+ * @param runTask by default, tasks delete nothing
+ */
+export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
+  Layer.sync(Scheduler, () => {
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
@@ -47,7 +49,7 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
       })
 
     const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
-      const { delivery, receipt, token, traceParent } = task
+      const { delivery, receipt, token } = task
       if (isDead(task)) task.dueAt = Infinity
       else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
       return {
@@ -56,17 +58,15 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
         token: task.token,
         attempt: task.attempts,
         isTakeover: token !== "",
-        traceParent,
         isDead: task.dueAt === Infinity,
         reason: null
       }
     }
 
-    return {
+    return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
           const receipt = yield* receiptOf(delivery, delay)
-          const traceParent = (yield* Tracing.currentTraceParent) ?? null
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
@@ -74,7 +74,7 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
               : { status: "key_reused" }
           }
           const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
+          known.set(delivery.taskId, { delivery, receipt, attempts: 0, token: "", dueAt })
           return { status: "scheduled", receipt }
         }),
       claim: ({ due = 0, except, expired = 0, isolated = 0 }, lease) =>
@@ -135,12 +135,5 @@ const make = (delay: Duration.Duration, runTask: RunTask) =>
       hasIsolated: Effect.map(Time.wall, (now) =>
         [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isIsolated(task))
       )
-    }
+    })
   })
-
-/**
- * @param delay from receiving a delivery to running it
- * @param runTask by default, tasks delete nothing
- */
-export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
-  Layer.effect(Scheduler, make(delay, runTask))

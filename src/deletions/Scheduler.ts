@@ -85,7 +85,7 @@ export class Scheduler extends Context.Service<
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, makeScheduler(delay))
 }
 
 const identities = rowsOf(Task.TaskId)
@@ -109,11 +109,10 @@ const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65)
  */
 const statementTimeout = "300ms"
 
-/** The longest run of a task. */
 const longestRun = Duration.minutes(1)
 
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
-export const make = Effect.fnUntraced(function* (
+export const makeScheduler = Effect.fnUntraced(function* (
   delay: Duration.Duration,
   bounds: Backlog.Bounds = Backlog.bounds,
   mostRemembered = Deletion.mostRemembered
@@ -133,7 +132,7 @@ export const make = Effect.fnUntraced(function* (
       some.map(({ taskId }) => taskId)
     ]
     return (isPerOrganization ? Task.byOrganization(claims) : [claims]).map((some) => ({
-      statements: isPerOrganization ? Deletion.one : Deletion.several,
+      statements: isPerOrganization ? Deletion.withinOrganization : Deletion.acrossOrganizations,
       tasksOf,
       claims: [...tasksOf(some), some.map(({ token }) => token)]
     }))

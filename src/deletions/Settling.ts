@@ -83,18 +83,15 @@ export const make = Effect.gen(function* () {
     from (select distinct organization_id, task_id from judged where "isNew") task
     where t.organization_id = task.organization_id and t.id = task.task_id`
 
+  const setOf = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+    Effect.map(textsOf(rows), (texts) => new Set(texts))
   /** Transactions of this database that may write: those that run, and those that are prepared. */
-  const running = Effect.map(
-    textsOf(sql`
-      select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
-      where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
-        and a.datid = (select oid from pg_database where datname = current_database())`),
-    (all) => new Set(all)
-  )
-  const prepared = Effect.map(
-    textsOf(sql`select gid as text from pg_prepared_xacts where database = current_database()`),
-    (all) => new Set(all.map((gid) => `prepared ${gid}`))
-  )
+  const running = setOf(sql`
+    select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
+      and a.datid = (select oid from pg_database where datname = current_database())`)
+  const prepared = setOf(sql`
+    select 'prepared ' || gid as text from pg_prepared_xacts where database = current_database()`)
 
   const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
     inTransaction(
@@ -111,8 +108,8 @@ export const make = Effect.gen(function* () {
    */
   const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> => {
     const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
-    return applyAll(Deletion.several.settle, parameters).pipe(
-      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.unsettled, parameters))),
+    return applyAll(Deletion.acrossOrganizations.settle, parameters).pipe(
+      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, parameters))),
       Effect.map((found) => {
         const left = new Set(found.map(keyOf))
         return tasks.filter((task) => left.has(keyOf(task)))

@@ -17,7 +17,6 @@ export type RunOutcome = Outcome | Postponed | undefined
 export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 export type TaskId = typeof TaskId.Type
 
-/** A text for the identity of a task. */
 export const keyOf = ({ organization, taskId }: TaskId) => `${organization}/${taskId}`
 
 /** A task that a worker holds. */

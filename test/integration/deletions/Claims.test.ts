@@ -35,7 +35,6 @@ const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => clai
 
 const isLeased = Effect.map(claimAll(), (claims) => assert.isEmpty(claims))
 
-/** A millisecond less. */
 const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
 
 /** Checks that no task is open, and that none is claimed later. */

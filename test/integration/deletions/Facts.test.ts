@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
@@ -227,7 +227,7 @@ suite("facts", single, {
           select ${owner}, gen_random_uuid(), 'invoice', 1, 'i' || n, now(), 'not_found', true, false
           from generate_series(1, 10) n`
         yield* deleted("deletion", { ...invoice, ...line }).pipe(
-          Effect.provideServiceEffect(Scheduler, make(delay, undefined, 10))
+          Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
         )
         const own = sql`select verdict from deletions d join deletion_tasks t on t.id = d.task_id`
         assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])

@@ -89,7 +89,7 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
 const remember = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
   const { sql } = yield* TestDatabase
   const parameters = [[organization], [taskId], [token], DateTime.formatIso(yield* DateTime.now)]
-  for (const statement of Deletion.several.remember) yield* sql.unsafe(statement, parameters)
+  for (const statement of Deletion.acrossOrganizations.remember) yield* sql.unsafe(statement, parameters)
 })
 
 const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof Schedule.Type) {

@@ -4,7 +4,7 @@ import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
-import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import type { Receipt } from "../../../src/deletions/Delivery.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
@@ -101,7 +101,7 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
+const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, makeScheduler(delay, given)))
 const boundedByOne = (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed)
 
 const retention = Duration.days(90)

@@ -39,7 +39,6 @@ const undoLine = (id: string) => undo({ organization, kind: "line", id })
 /** Settles while no transaction is open. */
 const settles = Effect.flatMap(settler, ({ steps }) => steps(3))
 
-/** The ids of the rows of the organization that are deleted. */
 const deletedIds = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   return (yield* rowsOf(sql)).filter((row) => row.owner === organization && row.is_deleted).map(({ id }) => id)

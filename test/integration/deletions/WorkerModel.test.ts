@@ -157,7 +157,6 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
   }
 })
 
-/** Delivers, and checks the outcome. */
 const deliver = Effect.fnUntraced(function* (
   tallies: Map<string, Tally>,
   { key, payload }: { readonly key: string; readonly payload: string }

@@ -22,7 +22,6 @@ import * as Raw from "../../support/Raw.ts"
 
 const withSecrets = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
 
-/** The valid secrets of an organization. */
 const accepted = (organization: string) =>
   Effect.flatMap(IntakeSecrets, (secrets) =>
     Effect.map(secrets.of(organization), (found) => (typeof found === "string" ? found : found.map(Redacted.value)))

@@ -36,7 +36,6 @@ export const recording = (deliveries: Array<Delivery>) =>
     }))
   ).pipe(Layer.provide(MemoryScheduler.layer(delay)))
 
-/** The path of the intake. */
 export const path = "/api/v1/invoice-deletions"
 
 /** What is sent when a test does not say. */

@@ -31,7 +31,6 @@ export const settler = Effect.gen(function* () {
   return { step, steps: (count: number) => Effect.replicateEffect(step, count, { discard: true }) }
 })
 
-/** The number of tasks that are to be settled. */
 export const unsettled = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   return (yield* sql`select from deletion_tasks where unsettled_since is not null`).length

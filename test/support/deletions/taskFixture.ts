@@ -21,7 +21,6 @@ export const deliveryWith = (organization: string, key: string) =>
 const schedule = (organization: string, key: string) =>
   Effect.map(scheduled(deliveryWith(organization, key)), ({ taskId }) => taskId)
 
-/** Claims all that is due. */
 const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
   scheduler.claim({ due: 100, expired: 100, isolated: 100 }, lease)
 )

@@ -127,7 +127,6 @@ const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Reado
 
 const mebibyte = 1024 * 1024
 
-/** A delivery of so many bytes. */
 const padded = (size: number) => JSON.stringify(deletions).padEnd(size)
 
 layer(layerIntake(layerMemory))("a delivery", (it) => {

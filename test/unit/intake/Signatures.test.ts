@@ -33,7 +33,6 @@ const json = JSON.stringify(deletions)
 interface Signing {
   readonly with?: ReadonlyArray<string | Buffer>
   readonly organization?: string
-  /** Seconds from now. */
   readonly at?: number
   readonly id?: string
   /** What is signed, where it is not what is sent. */
@@ -42,7 +41,6 @@ interface Signing {
   readonly around?: readonly [string, string]
 }
 
-/** Headers of a signed delivery. */
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], organization = "org_a", at = 0, id = key, body = json } = signing
   const [before, after] = signing.around ?? ["", ""]
