@@ -83,8 +83,8 @@ export const makeRoom = <E>({ allUnknown, known, unknown }: Bounds, counts: Coun
 const rows = rowsOf(Pending)
 
 /** Counts backlogs, each in an index that only its statement has the order of. */
-export const counting = (sql: Database, bounds: Bounds, isDistributed: () => boolean): Counts<SqlError> => {
-  const { allUnknown, known, unknown } = bounds
+export const counting = (sql: Database, bounded: Bounds, isDistributed: () => boolean): Counts<SqlError> => {
+  const { allUnknown, known, unknown } = bounded
   const count = (isKnown: Fragment, condition: Fragment, order: string, most: number) =>
     Effect.map(
       rows(sql`

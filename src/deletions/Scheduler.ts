@@ -23,7 +23,7 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import { type Delivery, Receipt, receiptOf } from "./Delivery.ts"
+import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
 import * as Task from "./WorkerTasks.ts"
 
@@ -111,6 +111,8 @@ const statementTimeout = "300ms"
 
 const longestRun = Duration.minutes(1)
 
+const textOf = (deletions: Deletions) => JSON.stringify(deletions)
+
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const makeScheduler = Effect.fnUntraced(function* (
   delay: Duration.Duration,
@@ -171,7 +173,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
         const receipt = yield* receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
-        const payload = JSON.stringify(delivery.deletions)
+        const payload = textOf(delivery.deletions)
         const { hasRoom, isKnown } = yield* roomOf(organization, payload.length)
         if (isKnown) yield* note({ isKnown })
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
@@ -221,7 +223,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
       const running = Effect.andThen(forAll(remember), forAll(end)).pipe(
         Effect.map((ended) => {
           const outcomes = new Map(ended.flatMap((group) => [...group]))
-          return claims.map((claim) => outcomes.get(Task.keyOf(claim)))
+          return claims.map((each) => outcomes.get(Task.keyOf(each)))
         }),
         Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | TaskFailed> => {
           const [ending, reason] = [Retries.endingOf(error, !isSingle), reasonOf(error)]

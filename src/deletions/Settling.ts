@@ -53,6 +53,9 @@ const lease = "10 seconds"
 /** The time between steps: while transactions are awaited, while none are, and where tables have no triggers. */
 const pauses = { awaiting: Duration.millis(250), idle: Duration.seconds(1), distributed: Duration.seconds(10) }
 
+const setOf = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+  Effect.map(textsOf(rows), (texts) => new Set(texts))
+
 /** Settles what there is to settle, step by step. A step returns the time until the next one. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
@@ -83,8 +86,6 @@ export const make = Effect.gen(function* () {
     from (select distinct organization_id, task_id from judged where "isNew") task
     where t.organization_id = task.organization_id and t.id = task.task_id`
 
-  const setOf = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
-    Effect.map(textsOf(rows), (texts) => new Set(texts))
   /** Transactions of this database that may write: those that run, and those that are prepared. */
   const running = setOf(sql`
     select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
