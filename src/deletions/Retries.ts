@@ -34,19 +34,19 @@ export const failureKind = (error: SqlError): "contended" | "outage" | "permanen
 }
 
 /**
- * The end of a run by the error of its transaction: a failure or a postponement of its only task, a failure of tasks that
- * share it, or no end, since the task store cannot be reached.
+ * Classifies the error of a run's transaction. `failed`: the attempt counts, or several tasks share the transaction;
+ * `postponed`: it does not count; `unavailable`: the task store cannot be reached, so that no attempt counts.
  */
 export const endingOf = (error: SqlError, isShared: boolean): "failed" | "postponed" | "unavailable" => {
   if (isUnreachable(error)) return "unavailable"
   return isShared || failureKind(error) === "permanent" ? "failed" : "postponed"
 }
 
-/** Full jitter: a random duration from 1 second to a bound that doubles with each attempt, from 5 seconds to 5 minutes. */
+/** The delay after an attempt that counts: random, from 1 second to a bound that doubles from 5 seconds to 5 minutes. */
 const backoff = (attempt: number) =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 5000 * 2 ** (attempt - 1))), Duration.millis)
 
-/** Half as long as the task has been due, from 1 to 10 seconds. */
+/** The delay after an attempt that does not count: half as long as the task has been due, from 1 to 10 seconds. */
 const pause = (scheduledFor: DateTime.Utc) =>
   Effect.map(DateTime.now, (now) =>
     Duration.clamp(Duration.divideUnsafe(DateTime.distance(scheduledFor, now), 2), {
@@ -55,7 +55,7 @@ const pause = (scheduledFor: DateTime.Utc) =>
     })
   )
 
-/** The end of an attempt, by the end of its run: its result, and the delay of another one. */
+/** Decides about a task whose run has ended without an outcome: the result of the attempt, and the delay of another one. */
 export const retryOf = (
   ending: "failed" | "postponed",
   { attempt, scheduledFor }: { readonly attempt: number; readonly scheduledFor: DateTime.Utc }

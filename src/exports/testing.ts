@@ -1,4 +1,7 @@
-/** The entry for tests: the services of the APIs in memory, each with its fake (`layerMemory`), records, the demo data. */
+/**
+ * The entry for tests: the services of the APIs in memory, each with its fake (`layerMemory`; that of `Scheduler` is
+ * `MemoryScheduler.layer`), records, the demo data.
+ */
 export { intakeServicesMemory, servicesMemory } from "../app/App.ts"
 export * as DemoData from "../demo/DemoData.ts"
 export * as DemoProcessor from "../demo/DemoProcessor.ts"

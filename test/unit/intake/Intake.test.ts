@@ -62,11 +62,10 @@ const key = "idempotency-key"
 const owner = "x-organization-id"
 const printable = patternMismatch("^[\\x20-\\x7e]+$")
 
-const badHeader = (header: string, value: string | undefined, fault: Fault) =>
+const badHeader = (header: string, value: string, fault: Fault) =>
   [{ headers: { [header]: value } }, [["header", header], fault]] as const
 
 const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: ReadonlyArray<Item>]> = [
-  ["no Idempotency-Key", ...badHeader(key, undefined, faults.missing)],
   ["an empty Idempotency-Key", ...badHeader(key, "", faults.stringTooShort)],
   ["an Idempotency-Key of white space", ...badHeader(key, "  ", faults.stringTooShort)],
   ["an Idempotency-Key of 37 characters", ...badHeader(key, "k".repeat(37), stringTooLong(36))],
@@ -76,7 +75,6 @@ const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Reado
       (value) => [`${header}: ${JSON.stringify(value)}`, ...badHeader(header, value, printable)] as const
     )
   ),
-  ["no X-Organization-Id", ...badHeader(owner, undefined, faults.missing)],
   ["an empty X-Organization-Id", ...badHeader(owner, "", faults.stringTooShort)],
   ["an X-Organization-Id of 129 characters", ...badHeader(owner, "o".repeat(129), stringTooLong(128))],
   ["both arrays absent", { json: {} }, [["body"], faults.noItems]],
