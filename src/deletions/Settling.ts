@@ -16,7 +16,7 @@ import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
 import { SchedulerUnavailable } from "./Scheduler.ts"
-import { byOrganization, keyOf, TaskId } from "./WorkerTasks.ts"
+import { keyOf, TaskId } from "./WorkerTasks.ts"
 
 const Unsettled = Schema.Struct({
   ...TaskId.fields,
@@ -29,6 +29,10 @@ type Unsettled = typeof Unsettled.Type
 
 const unsettled = rowsOf(Unsettled)
 const tasksOf = rowsOf(TaskId)
+const identify = (tasks: ReadonlyArray<Unsettled>) => [
+  tasks.map(({ organization }) => organization),
+  tasks.map(({ taskId }) => taskId)
+]
 const versionOf = (task: Unsettled) => `${keyOf(task)}/${task.since}`
 
 /** Tasks whose facts were committed, and the transactions that may have missed them. */
@@ -107,10 +111,9 @@ export const make = Effect.gen(function* () {
    * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger
    * of others refuses.
    */
-  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> => {
-    const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
-    return applyAll(Deletion.acrossOrganizations.settle, parameters).pipe(
-      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, parameters))),
+  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
+    applyAll(Deletion.acrossOrganizations.settle, identify(tasks)).pipe(
+      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, identify(tasks)))),
       Effect.map((found) => {
         const left = new Set(found.map(keyOf))
         return tasks.filter((task) => left.has(keyOf(task)))
@@ -121,20 +124,16 @@ export const make = Effect.gen(function* () {
           tasks.length > 1 ? applyEach(tasks.map(Array.of)) : Effect.succeed(tasks)
       )
     )
-  }
   const applyEach = (groups: ReadonlyArray<ReadonlyArray<Unsettled>>) =>
     Effect.map(Effect.forEach(groups, apply), Array.flatten)
   const applyInTurn = (tasks: ReadonlyArray<Unsettled>) => applyEach(Array.chunksOf(tasks, applied))
 
   const settle = (tasks: ReadonlyArray<Unsettled>) =>
-    Effect.forEach(
-      byOrganization(tasks),
-      (some) => sql`
-        update deletion_tasks t set unsettled_since = null
-        from unnest(${some.map(({ taskId }) => taskId)}::uuid[], ${some.map(({ since }) => since)}::timestamptz[])
-          as settled (id, since)
-        where t.organization_id = ${some[0].organization} and t.id = settled.id and t.unsettled_since = settled.since`,
-      { discard: true }
+    sql.unsafe(
+      `update deletion_tasks t set unsettled_since = null
+       from unnest($1::text[], $2::uuid[], $3::timestamptz[]) as settled (organization_id, id, since)
+       where t.organization_id = settled.organization_id and t.id = settled.id and t.unsettled_since = settled.since`,
+      [...identify(tasks), tasks.map(({ since }) => since)]
     )
 
   const step = Effect.gen(function* () {
