@@ -227,7 +227,10 @@ export const cancel = changeOf(
 const undoing = Effect.fnUntraced(function* (parameter: Query) {
   const store = yield* OperatorStore
   const task = yield* requested(parameter)
-  const [record, kind] = [parameter("record"), Facts.Fact.fields.kind.literals.find((each) => each === parameter("kind"))]
+  const [record, kind] = [
+    parameter("record"),
+    Facts.Fact.fields.kind.literals.find((each) => each === parameter("kind"))
+  ]
   const organization = task.organization_id
   const isOne = record !== undefined && kind !== undefined
   const target = isOne ? { organization, kind, id: record } : { organization, task: task.id }
