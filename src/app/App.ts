@@ -14,7 +14,7 @@ import { HealthChecks } from "../operations/HealthChecks.ts"
 import * as Probes from "../operations/Probes.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import { SignaturesRequired } from "../deletions/Handlers.ts"
+import { SignaturesRequired } from "../intake/Signatures.ts"
 import * as Settling from "../deletions/Settling.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
@@ -22,9 +22,10 @@ import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
 import { CrossOrigins } from "../http/Exchange.ts"
-import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
+import { IntakeSecrets } from "../intake/IntakeSecrets.ts"
+import * as MemoryScheduler from "../deletions/MemoryScheduler.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
-import { TaskReads } from "../deletions/TaskReads.ts"
+import { SenderTasks } from "../deletions/SenderTasks.ts"
 import { OrgResolver } from "../keys/OrgResolver.ts"
 import { ClinicAccounts } from "../psp/ClinicAccounts.ts"
 import { PspReads } from "../psp/PspReads.ts"
@@ -46,7 +47,7 @@ import { Freshness } from "../operations/Freshness.ts"
 export const services = Layer.mergeAll(
   Layer.provideMerge(Repositories.layer, ChangeClock.layer),
   OrgResolver.layer,
-  TaskReads.layer,
+  SenderTasks.layer,
   PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
 )
 
@@ -60,13 +61,13 @@ export const intakeServices = (delay: Duration.Duration) => Layer.merge(Schedule
 export const servicesMemory = Layer.mergeAll(
   Repositories.layerMemory(),
   OrgResolver.layerMemory({}),
-  TaskReads.layerMemory(),
+  SenderTasks.layerMemory(),
   PspReads.layerMemory()
 )
 
 /** The services of the intake in memory, without any task or secret. Without a delay, a task is due at once. */
 export const intakeServicesMemory = (delay: Duration.Duration) =>
-  Layer.merge(Scheduler.layerMemory(delay), IntakeSecrets.layerMemory())
+  Layer.merge(MemoryScheduler.layer(delay), IntakeSecrets.layerMemory())
 
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 

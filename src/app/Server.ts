@@ -10,6 +10,8 @@ import * as Lane from "../http/Lane.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
+import * as IntakeHandlers from "../intake/Handlers.ts"
+import * as Signatures from "../intake/Signatures.ts"
 import { counting, RequestObservers } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
@@ -44,12 +46,12 @@ export const dataApiRoutes = below(
 
 /** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
 export const intakeHandlers = (delay: Duration.Duration) =>
-  DeletionHandlers.intake(delay).pipe(
+  IntakeHandlers.intake(delay).pipe(
     Layer.provideMerge([
-      DeletionHandlers.signedDelivery,
+      Signatures.signedDelivery,
       JsonBodyServer.layerOf(
-        { maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) },
-        DeletionHandlers.senders
+        { maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) },
+        Signatures.senders
       )
     ])
   )

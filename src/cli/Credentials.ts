@@ -2,8 +2,8 @@
 import { Array, Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
-import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
+import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -106,7 +106,7 @@ const readSecret = Effect.gen(function* () {
     "Standard input is not a signing secret: expected only whsec_ followed by 24 to 75 bytes in base64."
   )
   const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => noSecret)
-  return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => noSecret)
+  return yield* Effect.mapError(Effect.fromOption(SigningSecrets.parse(text)), () => noSecret)
 })
 
 const addSecret = command("add", Operators.tasks, {
@@ -163,7 +163,7 @@ export const secrets = Command.make("secrets").pipe(
       "secrets",
       Operators.tasks,
       ["id", "organization_id", "created_at", "revoked_at"],
-      IntakeSecrets.list,
+      SigningSecrets.list,
       (found) => {
         const valid = new Set(found.flatMap((row) => (row.revoked_at === null ? [row.organization_id] : [])))
         return Array.dedupe(found.map((row) => row.organization_id)).flatMap((owner) =>

@@ -2,7 +2,7 @@
 import { Option, Record } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Facts from "../deletions/Facts.ts"
-import * as Tasks from "../deletions/Tasks.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Commands from "../operations/Commands.ts"
 import { counted } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"

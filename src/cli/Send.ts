@@ -3,7 +3,7 @@ import { Duration, Effect, FileSystem, Layer, Option, Redacted, Schema, Stdio, S
 import { Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
-import { totalsOf } from "../deletions/Task.ts"
+import { totalsOf } from "../deletions/WorkerTasks.ts"
 import { reasonOfFile } from "../process/Failure.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"

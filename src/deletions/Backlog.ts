@@ -1,12 +1,12 @@
 /** The bounds of backlogs: of an organization, and of all unknown ones together, since anyone can make organizations up. */
 import { Clock, Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import type { SqlError } from "effect/sql/SqlError"
 
 /** Limits for tasks, and for bytes of payload as they are stored. */
-const Bound = Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite })
-type Bound = typeof Bound.Type
+type Bound = Readonly<Record<"tasks" | "bytes", number>>
 
 const mebibyte = 1024 * 1024
 
@@ -22,14 +22,13 @@ export const bounds: Bounds = {
   allUnknown: { tasks: 20_000, bytes: 128 * mebibyte }
 }
 
-/** The backlog of an organization, counted up to its bound. */
-const Pending = Schema.Struct({ ...Bound.fields, isKnown: Schema.Boolean })
+/** A backlog, counted up to its bound. */
+const Pending = Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean })
 type Pending = typeof Pending.Type
 
 export interface Counts<E> {
   readonly of: (organization: string) => Effect.Effect<Pending, E>
-  /** The backlog of all unknown organizations. */
-  readonly allUnknown: Effect.Effect<Bound, E>
+  readonly ofAllUnknown: Effect.Effect<Pending, E>
 }
 
 /**
@@ -70,50 +69,46 @@ export const makeRoom = <E>({ allUnknown, known, unknown }: Bounds, counts: Coun
     if (allowances.size > mostRemembered) allowances.delete(oldest)
     return { hasRoom, isKnown: allowance.isKnown }
   })
-  const ofAllUnknown = Effect.map(counts.allUnknown, (pending) => ({ ...pending, isKnown: false }))
 
   return Effect.fnUntraced(function* (organization: string, size: number) {
     const own = yield* take(organization, size, counts.of(organization))
     if (own.isKnown || !own.hasRoom) return own
-    const all = yield* take(everyone, size, ofAllUnknown, allUnknown)
+    const all = yield* take(everyone, size, counts.ofAllUnknown, allUnknown)
     // The organization may become known, and is then refused no more.
     if (!all.hasRoom) allowances.delete(organization)
     return all
   })
 }
 
-const pendingOf = rowsOf(Pending)
-const boundOf = rowsOf(Bound)
-const none = { tasks: 0, bytes: 0 }
+const rows = rowsOf(Pending)
 
 /** Counts backlogs, each in an index that only its statement has the order of. */
 export const counting = (sql: Database, bounded: Bounds, isDistributed: () => boolean): Counts<SqlError> => {
   const { allUnknown, known, unknown } = bounded
-  const limit = (most: number) => sql.literal(`limit ${most}`)
-  const sums = sql.literal("count(*)::integer as tasks, coalesce(sum(bytes), 0)::float8 as bytes")
-  const bytes = sql.literal("pg_column_size(payload) as bytes")
+  const count = (isKnown: Fragment, condition: Fragment, order: string, most: number) =>
+    Effect.map(
+      rows(sql`
+        select count(*)::integer as tasks, coalesce(sum(bytes), 0)::float8 as bytes, ${isKnown} as "isKnown"
+        from (
+          select pg_column_size(payload) as bytes from deletion_tasks where state = 'scheduled' and ${condition}
+          order by ${sql.literal(`${order} limit ${most}`)}
+        ) pending`),
+      ([pending = { tasks: 0, bytes: 0, isKnown: false }]) => pending
+    )
   return {
     of: (organization) =>
-      Effect.map(
-        pendingOf(sql`
-          select ${sums}, exists (select from organizations where organization_id = ${organization})
-            or exists (select from intake_secrets where organization_id = ${organization}) as "isKnown"
-          from (
-            select ${bytes} from deletion_tasks
-            where ${isDistributed() ? sql`organization_id = ${organization}` : sql`true`}
-              and (organization_id, due_at) > (${organization}, '-infinity')
-              and (organization_id, due_at) <= (${organization}, 'infinity') and state = 'scheduled'
-            order by organization_id nulls first, due_at ${limit(Math.max(known.tasks, unknown.tasks))}
-          ) pending`),
-        ([pending = { ...none, isKnown: false }]) => pending
+      count(
+        sql`(
+          exists (select from organizations where organization_id = ${organization})
+          or exists (select from intake_secrets where organization_id = ${organization})
+        )`,
+        sql`
+          ${isDistributed() ? sql`organization_id = ${organization}` : sql`true`}
+          and (organization_id, due_at) > (${organization}, '-infinity')
+          and (organization_id, due_at) <= (${organization}, 'infinity')`,
+        "organization_id nulls first, due_at",
+        Math.max(known.tasks, unknown.tasks)
       ),
-    allUnknown: Effect.map(
-      boundOf(sql`
-        select ${sums} from (
-          select ${bytes} from deletion_tasks where state = 'scheduled' and not is_known
-          order by due_at ${limit(allUnknown.tasks)}
-        ) pending`),
-      ([pending = none]) => pending
-    )
+    ofAllUnknown: count(sql`false`, sql`not is_known`, "due_at", allUnknown.tasks)
   }
 }

@@ -8,9 +8,9 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import { attemptsBesideOthers, maximumAttempts } from "./Retries.ts"
-import * as Task from "./Task.ts"
-import { earliestDue } from "./Tasks.ts"
+import { sharedAttempts, maximumAttempts } from "./Retries.ts"
+import * as Task from "./WorkerTasks.ts"
+import { earliestDue } from "./OperatorTasks.ts"
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
@@ -28,13 +28,13 @@ const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places:
 }
 type Turn = ReturnType<typeof turnOf>
 
-/** The kinds of tasks that can be claimed, by the condition of each. */
-const kinds = {
+/** The conditions of the tasks that can be claimed, by their kind. */
+const conditions = {
   due: "state = 'scheduled'",
-  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
-  isolated: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+  expired: `state = 'running' and attempts < ${sharedAttempts}`,
+  isolated: `state = 'running' and attempts >= ${sharedAttempts}`
 } as const
-type Kind = keyof typeof kinds
+type ClaimKind = keyof typeof conditions
 
 /** The due times that are read. Nothing open was due before `since`. */
 interface Span {
@@ -54,14 +54,18 @@ interface Lease extends Span {
   readonly leaseEnd: DateTime.Utc
 }
 
+type Released = Pick<Task.Claim, "organization" | "taskId" | "token" | "attempt">
+
+const releases = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
+const tasks = rowsOf(Task.TaskId)
 const visits = rowsOf(Schema.Struct({ organization: Schema.String, isDue: Schema.Boolean, isLast: Schema.Boolean }))
 const taken = rowsOf(Task.Taken)
 
-/** A time as SQL. */
 export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
 
 const statementsOf = (sql: Database) => {
-  const open = sql.literal("organization_id, id, due_at, state = 'running' as is_takeover")
+  const open = sql.literal(`
+    organization_id, id, due_at, state = 'running' as is_takeover, attempts >= ${maximumAttempts} as is_dead`)
 
   const columns = sql.literal(`
     t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
@@ -71,29 +75,25 @@ const statementsOf = (sql: Database) => {
 
   /** Claims the tasks of `open`, or marks them dead. `owner`: the SQL of their organization. */
   const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
-    dead as (
+    taken as (
       update deletion_tasks t set
-        state = 'dead', due_at = null, finished_at = ${at(sql, now)},
-        last_error = coalesce(t.last_error, ${Task.stopped})
-      from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
-      returning ${columns}
-    ),
-    claimed as (
-      update deletion_tasks t set
-        state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
-        claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
-      from open
-      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
+        state = case when is_dead then 'dead' else 'running' end,
+        attempts = case when is_dead then t.attempts else t.attempts + 1 end,
+        due_at = case when is_dead then null else ${at(sql, leaseEnd)} end,
+        claim_token = case when is_dead then t.claim_token else ${token}::uuid end,
+        started_at = coalesce(t.started_at, ${at(sql, now)}),
+        finished_at = case when is_dead then ${at(sql, now)} end,
+        last_error = case when is_dead then coalesce(t.last_error, ${Task.stopped}) else t.last_error end
+      from open where t.organization_id = ${owner} and t.id = open.id
       returning ${columns}
     )
-    select * from (select * from claimed union all select * from dead) t order by due_at`
+    select * from taken order by due_at`
 
   // The limit is in the text: a plan for any limit reads the whole table.
   const limited = (limit: number) => sql.literal(`limit ${limit}`)
 
-  const isOpen = (kind: Kind, { now, since }: Span) =>
-    sql`due_at >= ${at(sql, since)} and due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
+  const isOpen = (kind: ClaimKind, { now, since }: Span) =>
+    sql`due_at >= ${at(sql, since)} and due_at <= ${at(sql, now)} and ${sql.literal(conditions[kind])}`
 
   /**
    * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner
@@ -101,14 +101,14 @@ const statementsOf = (sql: Database) => {
    */
   const dueOf = (owner: Fragment, { now, since }: Span) => sql`
     (organization_id, due_at) >= (${owner}, ${at(sql, since)}) and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
-    and ${sql.literal(kinds.due)} order by organization_id nulls first, due_at`
+    and ${sql.literal(conditions.due)} order by organization_id nulls first, due_at`
 
   return {
     isOpen,
 
     /** Claims tasks of any organization: due ones of a turn, otherwise those that have been due the longest. */
     ofAll: (limits: Task.ClaimLimits, { each, owners }: Turn, lease: Lease) => {
-      const oldest = (kind: Kind) => sql`
+      const oldest = (kind: ClaimKind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
       // The outer limit is for the planner.
@@ -126,7 +126,7 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Claims the oldest tasks of an organization. */
-    ofOne: (kind: Kind, organization: string, limit: number, lease: Lease) => {
+    ofOne: (kind: ClaimKind, organization: string, limit: number, lease: Lease) => {
       const oldest = kind === "due" ? dueOf(sql`${organization}`, lease) : sql`${isOpen(kind, lease)} order by due_at`
       return sql`
         with open as materialized (
@@ -144,7 +144,7 @@ const statementsOf = (sql: Database) => {
       const most = sql.literal(String(mostVisits))
       const next = (last: Fragment) => sql`
         select organization_id, due_at <= ${at(sql, now)} and organization_id <> all (${except}::text[]) as is_due
-        from deletion_tasks where ${sql.literal(kinds.due)} and organization_id > ${last} and due_at >= ${at(sql, since)}
+        from deletion_tasks where ${sql.literal(conditions.due)} and organization_id > ${last} and due_at >= ${at(sql, since)}
         order by organization_id nulls first, due_at limit 1`
       return sql`
         with recursive visited as (
@@ -159,24 +159,34 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Finds organizations with open tasks on all servers: no statement looks into all their indexes. */
-    find: (kind: Kind, { after, except, limit, ...span }: Part) => sql`
+    find: (kind: ClaimKind, { after, except, limit, ...span }: Part) => sql`
       select organization_id as organization, true as "isDue", false as "isLast" from deletion_tasks
       where ${isOpen(kind, span)} and organization_id > ${after} and organization_id <> all (${except}::text[])
       group by organization_id order by organization_id ${limited(limit + 1)}`,
 
-    /** Makes the tasks of a claim due, and takes back their attempt. Those that others hold are skipped: their leases end. */
-    release: (token: string, owner: string | undefined, now: DateTime.Utc) => {
-      const isOwned = (organization: Fragment) => (owner === undefined ? organization : sql`${owner}`)
+    /**
+     * Takes the attempt of a claim back, and makes its task due if the claim still holds it. A task that is dead because
+     * this claim expired is still held by it. If another worker has claimed the task since, it has counted an attempt on
+     * top of this one.
+     */
+    release: ({ attempt, organization, taskId, token }: Released, dueAt: DateTime.Utc) => {
+      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       return sql`
-        with free as materialized (
-          select organization_id, id from deletion_tasks
-          where organization_id = ${isOwned(sql.literal("organization_id"))} and state = 'running'
-            and claim_token = ${token}::uuid
-          for update skip locked
+        with task as materialized (
+          select id, coalesce(claim_token = ${token}::uuid, false) as is_held from deletion_tasks
+          where ${isTask} for update skip locked
+        ),
+        released as (
+          update deletion_tasks t set
+            attempts = t.attempts - 1,
+            state = case when is_held then 'scheduled' else t.state end,
+            due_at = case when is_held then ${at(sql, dueAt)} else t.due_at end,
+            claim_token = case when is_held then null else t.claim_token end,
+            finished_at = case when is_held then null else t.finished_at end
+          from task where t.organization_id = ${organization} and t.id = task.id
+            and (is_held or (t.due_at is not null and t.attempts > ${attempt}))
         )
-        update deletion_tasks t set
-          attempts = t.attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null
-        from free where t.organization_id = ${isOwned(sql.literal("free.organization_id"))} and t.id = free.id`
+        select exists (select from task) as "isDone" from deletion_tasks where ${isTask}`
     }
   }
 }
@@ -225,14 +235,11 @@ const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc 
  *
  * @param run runs a statement of the worker
  */
-export const make = (
-  sql: Database,
-  run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, Task.SchedulerUnavailable>
-) => {
+export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>) => {
   const statements = statementsOf(sql)
   const isDistributed = () => sql.distribution.isDistributed() !== false
-  /** Claims whose response was lost, by token, and their organization, where they are of one. They may have been made. */
-  const lost = new Map<string, string | undefined>()
+  /** The tokens of claims whose response was lost. They may have been made. */
+  const lost = new Set<string>()
   const floor = makeFloor((since) =>
     Effect.map(
       run(dueTimes(sql.unsafe(earliestDue("$1"), [DateTime.formatIso(since)]))),
@@ -243,44 +250,61 @@ export const make = (
   /** The last organization that had its turn. */
   let place = ""
 
+  const release = Effect.fn("Scheduler.release")(function* (claim: Released, after = Duration.zero) {
+    const dueAt = DateTime.addDuration(yield* DateTime.now, after)
+    const [{ isDone } = { isDone: true }] = yield* run(releases(statements.release(claim, dueAt)))
+    return isDone
+  })
+
   const releaseLost = Effect.gen(function* () {
-    for (const [token, owner] of lost) {
-      yield* run(statements.release(token, owner, yield* DateTime.now))
+    for (const token of lost) {
+      const held = sql`
+        select organization_id as organization, id as "taskId" from deletion_tasks
+        where state = 'running' and claim_token = ${token}::uuid`
+      // Those that others hold are skipped: their leases end.
+      for (const task of yield* run(tasks(held))) yield* release({ ...task, token, attempt: maximumAttempts })
       lost.delete(token)
     }
   })
 
-  /** Claims with a token of its own, which is kept if there is no response. */
-  const claim = Effect.fnUntraced(function* (
-    owner: string | undefined,
-    duration: Duration.Duration,
-    statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  ) {
-    const now = yield* DateTime.now
-    const token = randomUUID()
-    const lease = { token, now, since: yield* floor.current, leaseEnd: DateTime.addDuration(now, duration) }
-    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, owner)))
-  })
+  const currentSpan = Effect.all({ now: DateTime.now, since: floor.current })
 
-  /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
-  const perOrganization = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration, due: Turn) {
-    const claiming = (kind: Kind, { each, owners }: Turn) =>
-      owners.map((owner) => claim(owner, lease, (given) => statements.ofOne(kind, owner, each, given)))
-    const all = claiming("due", due)
-    const now = yield* DateTime.now
+  /** Claims with a token of its own, which is kept if there is no response. */
+  const claimWith = (
+    duration: Duration.Duration,
+    span: Span,
+    statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  ) =>
+    Effect.suspend(() => {
+      const token = randomUUID()
+      const claiming = taken(statement({ ...span, token, leaseEnd: DateTime.addDuration(span.now, duration) }))
+      return Effect.tapError(run(claiming), () => Effect.sync(() => lost.add(token)))
+    })
+
+  /** Claims the tasks of each organization by itself. Claims that succeed count, even if others fail. */
+  const perOrganization = Effect.fnUntraced(function* (
+    limits: Task.ClaimLimits,
+    duration: Duration.Duration,
+    span: Span,
+    due: Turn
+  ) {
+    const turns: Array<readonly [ClaimKind, Turn]> = [["due", due]]
     for (const kind of ["expired", "isolated"] as const) {
-      const limit = limits[kind] ?? 0
-      const part = { after: "", limit, except: [], now, since: yield* floor.current }
-      const found = limit === 0 ? [] : yield* run(visits(statements.find(kind, part)))
-      all.push(...claiming(kind, turnOf(found, limit)))
+      const { [kind]: limit = 0 } = limits
+      if (limit === 0) continue
+      const found = yield* run(visits(statements.find(kind, { ...span, after: "", limit, except: [] })))
+      turns.push([kind, turnOf(found, limit)])
     }
+    const all = turns.flatMap(([kind, { each, owners }]) =>
+      owners.map((owner) => claimWith(duration, span, (lease) => statements.ofOne(kind, owner, each, lease)))
+    )
     const [claims, failures] = yield* Effect.partition(all, (each) => each, { concurrency })
-    return failures[0] !== undefined && claims.length === 0 ? yield* failures[0] : claims.flat()
+    return failures[0] !== undefined && claims.length === 0 ? yield* Effect.fail(failures[0]) : claims.flat()
   })
 
   /** The turn of the next organizations that have due tasks, but for some. */
-  const nextTurn = Effect.fnUntraced(function* (limit: number, except: ReadonlySet<string> = new Set()) {
-    const part = { after: place, limit, except: [...except], now: yield* DateTime.now, since: yield* floor.current }
+  const nextTurn = Effect.fnUntraced(function* (limit: number, span: Span, except: ReadonlySet<string> = new Set()) {
+    const part = { ...span, after: place, limit, except: [...except] }
     const visited = yield* run(visits(isDistributed() ? statements.find("due", part) : statements.visit(part)))
     const due = visited.filter(({ isDue }) => isDue)
     const last = due.length > limit ? due[limit - 1] : visited.find(({ isLast }) => isLast)
@@ -288,32 +312,33 @@ export const make = (
     return turnOf(due, limit)
   })
 
-  const claimSome = Effect.fnUntraced(function* (limits: Task.ClaimLimits, lease: Duration.Duration) {
+  const claim = Effect.fnUntraced(function* (limits: Task.ClaimLimits, duration: Duration.Duration) {
     yield* sql.distribution.refresh
     yield* releaseLost
     const { due = 0, except } = limits
+    const span = yield* currentSpan
     const inTurns = due > 0 && (except !== undefined || isBehind || isDistributed())
-    const turn = inTurns ? yield* nextTurn(due, except) : turnOf([], 0)
+    const turn = inTurns ? yield* nextTurn(due, span, except) : turnOf([], 0)
     const isOfNone = except !== undefined && turn.owners.length === 0
     const wanted = isOfNone ? { ...limits, due: 0 } : limits
     const claimed = yield* isDistributed()
-      ? perOrganization(wanted, lease, turn)
-      : claim(undefined, lease, (given) => statements.ofAll(wanted, turn, given))
+      ? perOrganization(wanted, duration, span, turn)
+      : claimWith(duration, span, (lease) => statements.ofAll(wanted, turn, lease))
     if (due > 0 && except === undefined) isBehind = claimed.length >= (inTurns ? 1 : due)
     return claimed
   })
 
   return {
-    claim: claimSome,
+    claim,
+    release,
     /** The earliest time at which a task is due or its lease ends; undefined if no task is open. */
     earliestDue: floor.earliest,
-    /** True if the lease of a task has ended that must run alone. */
-    mustBeAlone: Effect.gen(function* () {
-      const span = { now: yield* DateTime.now, since: yield* floor.current }
-      return (
-        (yield* run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`))
-          .length > 0
+    /** True if the lease of a task has ended that is claimed isolated. */
+    hasIsolated: Effect.flatMap(currentSpan, (span) =>
+      Effect.map(
+        run(sql`select where exists (select from deletion_tasks where ${statements.isOpen("isolated", span)})`),
+        ({ length }) => length > 0
       )
-    })
+    )
   }
 }

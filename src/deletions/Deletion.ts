@@ -18,15 +18,19 @@ import { Outcome } from "../api/DeletionTasks.ts"
 
 /** The parts of a statement that depend on the organizations of its tasks. */
 interface Owner {
-  /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
-  readonly claims: string
   /** The SQL of tasks, rows of `organization_id` and `id`, from the first two parameters. */
   readonly tasks: string
   /** The SQL of the organization of a row of an alias. */
   readonly idIn: (alias: string) => string
 }
 
-type Kind = "invoice" | "line"
+interface Claimer extends Owner {
+  /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
+  readonly claims: string
+}
+
+export const kinds = ["invoice", "line"] as const
+export type Kind = (typeof kinds)[number]
 
 const tables = { invoice: "invoices", line: "invoice_lines" } as const
 
@@ -44,7 +48,7 @@ const verdict = ({ idIn }: Owner) => `
   end`
 
 /** The claimed tasks that the caller still holds. */
-const held = ({ claims, idIn }: Owner, columns: string, lock = "") => `
+const held = ({ claims, idIn }: Claimer, columns: string, lock = "") => `
   select task.* from (select * from (${claims}) c order by 1, 2) claimed
   cross join lateral (
     select ${columns} from deletion_tasks t
@@ -54,7 +58,7 @@ const held = ({ claims, idIn }: Owner, columns: string, lock = "") => `
   ) task`
 
 /** Stores the facts of claimed tasks, unless they are stored. The fourth parameter is the time of the deletion. */
-const remember = (owner: Owner) => `
+const remember = (owner: Claimer) => `
   insert into deletions (
     organization_id, task_id, kind, item, id, deleted_at, verdict, holds, clinic_id, client_id, invoice_id, is_known
   )
@@ -83,13 +87,13 @@ const remember = (owner: Owner) => `
   on conflict do nothing`
 
 /** Notes that claimed tasks are to be settled. The fourth parameter is the time of the deletion. */
-const unsettle = (owner: Owner) => `
+const unsettle = (owner: Claimer) => `
   with task as materialized (${held(owner, "t.organization_id, t.id")})
   update deletion_tasks t set unsettled_since = $4::timestamptz
   from task where t.organization_id = ${owner.idIn("task")} and t.id = task.id and t.unsettled_since is null`
 
 /** Locks the claimed tasks that the caller still holds, and returns them. */
-const hold = (owner: Owner) => held(owner, `t.organization_id as organization, t.id as "taskId"`, "for update")
+const hold = (owner: Claimer) => held(owner, `t.organization_id as organization, t.id as "taskId"`, "for update")
 
 /**
  * Judges remembered items whose row is there. A verdict that a writer has left decides. Whoever writes meanwhile does not see
@@ -166,7 +170,7 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
 
 const isDue = "d.holds and d.undone_at is null and not t.is_deleted"
 
-const mark = (kind: Kind) => (owner: Owner) =>
+const mark = (kind: Kind, owner: Owner) =>
   changing(
     kind,
     owner,
@@ -179,7 +183,7 @@ const mark = (kind: Kind) => (owner: Owner) =>
  * Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more: in a session
  * that keeps its times, since an UPDATE of a time alone is otherwise no change.
  */
-const markAgain = (kind: Kind) => (owner: Owner) =>
+const markAgain = (kind: Kind, owner: Owner) =>
   changing(
     kind,
     owner,
@@ -210,12 +214,14 @@ const isUndone = (kind: Kind, owner: Owner) =>
   `t.is_deleted and ${hasFact(kind, owner, "f.undone_at is not null and f.deleted_at = t.deleted_at")}
     and not ${hasFact(kind, owner, "f.undone_at is null and f.holds")}`
 
+const isToUnmark = (kind: Kind, owner: Owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
+
 /** Takes back the marks of facts that were undone. */
-const unmark = (kind: Kind) => (owner: Owner) =>
+const unmark = (kind: Kind, owner: Owner) =>
   changing(
     kind,
     owner,
-    named(kind, owner, `d.undone_at is not null and ${isUndone(kind, owner)}`),
+    named(kind, owner, isToUnmark(kind, owner)),
     isUndone(kind, owner),
     "is_deleted = false, deleted_at = null"
   )
@@ -224,34 +230,21 @@ const unmark = (kind: Kind) => (owner: Owner) =>
  * The settings of a transaction that deletes. It waits shortly for what others hold, and keeps nobody waiting for long: the
  * server ends it when its process is paused, or when a statement about several tasks takes longer than `statementTimeout`.
  */
-export const transactionSettings = (statementTimeout?: string) =>
-  `select ${Object.entries({
-    lock_timeout: "500ms",
-    idle_in_transaction_session_timeout: "1s",
-    ...(statementTimeout !== undefined && { statement_timeout: statementTimeout })
-  })
-    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-    .join(", ")}`
+export const transactionSettings = (statementTimeout?: string) => `
+  select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true)
+  ${statementTimeout === undefined ? "" : `, set_config('statement_timeout', '${statementTimeout}', true)`}`
 
-/** Finds the tasks some of whose rows are still to be changed, since others hold them. */
-const leftOf =
-  (...conditions: ReadonlyArray<(kind: Kind, owner: Owner) => string>) =>
-  (owner: Owner) => {
-    const ofTask = { ...owner, tasks: "select task.*" }
-    const isLeft = (["invoice", "line"] as const).flatMap((kind) =>
-      conditions.map((condition) => `exists (select from (${named(kind, ofTask, condition(kind, owner))}) n)`)
+/** Finds the tasks some of whose rows are still to be changed, since others hold them. `conditions`: about a row and a fact. */
+const left = (owner: Owner, conditions: (kind: Kind) => ReadonlyArray<string>) => {
+  const isLeft = kinds.flatMap((kind) =>
+    conditions(kind).map(
+      (condition) => `exists (select from (${named(kind, { ...owner, tasks: "select task.*" }, condition)}) n)`
     )
-    return `
+  )
+  return `
     select task.organization_id as organization, task.id as "taskId" from (${owner.tasks}) task
     where ${isLeft.join(" or ")}`
-  }
-
-const left = leftOf(() => isDue)
-
-const unsettled = leftOf(
-  () => isDue,
-  (kind, owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
-)
+}
 
 const counts = (kind: Kind, verdicts: object) =>
   `jsonb_build_object(${Object.keys(verdicts)
@@ -296,38 +289,43 @@ const isFull = (condition: string) => `
  * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
  * a row have each a bound of their own.
  */
-const forget = (owner: Owner, isApart: boolean) => `
+const forget = (owner: Owner, isPerOrganization: boolean) => `
   delete from deletions d using (${owner.tasks}) task
   where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
     ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
-    ${isApart ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
+    ${isPerOrganization ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
   )`
 
 /**
  * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other
  * workers off; it is skipped, so that the other leases do not wait.
  */
-const renewal = (owner: Owner) => `
+const renewal = (owner: Claimer) => `
   with held as materialized (${held(owner, "t.organization_id, t.id", "for update skip locked")})
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
-const statementsOf = (owner: Owner, isApart: boolean) => ({
+/** Applies facts whose tasks are settled. */
+const settle = (owner: Owner) => [
+  judge(owner),
+  ...kinds.map((kind) => unmark(kind, owner)),
+  ...kinds.map((kind) => mark(kind, owner))
+]
+
+const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
-  run: [markAgain("invoice"), markAgain("line")].map((statement) => statement(owner)),
-  settle: [judge, unmark("invoice"), unmark("line"), mark("invoice"), mark("line")].map((statement) =>
-    statement(owner)
-  ),
-  left: left(owner),
-  unsettled: unsettled(owner),
+  run: kinds.map((kind) => markAgain(kind, owner)),
+  settle: settle(owner),
+  left: left(owner, () => [isDue]),
+  unsettled: left(owner, (kind) => [isDue, isToUnmark(kind, owner)]),
   complete: complete(owner),
-  forget: forget(owner, isApart),
+  forget: forget(owner, isPerOrganization),
   renewal: renewal(owner)
 })
 
 /** The statements about tasks of any number of organizations. */
-export const several = statementsOf(
+export const acrossOrganizations = statementsOf(
   {
     claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
     tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
@@ -340,7 +338,7 @@ export const several = statementsOf(
  * The statements about tasks of one organization: Citus finds the server of a statement by a parameter in the
  * condition of each table.
  */
-export const one = statementsOf(
+export const withinOrganization = statementsOf(
   {
     claims: `
     select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
@@ -350,14 +348,10 @@ export const one = statementsOf(
   true
 )
 
-/** The statements about all tasks of one organization. */
-export const all = statementsOf(
-  {
-    claims: "select null::text as organization_id, null::uuid as id, null::uuid as token where false",
-    tasks: `
+/** The statements that settle all tasks of one organization. */
+export const settleAll = settle({
+  tasks: `
     select distinct d.organization_id, d.task_id as id from deletions d
     where d.organization_id = $1 and (d.holds or d.verdict = 'not_found' or d.undone_at is not null)`,
-    idIn: () => "$1"
-  },
-  true
-)
+  idIn: () => "$1"
+})

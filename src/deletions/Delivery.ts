@@ -1,16 +1,8 @@
-/** A delivery as it is scheduled, and its decoding from the body of a request. */
+/** A delivery as it is scheduled, and its receipt. */
 import { hash } from "node:crypto"
-import { Array, Effect, Order, Predicate, Result, Schema } from "effect"
+import { Array, DateTime, type Duration, Effect, Order, Schema } from "effect"
 import * as Uuid from "uuid"
-import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
-import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
-import {
-  DeletedInvoice,
-  DeletedInvoiceLine,
-  type DeliveryHeaders,
-  type InvoiceDeletions,
-  maximumItems
-} from "../api/IntakeApi.ts"
+import type { DeletedInvoice, DeletedInvoiceLine, DeliveryHeaders, InvoiceDeletions } from "../api/IntakeApi.ts"
 
 /** The items that a task deletes: sets, each item once. Ids that the delivery does not have are null. */
 export interface Deletions {
@@ -46,11 +38,11 @@ const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
 // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
 const fingerprintOf = (deletions: Deletions) => hash("sha256", JSON.stringify(deletions), "buffer")
 
-/** The headers that identify a delivery: with another value it would be another delivery. */
-export type Identity = Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">
-
-/** The delivery of a request. */
-export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [] }: InvoiceDeletions): Delivery => {
+/** The delivery of a request, which these headers identify. */
+export const deliveryOf = (
+  headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
+  { invoices = [], invoice_lines = [] }: InvoiceDeletions
+): Delivery => {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
   const deletions = {
@@ -76,41 +68,23 @@ export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [
   }
 }
 
-const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
-
-/** The number of items that are decoded before others have a turn: some milliseconds. */
-const stride = 500
-
-/** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
-const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
-  const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
-  return Effect.fnUntraced(function* (list: unknown, found: Array<ValidationError>) {
-    const items: Array<Item> = []
-    if (list === undefined) return items
-    if (!Array.isArray(list)) found.push({ loc: ["body", name], ...faults.list })
-    else
-      for (const [index, each] of list.entries()) {
-        const decoded = decodeItem(each)
-        if (Result.isSuccess(decoded)) items.push(decoded.success)
-        else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
-        if (found.length >= maximumFaults) break
-        if (index % stride === stride - 1) yield* Effect.yieldNow
-      }
-    return items
-  })
-}
-
-const invoicesOf = listOf("invoices", DeletedInvoice)
-const linesOf = listOf("invoice_lines", DeletedInvoiceLine)
-
-/** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
-export const decode = Effect.fnUntraced(function* (body: unknown): Effect.fn.Return<InvoiceDeletions, RequestInvalid> {
-  if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
-  const { invoices, invoice_lines } = body
-  const count = countOf(invoices) + countOf(invoice_lines)
-  if (count > maximumItems) return yield* invalidAt(["body"], tooLong(maximumItems, maximumItems + 1))
-  const found: Array<ValidationError> = []
-  const decoded = { invoices: yield* invoicesOf(invoices, found), invoice_lines: yield* linesOf(invoice_lines, found) }
-  if (found.length > 0) return yield* invalidRequest(found)
-  return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
+/** The part of a delivery that the row of its task keeps. */
+export const Receipt = Schema.Struct({
+  received_at: Schema.DateTimeUtcFromDate,
+  scheduled_for: Schema.DateTimeUtcFromDate,
+  invoices_count: Schema.Int,
+  invoice_lines_count: Schema.Int
 })
+export type Receipt = typeof Receipt.Type
+
+/** The receipt of a delivery that is received now. `delay`: from then to running it. */
+export const receiptOf = (
+  { invoiceLinesCount, invoicesCount }: Pick<Delivery, "invoicesCount" | "invoiceLinesCount">,
+  delay: Duration.Duration
+) =>
+  Effect.map(DateTime.now, (now): Receipt => ({
+    received_at: now,
+    scheduled_for: DateTime.addDuration(now, delay),
+    invoices_count: invoicesCount,
+    invoice_lines_count: invoiceLinesCount
+  }))

@@ -8,12 +8,9 @@ import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { State } from "../api/DeletionTasks.ts"
-import * as Tasks from "./Tasks.ts"
+import { type Kind, kinds } from "./Deletion.ts"
+import * as Tasks from "./OperatorTasks.ts"
 
-export const kinds = ["invoice", "line"] as const
-export type Kind = (typeof kinds)[number]
-
-/** The verdicts on items. */
 export const verdicts = ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"] as const
 export type Verdict = (typeof verdicts)[number]
 
@@ -22,7 +19,6 @@ export const Fact = Schema.Struct({
   organization_id: Schema.String,
   task_id: Schema.String,
   kind: Schema.Literals(kinds),
-  /** The id of the invoice or line. */
   id: Schema.String,
   verdict: Schema.Literals(verdicts),
   deleted_at: Schema.String,
@@ -119,7 +115,6 @@ export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
   return undone.length
 })
 
-/** The result of a cancellation. */
 export type Cancel = Data.TaggedEnum<{
   /** It never runs. `undone`: the facts of its attempts. */
   Cancelled: { readonly organization: string; readonly undone: number }

@@ -1,19 +1,21 @@
-/** The fake of the scheduler: tasks in memory. */
-import { Array, DateTime, Duration, Effect, Equal, Order, Struct } from "effect"
+/**
+ * The fake of the scheduler: tasks in memory, by the same rules as the database, but without turns, without a bound of a
+ * backlog, and with their payloads for good.
+ */
+import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
-import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
+import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
-import type { Scheduler } from "./Scheduler.ts"
-import * as Task from "./Task.ts"
+import { Scheduler, type TaskFailed } from "./Scheduler.ts"
+import * as Task from "./WorkerTasks.ts"
 
-export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, Task.TaskFailed>
+/** The effect of a task. */
+export type RunTask = (deletions: Deletions, claim: Task.Claim) => Effect.Effect<Outcome, TaskFailed>
 
 interface MemoryTask {
   readonly delivery: Delivery
-  readonly receipt: Task.Receipt
-  readonly traceParent: string | null
+  readonly receipt: Receipt
   attempts: number
   /** The token of the claim that holds the task; empty without one. */
   token: string
@@ -23,12 +25,16 @@ interface MemoryTask {
 
 const byDue = Order.mapInput(Order.Number, ({ dueAt }: MemoryTask) => dueAt)
 
-const isForAlone = (task: MemoryTask) => task.attempts >= Retries.attemptsBesideOthers
+const isIsolated = (task: MemoryTask) => task.attempts >= Retries.sharedAttempts
 
 const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
 
-export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
-  Effect.sync((): Scheduler["Service"] => {
+/**
+ * @param delay from receiving a delivery to running it
+ * @param runTask by default, tasks delete nothing
+ */
+export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
+  Layer.sync(Scheduler, () => {
     const known = new Map<string, MemoryTask>()
     let claims = 0
 
@@ -43,7 +49,7 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
       })
 
     const take = (task: MemoryTask, leaseEnd: number): Task.Taken => {
-      const { delivery, receipt, token, traceParent } = task
+      const { delivery, receipt, token } = task
       if (isDead(task)) task.dueAt = Infinity
       else Object.assign(task, { attempts: task.attempts + 1, token: `claim_${++claims}`, dueAt: leaseEnd })
       return {
@@ -52,17 +58,15 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
         token: task.token,
         attempt: task.attempts,
         isTakeover: token !== "",
-        traceParent,
         isDead: task.dueAt === Infinity,
         reason: null
       }
     }
 
-    return {
+    return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const receipt = yield* Task.receiptOf(delivery, delay)
-          const traceParent = (yield* Tracing.currentTraceParent) ?? null
+          const receipt = yield* receiptOf(delivery, delay)
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])
@@ -70,7 +74,7 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
               : { status: "key_reused" }
           }
           const dueAt = DateTime.toEpochMillis(receipt.scheduled_for)
-          known.set(delivery.taskId, { delivery, receipt, traceParent, attempts: 0, token: "", dueAt })
+          known.set(delivery.taskId, { delivery, receipt, attempts: 0, token: "", dueAt })
           return { status: "scheduled", receipt }
         }),
       claim: ({ due = 0, except, expired = 0, isolated = 0 }, lease) =>
@@ -82,12 +86,12 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
           )
           const claimed = [
             ...scheduled.slice(0, due),
-            ...running.filter((task) => !isForAlone(task)).slice(0, expired),
-            ...running.filter(isForAlone).slice(0, isolated)
+            ...running.filter((task) => !isIsolated(task)).slice(0, expired),
+            ...running.filter(isIsolated).slice(0, isolated)
           ]
           return Task.claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
         }),
-      runsApart: () => false,
+      isPerOrganization: () => false,
       renew: (all, lease) => {
         const renewed = (_: MemoryTask, now: number) => ({ dueAt: now + Duration.toMillis(lease) })
         return Effect.forEach(all, (claim) => changeHeld(claim, renewed), { discard: true })
@@ -128,8 +132,8 @@ export const make = (delay: Duration.Duration, runTask: RunTask = () => Effect.s
         const [{ dueAt } = { dueAt: Infinity }] = Array.sort(known.values(), byDue)
         return dueAt === Infinity ? undefined : Duration.millis(Math.max(0, dueAt - now))
       }),
-      mustBeAlone: Effect.map(Time.wall, (now) =>
-        [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isForAlone(task))
+      hasIsolated: Effect.map(Time.wall, (now) =>
+        [...known.values()].some((task) => task.token !== "" && task.dueAt <= now && isIsolated(task))
       )
-    }
+    })
   })

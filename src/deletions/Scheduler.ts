@@ -6,9 +6,8 @@
  * change nothing. The first stores what is deleted as facts, the second applies these to the rows and ends the task. Both
  * may be repeated.
  *
- * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that
- * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
- * back in either case.
+ * Only its worker knows that an outage ended an attempt, and another worker may have taken the task over meanwhile:
+ * `release` takes the attempt back in either case. Retries.ts has the policy.
  */
 import { Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,37 +15,57 @@ import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
+import type { Failure } from "../database/Store.ts"
 import { inTransaction } from "../database/script.ts"
-import { isUnreachable, reasonOf } from "../database/SqlFailure.ts"
+import { reasonOf } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Memory from "./MemoryScheduler.ts"
+import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
-import * as Task from "./Task.ts"
+import * as Task from "./WorkerTasks.ts"
 
-type Answer<A, E = never> = Effect.Effect<A, Task.SchedulerUnavailable | E>
+/** The task store does not answer. The call may have had its effect; every call may be repeated. */
+export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
+  message: Schema.String
+}) {
+  static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+}
+
+/** A task failed for a reason of its own, which another attempt may meet again. */
+export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
+
+/**
+ * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
+ * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
+ * at its bound. These two store nothing.
+ */
+export type ScheduleOutcome =
+  | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
+  | { readonly status: "key_reused" }
+  | { readonly status: "full" }
+
+type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
   Scheduler,
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
-    readonly schedule: (delivery: Delivery) => Answer<Task.ScheduleOutcome>
+    readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
     /** Claims tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
     readonly claim: (limits: Task.ClaimLimits, lease: Duration.Duration) => Answer<ReadonlyArray<Task.Claim>>
     /** The heartbeat: leases begin again now. */
     readonly renew: (claims: ReadonlyArray<Task.Claim>, lease: Duration.Duration) => Answer<void>
-    /** True if tasks of several organizations are on different servers, and better not run together. */
-    readonly runsApart: () => boolean
+    /** True if organizations are on different servers, so that tasks of several better share no transaction. */
+    readonly isPerOrganization: () => boolean
     /**
      * Runs tasks and marks them completed: all or, when one fails, none. One whose rows others hold is postponed: what it
      * deletes is known to writers from here on. A task that another worker has by now is not changed, and has no outcome.
      * Fails with `TaskFailed` if several tasks are to be run one by one, or the attempt of one counts.
      */
-    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, Task.TaskFailed>
+    readonly run: (claims: ReadonlyArray<Task.Claim>) => Answer<ReadonlyArray<Task.RunOutcome>, TaskFailed>
     /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (claim: Task.Claim, reason: string, retryAfter: Duration.Duration) => Answer<void>
     /**
@@ -61,30 +80,19 @@ export class Scheduler extends Context.Service<
     readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
     /** The time until a task is due or a lease expires; undefined if no task is open. */
     readonly untilDue: Answer<Duration.Duration | undefined>
-    /** True if a task that must run alone waits for its turn. */
-    readonly mustBeAlone: Answer<boolean>
+    /** True if a task waits to be claimed isolated. */
+    readonly hasIsolated: Answer<boolean>
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, make(delay))
-
-  /**
-   * The fake: tasks in memory, by the same rules as the database, but without turns, without a bound of a backlog, and
-   * with their payloads for good. `runTask`: the effect of a task; by default none.
-   */
-  static readonly layerMemory = (delay: Duration.Duration, runTask?: Memory.RunTask) =>
-    Layer.effect(Scheduler, Memory.make(delay, runTask))
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, makeScheduler(delay))
 }
 
-const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-const identities = rowsOf(Identity)
-const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
+const identities = rowsOf(Task.TaskId)
+const completions = rowsOf(Schema.Struct({ ...Task.TaskId.fields, outcome: Outcome }))
+const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
 
-const idOf = ({ organization, taskId }: typeof Identity.Type) => `${organization}/${taskId}`
-const released = rowsOf(Schema.Struct({ isDone: Schema.Boolean }))
-const stored = rowsOf(Schema.Struct({ ...Task.Receipt.fields, isSame: Schema.Boolean }))
-
-const unavailable = Task.SchedulerUnavailable.from
+const unavailable = SchedulerUnavailable.from
 
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)
@@ -101,13 +109,12 @@ const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65)
  */
 const statementTimeout = "300ms"
 
-/** The longest run of a task. */
 const longestRun = Duration.minutes(1)
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
-export const make = Effect.fnUntraced(function* (
+export const makeScheduler = Effect.fnUntraced(function* (
   delay: Duration.Duration,
   bounds: Backlog.Bounds = Backlog.bounds,
   mostRemembered = Deletion.mostRemembered
@@ -121,12 +128,13 @@ export const make = Effect.fnUntraced(function* (
 
   /** Claims with the statements about them or, where tables are distributed, those of each organization. */
   const groupsOf = (claims: ReadonlyArray<Task.Claim>) => {
-    const isApart = isDistributed()
-    const ownersOf = (some: ReadonlyArray<typeof Identity.Type>) =>
-      isApart ? some[0]?.organization : some.map(({ organization }) => organization)
-    const tasksOf = (some: ReadonlyArray<typeof Identity.Type>) => [ownersOf(some), some.map(({ taskId }) => taskId)]
-    return (isApart ? Task.byOrganization(claims) : [claims]).map((some) => ({
-      statements: isApart ? Deletion.one : Deletion.several,
+    const isPerOrganization = isDistributed()
+    const tasksOf = (some: ReadonlyArray<Task.TaskId>) => [
+      isPerOrganization ? some[0]?.organization : some.map(({ organization }) => organization),
+      some.map(({ taskId }) => taskId)
+    ]
+    return (isPerOrganization ? Task.byOrganization(claims) : [claims]).map((some) => ({
+      statements: isPerOrganization ? Deletion.withinOrganization : Deletion.acrossOrganizations,
       tasksOf,
       claims: [...tasksOf(some), some.map(({ token }) => token)]
     }))
@@ -138,29 +146,31 @@ export const make = Effect.fnUntraced(function* (
       Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, DateTime.formatIso(now)]))
     )
 
-  /** Applies the facts of claimed tasks, and ends those that have no rows left. */
+  /** Applies the facts of claimed tasks, and ends those that have no rows left. Returns the outcomes of those that it holds. */
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
     const held = yield* identities(sql.unsafe(statements.hold, claims))
-    if (held.length === 0) return { held, completed: [] }
+    const outcomes = new Map<string, Task.RunOutcome>(held.map((task) => [Task.keyOf(task), Task.locked]))
+    if (held.length === 0) return outcomes
     yield* sql.unsafe("set local practice_data.keep_times = on")
     for (const statement of statements.run) yield* sql.unsafe(statement, tasksOf(held))
-    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(idOf))
-    const free = held.filter((task) => !locked.has(idOf(task)))
-    if (free.length === 0) return { held, completed: [] }
+    const locked = new Set((yield* identities(sql.unsafe(statements.left, tasksOf(held)))).map(Task.keyOf))
+    const free = held.filter((task) => !locked.has(Task.keyOf(task)))
+    if (free.length === 0) return outcomes
     const now = DateTime.formatIso(yield* DateTime.now)
     const completed = yield* completions(sql.unsafe(statements.complete, [...tasksOf(free), now]))
+    for (const task of completed) outcomes.set(Task.keyOf(task), task.outcome)
     yield* sql.unsafe(statements.forget, [...tasksOf(free), mostRemembered])
-    return { held, completed }
+    return outcomes
   })
 
   const roomOf = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds, isDistributed))
-  const { claim, earliestDue, mustBeAlone } = Claims.make(sql, asWorker)
+  const { claim, earliestDue, hasIsolated, release } = Claims.make(sql, asWorker)
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery): Effect.fn.Return<Task.ScheduleOutcome, SqlError> {
+      function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
         const { fingerprint, organization, taskId } = delivery
-        const receipt = yield* Task.receiptOf(delivery, delay)
+        const receipt = yield* receiptOf(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
@@ -193,7 +203,7 @@ export const make = Effect.fnUntraced(function* (
 
     claim: (limits, lease) => Effect.flatMap(claim(limits, lease), Task.claimsOf),
 
-    runsApart: isDistributed,
+    isPerOrganization: isDistributed,
 
     renew: Effect.fnUntraced(function* (claims, lease) {
       if (claims.length === 0) return
@@ -206,32 +216,23 @@ export const make = Effect.fnUntraced(function* (
 
     run: Effect.fn("Scheduler.run")(function* (claims) {
       const groups = groupsOf(claims)
-      const isAlone = claims.length === 1
-      const settings = sql.unsafe(Deletion.transactionSettings(isAlone ? undefined : statementTimeout))
+      const isSingle = claims.length === 1
+      const settings = sql.unsafe(Deletion.transactionSettings(isSingle ? undefined : statementTimeout))
       const forAll = <A>(step: (group: Group) => Effect.Effect<A, SqlError>) =>
         inTransaction(sql, Effect.andThen(settings, Effect.forEach(groups, step)))
       const running = Effect.andThen(forAll(remember), forAll(end)).pipe(
         Effect.map((ended) => {
-          const outcomes = new Map(
-            ended.flatMap(({ completed }) => completed.map((done) => [idOf(done), done.outcome] as const))
-          )
-          const held = new Set(ended.flatMap((group) => group.held.map(idOf)))
-          return claims.map(
-            (each): Task.RunOutcome => outcomes.get(idOf(each)) ?? (held.has(idOf(each)) ? Task.locked : undefined)
-          )
+          const outcomes = new Map(ended.flatMap((group) => [...group]))
+          return claims.map((each) => outcomes.get(Task.keyOf(each)))
         }),
-        Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | Task.TaskFailed> => {
-          // Without a connection, the others would fail as well.
-          if (isUnreachable(error)) return Effect.fail(error)
-          const reason = reasonOf(error)
-          return isAlone && Retries.failureKind(error) !== "permanent"
-            ? Effect.succeed([{ postponed: reason }])
-            : Effect.fail(new Task.TaskFailed({ message: reason }))
+        Effect.catch((error): Effect.Effect<ReadonlyArray<Task.RunOutcome>, SqlError | TaskFailed> => {
+          const [ending, reason] = [Retries.endingOf(error, !isSingle), reasonOf(error)]
+          if (ending === "postponed") return Effect.succeed([{ postponed: reason }])
+          return Effect.fail(ending === "failed" ? new TaskFailed({ message: reason }) : error)
         }),
         Effect.timeoutOrElse({
           duration: longestRun,
-          orElse: () =>
-            Effect.fail(new Task.TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
+          orElse: () => Effect.fail(new TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
         })
       )
       return yield* sql.run(tasks, running)
@@ -249,32 +250,7 @@ export const make = Effect.fnUntraced(function* (
         where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
     }, asWorker),
 
-    release: Effect.fn("Scheduler.release")(function* (
-      { attempt, organization, taskId, token },
-      after = Duration.zero
-    ) {
-      const dueAt = DateTime.addDuration(yield* DateTime.now, after)
-      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
-      // A task that is dead because this claim expired is still held by it. If another worker has claimed the task since, it
-      // has counted an attempt on top of this one.
-      const [{ isDone } = { isDone: true }] = yield* released(sql`
-        with task as materialized (
-          select id, coalesce(claim_token = ${token}::uuid, false) as is_held from deletion_tasks
-          where ${isTask} for update skip locked
-        ),
-        released as (
-          update deletion_tasks t set
-            attempts = t.attempts - 1,
-            state = case when is_held then 'scheduled' else t.state end,
-            due_at = case when is_held then ${at(dueAt)} else t.due_at end,
-            claim_token = case when is_held then null else t.claim_token end,
-            finished_at = case when is_held then null else t.finished_at end
-          from task where t.organization_id = ${organization} and t.id = task.id
-            and (is_held or (t.due_at is not null and t.attempts > ${attempt}))
-        )
-        select exists (select from task) as "isDone" from deletion_tasks where ${isTask}`)
-      return isDone
-    }, asWorker),
+    release,
 
     empty: Effect.fnUntraced(function* (until, limit) {
       const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
@@ -300,6 +276,6 @@ export const make = Effect.fnUntraced(function* (
       return dueAt && Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, dueAt))
     }),
 
-    mustBeAlone
+    hasIsolated
   }
 })

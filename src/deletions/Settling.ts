@@ -15,13 +15,11 @@ import { inTransaction } from "../database/script.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Deletion from "./Deletion.ts"
 import { failureKind } from "./Retries.ts"
-import { byOrganization, SchedulerUnavailable } from "./Task.ts"
-
-const Task = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-const tasksOf = rowsOf(Task)
+import { SchedulerUnavailable } from "./Scheduler.ts"
+import { keyOf, TaskId } from "./WorkerTasks.ts"
 
 const Unsettled = Schema.Struct({
-  ...Task.fields,
+  ...TaskId.fields,
   /** The value of `unsettled_since`, as text: exact to the microsecond. */
   since: Schema.String,
   /** True if facts changed after the task was completed or cancelled, so that no worker has applied them. */
@@ -30,9 +28,12 @@ const Unsettled = Schema.Struct({
 type Unsettled = typeof Unsettled.Type
 
 const unsettled = rowsOf(Unsettled)
-
-const idOf = ({ organization, taskId }: typeof Task.Type) => `${organization}/${taskId}`
-const keyOf = ({ organization, since, taskId }: Unsettled) => `${organization}/${taskId}/${since}`
+const tasksOf = rowsOf(TaskId)
+const identify = (tasks: ReadonlyArray<Unsettled>) => [
+  tasks.map(({ organization }) => organization),
+  tasks.map(({ taskId }) => taskId)
+]
+const versionOf = (task: Unsettled) => `${keyOf(task)}/${task.since}`
 
 /** Tasks whose facts were committed, and the transactions that may have missed them. */
 interface Round {
@@ -55,6 +56,9 @@ const lease = "10 seconds"
 
 /** The time between steps: while transactions are awaited, while none are, and where tables have no triggers. */
 const pauses = { awaiting: Duration.millis(250), idle: Duration.seconds(1), distributed: Duration.seconds(10) }
+
+const setOf = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+  Effect.map(textsOf(rows), (texts) => new Set(texts))
 
 /** Settles what there is to settle, step by step. A step returns the time until the next one. */
 export const make = Effect.gen(function* () {
@@ -87,17 +91,12 @@ export const make = Effect.gen(function* () {
     where t.organization_id = task.organization_id and t.id = task.task_id`
 
   /** Transactions of this database that may write: those that run, and those that are prepared. */
-  const running = Effect.map(
-    textsOf(sql`
-      select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
-      where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
-        and a.datid = (select oid from pg_database where datname = current_database())`),
-    (all) => new Set(all)
-  )
-  const prepared = Effect.map(
-    textsOf(sql`select gid as text from pg_prepared_xacts where database = current_database()`),
-    (all) => new Set(all.map((gid) => `prepared ${gid}`))
-  )
+  const running = setOf(sql`
+    select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
+      and a.datid = (select oid from pg_database where datname = current_database())`)
+  const prepared = setOf(sql`
+    select 'prepared ' || gid as text from pg_prepared_xacts where database = current_database()`)
 
   const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
     inTransaction(
@@ -112,13 +111,12 @@ export const make = Effect.gen(function* () {
    * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger
    * of others refuses.
    */
-  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> => {
-    const parameters = [tasks.map(({ organization }) => organization), tasks.map(({ taskId }) => taskId)]
-    return applyAll(Deletion.several.settle, parameters).pipe(
-      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.several.unsettled, parameters))),
+  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
+    applyAll(Deletion.acrossOrganizations.settle, identify(tasks)).pipe(
+      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, identify(tasks)))),
       Effect.map((found) => {
-        const left = new Set(found.map(idOf))
-        return tasks.filter((task) => left.has(idOf(task)))
+        const left = new Set(found.map(keyOf))
+        return tasks.filter((task) => left.has(keyOf(task)))
       }),
       Effect.catchIf(
         (error) => failureKind(error) !== "outage",
@@ -126,20 +124,16 @@ export const make = Effect.gen(function* () {
           tasks.length > 1 ? applyEach(tasks.map(Array.of)) : Effect.succeed(tasks)
       )
     )
-  }
   const applyEach = (groups: ReadonlyArray<ReadonlyArray<Unsettled>>) =>
     Effect.map(Effect.forEach(groups, apply), Array.flatten)
   const applyInTurn = (tasks: ReadonlyArray<Unsettled>) => applyEach(Array.chunksOf(tasks, applied))
 
   const settle = (tasks: ReadonlyArray<Unsettled>) =>
-    Effect.forEach(
-      byOrganization(tasks),
-      (some) => sql`
-        update deletion_tasks t set unsettled_since = null
-        from unnest(${some.map(({ taskId }) => taskId)}::uuid[], ${some.map(({ since }) => since)}::timestamptz[])
-          as settled (id, since)
-        where t.organization_id = ${some[0].organization} and t.id = settled.id and t.unsettled_since = settled.since`,
-      { discard: true }
+    sql.unsafe(
+      `update deletion_tasks t set unsettled_since = null
+       from unnest($1::text[], $2::uuid[], $3::timestamptz[]) as settled (organization_id, id, since)
+       where t.organization_id = settled.organization_id and t.id = settled.id and t.unsettled_since = settled.since`,
+      [...identify(tasks), tasks.map(({ since }) => since)]
     )
 
   const step = Effect.gen(function* () {
@@ -151,12 +145,12 @@ export const make = Effect.gen(function* () {
       return pauses.idle
     }
     yield* fold
-    const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(keyOf)))
+    const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(versionOf)))
     const fresh = (yield* unsettled(sql`
       select organization_id as organization, id as "taskId", unsettled_since::text as since,
         coalesce(unsettled_since > finished_at, false) or state = 'cancelled' as "isReopened"
       from deletion_tasks where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
-      (task) => !known.has(keyOf(task))
+      (task) => !known.has(versionOf(task))
     )
     // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.
     const now = yield* running
@@ -185,7 +179,7 @@ export const make = Effect.gen(function* () {
   /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */
   const sweep = Effect.gen(function* () {
     for (const organization of yield* textsOf(sql`select distinct organization_id as text from deletions`)) {
-      yield* applyAll(Deletion.all.settle, [organization])
+      yield* applyAll(Deletion.settleAll, [organization])
       yield* sql`
         update deletion_tasks set unsettled_since = null
         where organization_id = ${organization} and unsettled_since is not null`

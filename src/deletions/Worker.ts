@@ -3,12 +3,12 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Result, Schedule } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Retries from "./Retries.ts"
-import { Scheduler } from "./Scheduler.ts"
-import * as Task from "./Task.ts"
+import { Scheduler, type SchedulerUnavailable, TaskFailed } from "./Scheduler.ts"
+import * as Task from "./WorkerTasks.ts"
 
 export interface Options {
   /** The number of due tasks to claim at once. */
@@ -38,18 +38,9 @@ const transactionsPerBatch = 5
 
 /**
  * The first heartbeat of a round that claims due tasks of other organizations: rounds are seldom so long, and larger batches
- * cost less. From a later one on, a task that must be alone has its turn: while one waits, the round ends.
+ * cost less. From a later one on, an isolated task has its turn: while one waits, the round ends.
  */
 const claimsMore = { from: heartbeatsPerLease, yields: 200 }
-
-/** Logs a bug, and fails with an error instead. */
-const catchBug = <E2>(message: string, error: (name: string) => E2) =>
-  Effect.catchDefect((defect) =>
-    Effect.andThen(
-      Effect.logError(message, defect),
-      Effect.fail(error(Predicate.isError(defect) ? defect.name : typeof defect))
-    )
-  )
 
 type Group = ReadonlyArray<Task.Claim>
 
@@ -84,8 +75,8 @@ const makeSlots = (count: number) => {
 
 /**
  * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
- * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be
- * alone. It returns the number of tasks that it claimed at first, less those that an outage released: they are due at
+ * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the isolated
+ * tasks. It returns the number of tasks that it claimed at first, less those that an outage released: they are due at
  * once, and would be claimed again and again.
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
@@ -96,28 +87,29 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   let isStopping = false
   let released = 0
 
-  /** Releases a claim, so that its attempt does not count, maybe in the next round. */
-  const release = (claim: Task.Claim, after?: Duration.Duration) => {
-    held.delete(claim)
-    unreleased.add(claim)
-    return Effect.map(scheduler.release(claim, after), (isDone) => isDone && unreleased.delete(claim))
-  }
-  const releaseAll = (claims: Iterable<Task.Claim>) =>
-    Effect.forEach([...claims], (claim) => release(claim), { discard: true })
+  /** Takes the attempts of claims back, maybe in the next round. */
+  const release = (claims: Iterable<Task.Claim>, after = Duration.zero) =>
+    Effect.suspend(() => {
+      const all = [...claims]
+      for (const claim of all) unreleased.add(claim)
+      return Effect.forEach(
+        all,
+        (claim) => Effect.map(scheduler.release(claim, after), (isDone) => isDone && unreleased.delete(claim)),
+        { discard: true }
+      )
+    })
 
-  const fail = Effect.fnUntraced(
-    function* (claim: Task.Claim, reason: string, duration: Duration.Duration) {
-      yield* Task.report(claim, claim.attempt < Retries.maximumAttempts ? "failed" : "dead", { reason, duration })
-      yield* scheduler.fail(claim, reason, yield* Retries.backoff(claim.attempt))
-    },
-    // If the failure cannot be recorded, the lease expires, and the attempt still counts.
-    (failing) => Effect.ignore(failing)
-  )
-
-  /** Schedules a task for later, without an attempt. */
-  const postpone = Effect.fnUntraced(function* (claim: Task.Claim, reason: string, duration: Duration.Duration) {
-    yield* Task.report(claim, "released", { duration, reason })
-    yield* Effect.ignore(release(claim, yield* Retries.pause(claim.scheduledFor)))
+  /** Ends an attempt that has no outcome. */
+  const retry = Effect.fnUntraced(function* (
+    claim: Task.Claim,
+    ending: "failed" | "postponed",
+    reason: string,
+    duration: Duration.Duration
+  ) {
+    const { after, result } = yield* Retries.retryOf(ending, claim)
+    yield* Task.report(claim, result, { duration, reason })
+    // If a failure cannot be recorded, the lease expires, and the attempt still counts.
+    yield* Effect.ignore(result === "released" ? release([claim], after) : scheduler.fail(claim, reason, after))
   })
 
   /** Runs tasks together. Returns those that are left to be run, each by itself. */
@@ -126,25 +118,32 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       if (isStopping) return []
       const [duration, result] = yield* scheduler.run(claims).pipe(
         Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
-        catchBug("A deletion task met a bug", (name) => new Task.TaskFailed({ message: `A bug: ${name}` })),
+        Effect.catchDefect((defect) => {
+          const message = `A bug: ${Predicate.isError(defect) ? defect.name : typeof defect}`
+          return Effect.andThen(
+            Effect.logError("A deletion task met a bug", defect),
+            Effect.fail(new TaskFailed({ message }))
+          )
+        }),
         Effect.result,
         Effect.timed
       )
-      if (result._tag === "Success") {
-        for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          if (outcome !== undefined && "postponed" in outcome) yield* postpone(claim, outcome.postponed, duration)
-          else yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
-        }
-      } else if (result.failure._tag === "SchedulerUnavailable") {
-        released += claims.length
-        for (const claim of claims) yield* Task.report(claim, "released", { duration, reason: result.failure.message })
-        yield* Effect.ignore(releaseAll(claims))
-        return []
-      } else if (claims.length > 1) {
+      if (result._tag === "Failure" && result.failure._tag === "TaskFailed" && claims.length > 1) {
         yield* Effect.ignore(scheduler.renew(claims, options.lease))
         return claims
+      }
+      if (result._tag === "Success") {
+        for (const [claim, outcome] of Array.zip(claims, result.success)) {
+          if (outcome !== undefined && "postponed" in outcome) {
+            yield* retry(claim, "postponed", outcome.postponed, duration)
+          } else yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
+        }
+      } else if (result.failure._tag === "TaskFailed") {
+        for (const claim of claims) yield* retry(claim, "failed", result.failure.message, duration)
       } else {
-        for (const claim of claims) yield* fail(claim, result.failure.message, duration)
+        released += claims.length
+        for (const claim of claims) yield* Task.report(claim, "released", { duration, reason: result.failure.message })
+        yield* Effect.ignore(release(claims))
       }
       for (const claim of claims) held.delete(claim)
       return []
@@ -155,7 +154,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
   const runAll = Effect.fnUntraced(function* (
     given: Group,
-    claimMore: (heartbeat: number) => Effect.Effect<Group, Task.SchedulerUnavailable>
+    claimMore: (heartbeat: number) => Effect.Effect<Group, SchedulerUnavailable>
   ) {
     if (given.length === 0) return
     // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
@@ -186,10 +185,10 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       const again = claims.filter(({ attempt }) => attempt > 1)
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
       // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
-      const isApart = (some: Group) => some.length >= size || scheduler.runsApart()
-      const all = Task.byOrganization(first)
-      const few = all.filter((some) => !isApart(some)).flat()
-      const groups = [few, ...all.filter(isApart)].flatMap((group) => Array.chunksOf(group, size))
+      const [own, shared] = Array.partition(Task.byOrganization(first), (some) =>
+        some.length >= size || scheduler.isPerOrganization() ? Result.succeed(some) : Result.fail(some)
+      )
+      const groups = [shared.flat(), ...own].flatMap((group) => Array.chunksOf(group, size))
       const enqueuing = [enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)]
       return Effect.all(enqueuing, { concurrency: "unbounded", discard: true })
     }
@@ -220,20 +219,20 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const round = Effect.gen(function* () {
     released = 0
     // An attempt whose lease expires counts, so claims that the round before could not release come first.
-    yield* releaseAll(unreleased)
+    yield* release(unreleased)
     // No more than start soon, so that several workers share the tasks of a dead one.
     const expired = 2 * options.concurrency
     const together = yield* claim({ due: options.batch, expired })
     const claimMore = Effect.fnUntraced(function* (heartbeat: number) {
       const isFull = held.size > options.batch || heartbeat < claimsMore.from
-      const isOver = heartbeat > claimsMore.yields && (yield* scheduler.mustBeAlone)
+      const isOver = heartbeat > claimsMore.yields && (yield* scheduler.hasIsolated)
       const except = new Set(Array.fromIterable(held).map(({ organization }) => organization))
       return yield* claim({ expired, due: isFull || isOver ? 0 : options.batch, except })
     })
     yield* runAll(together, claimMore)
     const isolated = yield* claim({ isolated: 1 })
     yield* runAll(isolated, () => Effect.succeed([]))
-    if (isStopping) yield* releaseAll(held)
+    if (isStopping) yield* release(held)
     return together.length + isolated.length - released
   })
   const stop = Effect.sync(() => {
@@ -246,7 +245,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
-  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, Task.SchedulerUnavailable> =>
+  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, SchedulerUnavailable> =>
     Effect.flatMap(scheduler.untilDue, (left = Duration.infinity) =>
       Effect.andThen(
         Effect.sleep(Duration.isZero(left) ? ifDue : Duration.min(left, longestSleep)),

@@ -1,10 +1,14 @@
-/** The entry for tests: the services of the APIs in memory, each with its fake (`layerMemory`), records, the demo data. */
+/**
+ * The entry for tests: the services of the APIs in memory, each with its fake (`layerMemory`; that of `Scheduler` is
+ * `MemoryScheduler.layer`), records, the demo data.
+ */
 export { intakeServicesMemory, servicesMemory } from "../app/App.ts"
 export * as DemoData from "../demo/DemoData.ts"
 export * as DemoProcessor from "../demo/DemoProcessor.ts"
-export { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
+export { IntakeSecrets } from "../intake/IntakeSecrets.ts"
+export * as MemoryScheduler from "../deletions/MemoryScheduler.ts"
 export { Scheduler } from "../deletions/Scheduler.ts"
-export { TaskReads } from "../deletions/TaskReads.ts"
+export { SenderTasks } from "../deletions/SenderTasks.ts"
 export { HealthChecks } from "../operations/HealthChecks.ts"
 export { OrgResolver } from "../keys/OrgResolver.ts"
 export { ClinicAccounts } from "../psp/ClinicAccounts.ts"

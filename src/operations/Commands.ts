@@ -4,9 +4,9 @@ import { Array, type Context, Effect, Option, Order, Schema } from "effect"
 import { isoTime, rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Facts from "../deletions/Facts.ts"
-import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
-import * as Tasks from "../deletions/Tasks.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
+import * as SigningSecrets from "../keys/SigningSecrets.ts"
 
 export interface Actor {
   /** The given name, or the user of the operating system. */
@@ -110,7 +110,7 @@ export const revokeKey = audited(CredentialDatabase, "key.revoke", ApiKeys.revok
   Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
 )
 
-export const addSecret = audited(TaskDatabase, "secret.add", IntakeSecrets.create, ({ id }, organization) => [
+export const addSecret = audited(TaskDatabase, "secret.add", SigningSecrets.create, ({ id }, organization) => [
   organization,
   id,
   "created"
@@ -119,18 +119,18 @@ export const addSecret = audited(TaskDatabase, "secret.add", IntakeSecrets.creat
 export const importSecret = audited(
   TaskDatabase,
   "secret.add",
-  IntakeSecrets.importOwn,
+  SigningSecrets.importOwn,
   ({ id, isNew }, organization) => (isNew ? [organization, id, "imported"] : undefined)
 )
 
-export const revokeSecret = audited(TaskDatabase, "secret.revoke", IntakeSecrets.revoke, (revoked, id) =>
+export const revokeSecret = audited(TaskDatabase, "secret.revoke", SigningSecrets.revoke, (revoked, id) =>
   Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
 )
 
 export const allowUnsigned = audited(
   TaskDatabase,
   "secret.allow_unsigned",
-  IntakeSecrets.allowUnsigned,
+  SigningSecrets.allowUnsigned,
   (isDone, organization) => (isDone ? [organization, organization, "unsigned deliveries allowed"] : undefined)
 )
 

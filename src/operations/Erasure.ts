@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { Payload } from "../deletions/Tasks.ts"
+import { Payload } from "../deletions/OperatorTasks.ts"
 import { type Actor, log } from "./Commands.ts"
 import { clients, references } from "./References.ts"
 

@@ -13,9 +13,9 @@ import {
 } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
 import * as Facts from "../deletions/Facts.ts"
-import * as Tasks from "../deletions/Tasks.ts"
-import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
+import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "./Commands.ts"
 import * as Freshness from "./Freshness.ts"
 
@@ -90,7 +90,7 @@ const make = Effect.gen(function* () {
     keys: ({ id, organization }: CredentialFilter) =>
       Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), firstRows),
     secrets: ({ id, organization }: CredentialFilter) =>
-      Effect.map(tasks.read(IntakeSecrets.list(organization, { id, limit })), firstRows),
+      Effect.map(tasks.read(SigningSecrets.list(organization, { id, limit })), firstRows),
     /** The ages of the last changes of an organization, by resource. */
     lastChanges: (organization: string) =>
       records.distribution.isDistributed() === false

@@ -8,7 +8,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
-import * as Tasks from "../deletions/Tasks.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"

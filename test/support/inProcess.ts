@@ -6,7 +6,7 @@ import type { Fault } from "../../src/api/Faults.ts"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { taskOf } from "../../src/demo/Load.ts"
-import { TaskReads } from "../../src/deletions/TaskReads.ts"
+import { SenderTasks } from "../../src/deletions/SenderTasks.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
@@ -44,7 +44,7 @@ const repositories = Effect.runSync(
 export const layerDemo = Layer.mergeAll(
   Layer.effectContext(repositories),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
-  TaskReads.layerMemory(organizations.map(taskOf)),
+  SenderTasks.layerMemory(organizations.map(taskOf)),
   PspReads.layerMemory(clinicAccounts, PspClient.layerMemory(accounts))
 )
 

@@ -12,11 +12,12 @@ import { type Database, layerShared } from "../../../src/database/Database.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
-import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
+import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import type { Claim } from "../../../src/deletions/Task.ts"
-import * as Tasks from "../../../src/deletions/Tasks.ts"
-import { TaskReads } from "../../../src/deletions/TaskReads.ts"
+import type { Claim } from "../../../src/deletions/WorkerTasks.ts"
+import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
+import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { deletions as deletionsCheck } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import * as Erasure from "../../../src/operations/Erasure.ts"
@@ -63,9 +64,9 @@ export interface Operation {
 
 const services = Layer.mergeAll(
   Layer.provideMerge(Repositories.layer, ChangeClock.layer),
-  TaskReads.layer,
+  SenderTasks.layer,
   ClinicAccounts.layer,
-  IntakeSecrets.IntakeSecrets.layer,
+  IntakeSecrets.layer,
   OperatorStore.layer,
   Scheduler.layer(Duration.minutes(1))
 )
@@ -102,7 +103,7 @@ const readsOf = (resource: Resource): ReadonlyArray<Operation> => {
 
 type Work<Service> = (service: Service) => Run
 const scheduler = (work: Work<Scheduler["Service"]>) => Effect.flatMap(Scheduler, work)
-const reads = (work: Work<TaskReads["Service"]>) => Effect.flatMap(TaskReads, work)
+const reads = (work: Work<SenderTasks["Service"]>) => Effect.flatMap(SenderTasks, work)
 const operators = (work: Work<OperatorStore["Service"]>) => Effect.flatMap(OperatorStore, work)
 
 const actor = { name: "check", source: "check" }
@@ -122,7 +123,7 @@ const { find, operators: any } = reasons
 const others = (sql: Database) =>
   operationsOf({
     "intake: a delivery": [3, scheduler((of) => of.schedule(delivery))],
-    "intake: the secrets": [1, Effect.flatMap(IntakeSecrets.IntakeSecrets, (secrets) => secrets.of(owner))],
+    "intake: the secrets": [1, Effect.flatMap(IntakeSecrets, (secrets) => secrets.of(owner))],
     "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, isolated: 1 }, lease)), find],
     "worker: empty payloads": [2, scheduler((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
     "worker: renew": [1, scheduler((of) => of.renew([claim], lease))],
@@ -130,7 +131,7 @@ const others = (sql: Database) =>
     "worker: run several": [7, scheduler((of) => of.run([claim, claim]))],
     "worker: apply deletions again": [
       5,
-      Effect.forEach(Deletion.all.settle, (statement) => sql.unsafe(statement, [owner]))
+      Effect.forEach(Deletion.settleAll, (statement) => sql.unsafe(statement, [owner]))
     ],
     "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
     "worker: release": [1, scheduler((of) => of.release(claim))],
@@ -162,10 +163,10 @@ const others = (sql: Database) =>
     "commands: tasks list of one": [1, Tasks.list({ state: "dead", ...one }, 10)],
     "commands: tasks show": [1, Tasks.show({ id: taskId, ...nobody }), any],
     "commands: tasks replay": [1, Tasks.replay({ id: taskId, ...nobody }), any],
-    "commands: secrets list": [1, IntakeSecrets.list(undefined), any],
-    "commands: secrets list of one": [1, IntakeSecrets.list(owner)],
+    "commands: secrets list": [1, SigningSecrets.list(undefined), any],
+    "commands: secrets list of one": [1, SigningSecrets.list(owner)],
     "commands: secrets create": [2, Commands.addSecret(actor, owner)],
-    "commands: secrets revoke": [3, IntakeSecrets.revoke("x"), any],
+    "commands: secrets revoke": [3, SigningSecrets.revoke("x"), any],
     "commands: audit": [1, Commands.auditLog(10), any],
     "commands: organizations list": [4, Organizations.list(10), any],
     "commands: organizations create": [2, Organizations.create(actor, named)],

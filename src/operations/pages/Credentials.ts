@@ -4,7 +4,7 @@
  */
 import { Effect, Option, Record, Redacted, Schema } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
-import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
+import type { SigningSecret } from "../../keys/SigningSecrets.ts"
 import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
@@ -17,7 +17,7 @@ import { linkTo } from "./Deletions.ts"
 type Operated<A> = Effect.Effect<A, Problem, OperatorStore>
 
 /** The routes of a list of credentials, and of the changes of it. */
-const routesOf = <Credential extends IntakeSecret>(kind: {
+const routesOf = <Credential extends SigningSecret>(kind: {
   readonly place: "/ops/keys" | "/ops/secrets"
   /** The noun, such as `API key`. */
   readonly one: string
@@ -118,7 +118,7 @@ export const keys = routesOf<ApiKey>({
   revoke: (actor, which) => OperatorStore.use((store) => store.revokeKey(actor, which))
 })
 
-export const secrets = routesOf<IntakeSecret>({
+export const secrets = routesOf<SigningSecret>({
   place: "/ops/secrets",
   one: "signing secret",
   isNamed: false,

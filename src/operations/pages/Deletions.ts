@@ -8,8 +8,8 @@ import { DateTime, Effect, Number, Option, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import * as Facts from "../../deletions/Facts.ts"
 import { maximumAttempts } from "../../deletions/Retries.ts"
-import * as Task from "../../deletions/Task.ts"
-import * as Tasks from "../../deletions/Tasks.ts"
+import * as Task from "../../deletions/WorkerTasks.ts"
+import * as Tasks from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { Actor } from "../Commands.ts"
 import * as Format from "../Format.ts"
@@ -223,7 +223,7 @@ const undoing = Effect.fnUntraced(function* (parameters: RequestParameters) {
   const store = yield* OperatorStore
   const task = yield* requested(parameters)
   const { kind: given, record } = parameters
-  const kind = Facts.kinds.find((each) => each === given)
+  const kind = Facts.Fact.fields.kind.literals.find((each) => each === given)
   const organization = task.organization_id
   const isOne = record !== undefined && kind !== undefined
   const target = isOne ? { organization, kind, id: record } : { organization, task: task.id }

@@ -3,7 +3,7 @@
  * by organization, and by the reason of their refusal.
  */
 import { Effect, Result } from "effect"
-import { mostCounted, type TaskCounts } from "../../deletions/Tasks.ts"
+import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { Figures, highest, type WatchedProcesses } from "../Figures.ts"

@@ -1,7 +1,7 @@
 /** The commands of operators, over a Postgres. */
 import { assert, beforeEach, layer } from "@effect/vitest"
 import { Effect, Option, Semaphore } from "effect"
-import { show } from "../../../src/deletions/Tasks.ts"
+import { show } from "../../../src/deletions/OperatorTasks.ts"
 import { cli, processWith, programArgs, runWith } from "../../support/cli.ts"
 import { root } from "../../support/Process.ts"
 import { type Ended, run } from "../../support/run.ts"

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Retries.ts"
+import { sharedAttempts, maximumAttempts } from "../../../src/deletions/Retries.ts"
 import {
   claimAll,
   claimed,
@@ -35,7 +35,6 @@ const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => clai
 
 const isLeased = Effect.map(claimAll(), (claims) => assert.isEmpty(claims))
 
-/** A millisecond less. */
 const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
 
 /** Checks that no task is open, and that none is claimed later. */
@@ -103,20 +102,20 @@ suite("a task", stores, {
     assert.sameMembers(idsOf(yield* claimSome({ expired: 2 })), idsOf(shorter))
     assert.sameMembers(attemptsOf(yield* claimSome({ due: 1, expired: 100 })), [1, 2])
   }),
-  "whose lease expired four times is claimed alone": Effect.gen(function* () {
+  "whose lease expired four times is claimed isolated": Effect.gen(function* () {
     const tasks = yield* backlog(3)
     yield* TestClock.adjust(delay)
     assert.lengthOf(yield* claimSome({ due: 100 }), 3)
-    for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
+    for (let attempt = 2; attempt <= sharedAttempts; attempt++) {
       yield* TestClock.adjust(lease)
       assert.isEmpty(yield* claimSome({ due: 100, isolated: 1 }))
       assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 100 })), [attempt, attempt, attempt])
     }
     yield* TestClock.adjust(lease)
     assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
-    const alone = yield* Effect.replicateEffect(claimSome({ isolated: 1 }), 3)
-    assert.deepStrictEqual(alone.map(attemptsOf), [[5], [5], [5]])
-    assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
+    const isolated = yield* Effect.replicateEffect(claimSome({ isolated: 1 }), 3)
+    assert.deepStrictEqual(isolated.map(attemptsOf), [[5], [5], [5]])
+    assert.sameMembers(idsOf(isolated.flat()), idsOf(tasks))
   }),
   "is completed by its worker, though the lease has ended, unless another worker has it": Effect.gen(function* () {
     const { claim } = yield* claimed("1")

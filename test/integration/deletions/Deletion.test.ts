@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import {
@@ -17,8 +16,10 @@ import {
 import {
   claimAll,
   claimOne,
+  claimsOf,
   completes,
   delay,
+  deleted,
   delivery,
   inItsOwnTime,
   isIdle,
@@ -138,13 +139,6 @@ const i1 = { invoices: [{ invoice_id: "i1" }] }
 const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
 const last = "9999-12-31 23:59:59.999999+00"
 
-/** Delivers a deletion, lets its time come, and runs it. */
-const deleted = Effect.fnUntraced(function* (key: string, deletions: InvoiceDeletions) {
-  yield* scheduled(delivery(key, deletions))
-  yield* TestClock.adjust(delay)
-  yield* completes(yield* claimOne())
-})
-
 suite("a deletion", postgres, {
   "keeps the first time of a deletion, and changes updated_at each time": Effect.gen(function* () {
     const sql = yield* seedInvoices
@@ -201,13 +195,6 @@ const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   yield* sql.unsafe(
     `create or replace trigger meddle before update on invoices for each row when (${condition}) execute function meddle()`
   )
-})
-
-/** Claims of tasks that delete an invoice each. */
-const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
-  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
-  yield* TestClock.adjust(delay)
-  return yield* claimAll()
 })
 
 suite("tasks that run together", stores, {

@@ -1,40 +1,20 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
-import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { locked } from "../../../src/deletions/Task.ts"
-import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import { locked } from "../../../src/deletions/WorkerTasks.ts"
+import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
-import {
-  claimAll,
-  claimOne,
-  completes,
-  delay,
-  delivery,
-  runOne,
-  scheduled,
-  single,
-  suite
-} from "../../support/deletions/support.ts"
+import { claimsOf, delay, deleted, runOne, single, suite } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** Steps until nothing is left to be settled. */
+/** Settles what is left to be settled. */
 const settled = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  const { step } = yield* Settling.make
-  yield* sql`update deletion_settler set until = '-infinity'`
-  yield* Effect.replicateEffect(step, 6)
-  assert.isEmpty(yield* sql`select id from deletion_tasks where unsettled_since is not null`)
-})
-
-/** Delivers a deletion, lets its time come, and runs it. */
-const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions) {
-  yield* scheduled(delivery("deletion", deletions))
-  yield* TestClock.adjust(delay)
-  yield* completes(yield* claimOne())
+  const { steps } = yield* settler
+  yield* steps(6)
+  assert.strictEqual(yield* unsettled, 0)
 })
 
 const invoice = { invoices: [{ invoice_id: "x" }] }
@@ -57,7 +37,7 @@ suite(
         ] as const) {
           const { id } = Loaders.tables[table]
           yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined, [table]: from(table) })
-          yield* deleted(deletions)
+          yield* deleted("deletion", deletions)
           yield* settled
           const transaction = Effect.gen(function* () {
             yield* write("begin")
@@ -109,7 +89,7 @@ const rules = (name: string, given: InvoiceDeletions, verdict: string, isDeleted
   const rule = (...statements: ReadonlyArray<ReadonlyArray<string>>) =>
     Effect.gen(function* () {
       yield* Loaders.begin(both)
-      yield* deleted(given)
+      yield* deleted("deletion", given)
       yield* settled
       assert.deepStrictEqual(yield* loaded(...statements), [isDeleted, isDeleted])
       assert.deepStrictEqual(yield* verdicts, [{ kind: "invoice", verdict, holds: isDeleted }])
@@ -133,55 +113,48 @@ suite("a deletion that came before its record is judged once, when it comes:", s
   ...rules("one that does not fit is served", misfits, "client_mismatch", false)
 })
 
-/** Deliveries of an invoice each, claimed. */
-const claims = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
-  for (const id of ids) yield* scheduled(delivery(id, { invoices: [{ invoice_id: id }] }))
-  yield* TestClock.adjust(delay)
-  return yield* claimAll()
-})
-
 suite("deletions beside each other:", single, {
   "a row that a loader holds keeps its task alone, and neither a worker nor a settler waits for it": Effect.gen(
     function* () {
-      const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
+      yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
       const loader = yield* elsewhere
       const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
       const { run } = yield* Scheduler
-      const [outcomes] = [yield* Effect.timed(run(yield* claims("x", "y")))]
+      const [outcomes] = [yield* Effect.timed(run(yield* claimsOf("x", "y")))]
       assert.deepStrictEqual([outcomes[1][0], outcomes[1][1] === locked], [locked, false])
-      const { step } = yield* Settling.make
-      yield* Effect.replicateEffect(step, 3)
+      const { steps } = yield* settler
+      yield* steps(3)
       const rows = yield* Loaders.rows
       assert.deepStrictEqual(
         ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted),
         [true, true, false, true]
       )
       yield* held.commit
-      yield* Effect.replicateEffect(step, 3)
+      yield* steps(3)
       assert.isTrue((yield* Loaders.rows).get("x1")?.is_deleted)
-      assert.isEmpty(yield* sql`select from deletion_tasks where unsettled_since is not null`)
+      assert.strictEqual(yield* unsettled, 0)
     }
   ),
   "a row that was held when it was to be marked is marked soon after, whatever else is open": Effect.gen(function* () {
-    const sql = yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined })
+    yield* Loaders.begin(both)
     const loader = yield* elsewhere
     const long = yield* openTransaction(loader, loader`select 1`)
     const open = yield* openTransaction(
       loader,
       Effect.forEach(insertX, (statement) => loader.unsafe(statement))
     )
-    yield* deleted(invoice)
-    const { step } = yield* Settling.make
+    yield* deleted("deletion", invoice)
+    const { step, steps } = yield* settler
     yield* step
     yield* open.commit
     const holding = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
     yield* step
     yield* holding.commit
-    yield* Effect.replicateEffect(step, 2)
+    yield* steps(2)
     assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
     yield* long.commit
-    yield* Effect.replicateEffect(step, 2)
-    assert.isEmpty(yield* sql`select from deletion_tasks where unsettled_since is not null`)
+    yield* steps(2)
+    assert.strictEqual(yield* unsettled, 0)
   }),
   "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
     function* () {
@@ -191,7 +164,7 @@ suite("deletions beside each other:", single, {
         loader,
         Effect.forEach(insertX, (statement) => loader.unsafe(statement))
       )
-      yield* deleted(invoice)
+      yield* deleted("deletion", invoice)
       const [first, next] = [yield* Settling.make, yield* Settling.make]
       yield* first.step
       yield* open.commit
@@ -214,21 +187,21 @@ suite("deletions beside each other:", single, {
       loader,
       loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
     )
-    const alone = yield* Effect.forEach(yield* claims("x", "n"), (claim) => Effect.result(runOne(claim)))
+    const alone = yield* Effect.forEach(yield* claimsOf("x", "n"), (claim) => Effect.result(runOne(claim)))
     assert.deepStrictEqual(
       alone.map(({ _tag }) => _tag),
       ["Failure", "Success"]
     )
-    const { step } = yield* Settling.make
+    const { step, steps } = yield* settler
     yield* step
     yield* open.commit
-    yield* Effect.replicateEffect(step, 3)
+    yield* steps(3)
     assert.isTrue((yield* Loaders.rows).get("n")?.is_deleted)
     const left = sql<{ key: string }>`
       select idempotency_key as key from deletion_tasks where unsettled_since is not null`
     assert.deepStrictEqual(yield* left, [{ key: "x" }])
     yield* sql`drop function refuse cascade`
-    yield* Effect.replicateEffect(step, 3)
+    yield* steps(3)
     assert.isEmpty(yield* left)
     assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
   })
@@ -237,7 +210,7 @@ suite("deletions beside each other:", single, {
 suite("facts", single, {
   "are kept when their payload is emptied, but for those whose record never came": Effect.gen(function* () {
     yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
-    yield* deleted({ ...invoice, ...line })
+    yield* deleted("deletion", { ...invoice, ...line })
     yield* settled
     const { empty } = yield* Scheduler
     assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
@@ -253,7 +226,9 @@ suite("facts", single, {
           insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
           select ${owner}, gen_random_uuid(), 'invoice', 1, 'i' || n, now(), 'not_found', true, false
           from generate_series(1, 10) n`
-        yield* deleted({ ...invoice, ...line }).pipe(Effect.provideServiceEffect(Scheduler, make(delay, undefined, 10)))
+        yield* deleted("deletion", { ...invoice, ...line }).pipe(
+          Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
+        )
         const own = sql`select verdict from deletions d join deletion_tasks t on t.id = d.task_id`
         assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
       }

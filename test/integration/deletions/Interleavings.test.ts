@@ -3,9 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
-import type { Claim } from "../../../src/deletions/Task.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
-import { locked } from "../../../src/deletions/Task.ts"
+import { type Claim, locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
   claimOne,
@@ -90,7 +89,7 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
 const remember = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
   const { sql } = yield* TestDatabase
   const parameters = [[organization], [taskId], [token], DateTime.formatIso(yield* DateTime.now)]
-  for (const statement of Deletion.several.remember) yield* sql.unsafe(statement, parameters)
+  for (const statement of Deletion.acrossOrganizations.remember) yield* sql.unsafe(statement, parameters)
 })
 
 const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof Schedule.Type) {

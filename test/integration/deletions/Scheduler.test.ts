@@ -4,10 +4,10 @@ import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
-import { make, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import type { Receipt } from "../../../src/deletions/Task.ts"
-import * as Tasks from "../../../src/deletions/Tasks.ts"
+import type { Receipt } from "../../../src/deletions/Delivery.ts"
+import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { layerRetention } from "../../../src/deletions/Worker.ts"
 import {
   type Check,
@@ -101,7 +101,8 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, make(delay, given)))
+const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, makeScheduler(delay, given)))
+const boundedByOne = (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed)
 
 const retention = Duration.days(90)
 
@@ -146,7 +147,7 @@ suite("the payload of a task", postgres, {
 layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
   it.effect.each([
     ["over Postgres", bounded],
-    ["one organization at a time", (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed)]
+    ["one organization at a time", boundedByOne]
   ] as const)("a backlog %s has a bound for its tasks and its bytes, and room once tasks are done", ([, of]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -169,7 +170,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
   it.effect.each([
     ["tasks, over Postgres", bounded, bounds],
     ["bytes, over Postgres", bounded, fewBytesOfAll],
-    ["tasks, one organization at a time", (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed), bounds]
+    ["tasks, one organization at a time", boundedByOne, bounds]
   ] as const)(
     "all unknown organizations together have a bound for their %s; those that sign are known",
     ([, of, given]) =>

@@ -5,18 +5,18 @@ import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as Settling from "../../../src/deletions/Settling.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { locked } from "../../../src/deletions/Task.ts"
+import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
   claimed,
   claimOne,
   completes,
   delay,
+  deleted,
   delivery,
   isIdle,
   lease,
@@ -31,49 +31,27 @@ const alice = { name: "alice", source: "127.0.0.1" }
 
 const invoice = (id: string): InvoiceDeletions => ({ invoices: [{ invoice_id: id }] })
 
-/** Delivers and runs a deletion. Returns the id of its task. */
-const deletes = Effect.fnUntraced(function* (key: string, named: InvoiceDeletions) {
-  const { taskId } = yield* scheduled(delivery(key, named))
-  yield* TestClock.adjust(delay)
-  yield* completes(yield* claimOne())
-  return taskId
-})
-
 const undo = (target: Facts.Target) => Commands.undoDeletions(alice, target)
 const undoTask = (task: string) => undo({ organization, task })
 const undoInvoice = (id: string) => undo({ organization, kind: "invoice", id })
 const undoLine = (id: string) => undo({ organization, kind: "line", id })
 
-/** Some steps of a new settler, which does not wait for the lease of the one before. */
-const settler = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  yield* sql`update deletion_settler set until = '-infinity'`
-  const { step } = yield* Settling.make
-  return { steps: Effect.replicateEffect(step, 3, { discard: true }) }
-})
-
 /** Settles while no transaction is open. */
-const settles = Effect.flatMap(settler, ({ steps }) => steps)
+const settles = Effect.flatMap(settler, ({ steps }) => steps(3))
 
-/** The rows of the organization that are deleted. */
-const deleted = Effect.gen(function* () {
+const deletedIds = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   return (yield* rowsOf(sql)).filter((row) => row.owner === organization && row.is_deleted).map(({ id }) => id)
 })
 
-const isServed = Effect.map(deleted, (ids) => assert.deepStrictEqual(ids, []))
-
-const unsettled = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  return (yield* sql`select from deletion_tasks where unsettled_since is not null`).length
-})
+const isServed = Effect.map(deletedIds, (ids) => assert.deepStrictEqual(ids, []))
 
 suite("an undone deletion", single, {
   "brings back an invoice with its lines, told as changes, once in the audit log": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    const task = yield* deletes("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
+    const task = yield* deleted("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
     yield* settles
-    assert.deepStrictEqual(yield* deleted, ["i1", "i1a", "i1b", "loose"])
+    assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b", "loose"])
     const [before] = yield* sql`select max(change_position) as position, now() as time from invoices`
     // As after TASK_RETENTION.
     yield* sql`update deletion_tasks set payload = null`
@@ -97,40 +75,40 @@ suite("an undone deletion", single, {
       const sql = yield* seedInvoices
       // Without a time, which would tell its mark from that of a deletion.
       yield* sql`update invoice_lines set is_deleted = true where id = 'i1b'`
-      const first = yield* deletes("1", invoice("i1"))
-      const second = yield* deletes("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+      const first = yield* deleted("1", invoice("i1"))
+      const second = yield* deleted("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
       yield* undoTask(first)
       yield* settles
-      assert.deepStrictEqual(yield* deleted, ["i1a", "i1b"])
+      assert.deepStrictEqual(yield* deletedIds, ["i1a", "i1b"])
       assert.strictEqual(yield* unsettled, 0)
       yield* undoTask(second)
       yield* settles
-      assert.deepStrictEqual(yield* deleted, ["i1b"])
-      yield* deletes("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
-      yield* deletes("4", invoice("i1"))
+      assert.deepStrictEqual(yield* deletedIds, ["i1b"])
+      yield* deleted("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* deleted("4", invoice("i1"))
       assert.strictEqual(yield* undoLine("i1a"), 1)
       yield* settles
-      assert.deepStrictEqual(yield* deleted, ["i1", "i1a", "i1b"])
+      assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b"])
       assert.strictEqual(yield* undoInvoice("i1"), 1)
       yield* settles
-      assert.deepStrictEqual(yield* deleted, ["i1b"])
+      assert.deepStrictEqual(yield* deletedIds, ["i1b"])
     }),
 
   "of an id is that of its organization, in all tasks, and no other id of theirs": Effect.gen(function* () {
     yield* seedInvoices
-    yield* deletes("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
-    yield* deletes("2", invoice("i1"))
+    yield* deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    yield* deleted("2", invoice("i1"))
     assert.strictEqual(yield* undo({ organization: "org_b", kind: "invoice", id: "i1" }), 0)
     assert.strictEqual(yield* undoLine("i1"), 0)
     assert.strictEqual(yield* undoInvoice("i1"), 2)
     yield* settles
-    assert.deepStrictEqual(yield* deleted, ["i2", "i2a"])
+    assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
   }),
 
   "takes back what loaders bring whose transactions were open, and what they held": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const other = yield* elsewhere
-    const task = yield* deletes("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "late" }] })
+    const task = yield* deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "late" }] })
     yield* settles
     const loader = yield* openTransaction(
       other,
@@ -141,11 +119,11 @@ suite("an undone deletion", single, {
     )
     assert.strictEqual(yield* undoTask(task), 2)
     const { steps } = yield* settler
-    yield* steps
-    assert.deepStrictEqual(yield* deleted, ["i1a"])
+    yield* steps(3)
+    assert.deepStrictEqual(yield* deletedIds, ["i1a"])
     assert.strictEqual(yield* unsettled, 1)
     yield* loader.commit
-    yield* steps
+    yield* steps(3)
     yield* isServed
     assert.strictEqual(yield* unsettled, 0)
     assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
@@ -154,7 +132,7 @@ suite("an undone deletion", single, {
   "waits for a row that a later transaction holds": Effect.gen(function* () {
     yield* seedInvoices
     const other = yield* elsewhere
-    const task = yield* deletes("1", invoice("i1"))
+    const task = yield* deleted("1", invoice("i1"))
     yield* settles
     const holding = openTransaction(
       other,
@@ -163,27 +141,27 @@ suite("an undone deletion", single, {
     const first = yield* holding
     yield* undoTask(task)
     const { steps } = yield* settler
-    yield* steps
+    yield* steps(3)
     const later = yield* Effect.forkScoped(holding)
     yield* first.commit
     const second = yield* Fiber.join(later)
-    yield* steps
-    assert.deepStrictEqual(yield* deleted, ["i1"])
+    yield* steps(3)
+    assert.deepStrictEqual(yield* deletedIds, ["i1"])
     assert.strictEqual(yield* unsettled, 1)
     yield* second.rollback
-    yield* steps
+    yield* steps(3)
     yield* isServed
     assert.strictEqual(yield* unsettled, 0)
   }),
 
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    yield* deletes("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
+    yield* deleted("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
     assert.strictEqual(yield* undoInvoice("x"), 1)
     yield* sql`
       insert into invoices (organization_id, id, client_id) values (${organization}, 'x', 'c'), (${organization}, 'y', 'c')`
     yield* settles
-    assert.deepStrictEqual(yield* deleted, ["y"])
+    assert.deepStrictEqual(yield* deletedIds, ["y"])
     const items = yield* Facts.list({ organization, id: undefined, verdict: undefined }, 10)
     assert.deepStrictEqual(
       items.map(({ id, undone_at, verdict }) => [id, verdict, undone_at !== null]),
@@ -229,7 +207,7 @@ suite("a cancelled task", single, {
     assert.deepStrictEqual(yield* run([claim]), [locked])
     yield* holding.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
-    assert.deepStrictEqual(yield* deleted, ["i1", "i1b"])
+    assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])
     const cancelled = yield* Commands.cancelTask(alice, { id, organization })
     assert.deepStrictEqual(cancelled, Facts.Cancel.Cancelled({ organization, undone: 1 }))
     yield* release(claim)

@@ -6,9 +6,10 @@
 import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+import { Scheduler, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import type { Receipt } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { type Receipt, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { keepTimes, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
@@ -156,7 +157,6 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
   }
 })
 
-/** Delivers, and checks the outcome. */
 const deliver = Effect.fnUntraced(function* (
   tallies: Map<string, Tally>,
   { key, payload }: { readonly key: string; readonly payload: string }
@@ -246,7 +246,7 @@ for (const { often, options } of tries({ few: 15, many: 150, size: 60, maxShrink
     (given) =>
       Effect.suspend(() => {
         const runs = new Map<string, number>()
-        const scheduler = Scheduler.layerMemory(delay, (_, { idempotencyKey: key }) =>
+        const scheduler = MemoryScheduler.layer(delay, (_, { idempotencyKey: key }) =>
           Effect.sync(() => {
             runs.set(key, (runs.get(key) ?? 0) + 1)
             return outcomeOf({})

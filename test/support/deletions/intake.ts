@@ -2,7 +2,8 @@
 import { Effect, Layer } from "effect"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import type { Delivery } from "../../../src/deletions/Delivery.ts"
-import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
+import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { InProcess, send, type Sent } from "../../support/inProcess.ts"
@@ -10,7 +11,7 @@ import { delay } from "./support.ts"
 
 /** In memory, without any signing secret. */
 export const layerMemory = Layer.mergeAll(
-  Scheduler.layerMemory(delay),
+  MemoryScheduler.layer(delay),
   IntakeSecrets.layerMemory(),
   HealthChecks.layerMemory
 )
@@ -33,9 +34,8 @@ export const recording = (deliveries: Array<Delivery>) =>
           scheduler.schedule(delivery)
         )
     }))
-  ).pipe(Layer.provide(Scheduler.layerMemory(delay)))
+  ).pipe(Layer.provide(MemoryScheduler.layer(delay)))
 
-/** The path of the intake. */
 export const path = "/api/v1/invoice-deletions"
 
 /** What is sent when a test does not say. */

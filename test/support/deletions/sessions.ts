@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import * as Settling from "../../../src/deletions/Settling.ts"
 import { eventually } from "../eventually.ts"
 import { clientOf, TestDatabase } from "../TestDatabase.ts"
 
@@ -20,6 +21,19 @@ export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.
     commit: Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(fiber)),
     rollback: Effect.andThen(Deferred.fail(end, "rolled back"), Fiber.join(fiber))
   }
+})
+
+/** Steps of a new settler, which does not wait for the lease of the one before. */
+export const settler = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* sql`update deletion_settler set until = '-infinity'`
+  const { step } = yield* Settling.make
+  return { step, steps: (count: number) => Effect.replicateEffect(step, count, { discard: true }) }
+})
+
+export const unsettled = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  return (yield* sql`select from deletion_tasks where unsettled_since is not null`).length
 })
 
 /** Waits for a number of backends that wait for a lock, by a pattern of its event. */

@@ -7,17 +7,15 @@ import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type CredentialDatabase, type RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import type { Claim, ClaimLimits, SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import type { Claim, ClaimLimits } from "../../../src/deletions/WorkerTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 
-/** From receiving a delivery to running it. */
 export const delay = Duration.minutes(1)
 
-/** For how long a task is claimed. */
 export const lease = Duration.seconds(10)
 
-/** When tests begin. */
 export const start = Date.parse("2026-01-31T09:30:00.000Z")
 
 export const organization = "org_a"
@@ -37,7 +35,6 @@ export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof d
   return was.status === "scheduled" ? { taskId, receipt: was.receipt } : assert.fail(`A new task is ${was.status}`)
 })
 
-/** Claims tasks of some kinds. */
 export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
   const { claim } = yield* Scheduler
   return yield* claim(limits, lease)
@@ -46,7 +43,6 @@ export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
 /** Claims what is due, or has expired. */
 export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, isolated: limit })
 
-/** Claims the one task that is due. */
 export const claimOne = Effect.fnUntraced(function* () {
   const [claim, ...others] = yield* claimAll()
   return claim === undefined || others.length > 0 ? assert.fail("Not one task is due") : claim
@@ -57,6 +53,21 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   const { receipt } = yield* scheduled(delivery(key))
   yield* TestClock.adjust(delay)
   return { receipt, claim: yield* claimOne() }
+})
+
+/** Delivers a deletion, lets its time come, and runs it. Returns the id of its task. */
+export const deleted = Effect.fnUntraced(function* (key: string, deletions: InvoiceDeletions) {
+  const { taskId } = yield* scheduled(delivery(key, deletions))
+  yield* TestClock.adjust(delay)
+  yield* completes(yield* claimOne())
+  return taskId
+})
+
+/** Claims of tasks that delete an invoice each. */
+export const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
+  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
+  yield* TestClock.adjust(delay)
+  return yield* claimAll()
 })
 
 /** Claims a task, and lets another worker take it over. */
@@ -70,19 +81,16 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
 export const runOne = (claim: Claim) =>
   Effect.flatMap(Scheduler, ({ run }) => Effect.map(run([claim]), ([outcome]) => outcome))
 
-/** Checks that a claim completes its task. */
 export const completes = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isDefined(outcome))
 
 /** Checks that a claim is void. */
 export const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isUndefined(outcome))
 
-/** Checks that no task is open. */
 export const isIdle = Effect.gen(function* () {
   const { untilDue } = yield* Scheduler
   assert.isUndefined(yield* untilDue)
 })
 
-/** The ids of the tasks. */
 export const idsOf = (tasks: ReadonlyArray<{ readonly taskId: string }>) => tasks.map(({ taskId }) => taskId)
 
 /** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
@@ -99,7 +107,6 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
     })
   )
 
-/** The scheduler over Postgres. */
 export const layerPostgres = emptied(Scheduler.layer(delay))
 
 /** The task database as if it were distributed by organization. The statements for that are right on any other too. */
@@ -108,7 +115,6 @@ export const distributed = Layer.effect(
   Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
 )
 
-/** The schedulers over Postgres, by name. */
 export const postgres = [
   { store: "over Postgres", scheduler: layerPostgres },
   { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed) }
@@ -117,8 +123,7 @@ export const postgres = [
 /** The scheduler over a Postgres that is not distributed. */
 export const single = postgres.slice(0, 1)
 
-/** All schedulers. */
-export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay) }, ...postgres] as const
+export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay) }, ...postgres] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const

@@ -2,7 +2,7 @@
 import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { show } from "../../../src/deletions/Tasks.ts"
+import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 import { scheduled } from "./support.ts"
@@ -21,7 +21,6 @@ export const deliveryWith = (organization: string, key: string) =>
 const schedule = (organization: string, key: string) =>
   Effect.map(scheduled(deliveryWith(organization, key)), ({ taskId }) => taskId)
 
-/** Claims all that is due. */
 const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
   scheduler.claim({ due: 100, expired: 100, isolated: 100 }, lease)
 )

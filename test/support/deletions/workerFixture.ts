@@ -1,12 +1,12 @@
 /** A worker of a test: tasks in memory whose run the test decides upon, and a scheduler whose calls fail, hang, or end it. */
 import { Clock, Duration, Effect, Layer, type Scope } from "effect"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { type Claim, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Task.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+import { Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import { type Claim } from "../../../src/deletions/WorkerTasks.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
 
-/** What a worker calls. */
 export type Call = "claim" | "renew" | "run" | "fail" | "release" | "untilDue"
 
 /** What happens around the calls of a worker, and in the tasks that it runs. */
@@ -15,7 +15,6 @@ export interface Faults {
   readonly task?: (claim: Claim) => Effect.Effect<void, TaskFailed>
 }
 
-/** A scheduler with faults. */
 export const faulty = (
   scheduler: Scheduler["Service"],
   { around, task = () => Effect.void }: Faults
@@ -30,10 +29,8 @@ export const faulty = (
   untilDue: around("untilDue", scheduler.untilDue)
 })
 
-/** The store does not answer. */
 export const unavailable = Effect.fail(new SchedulerUnavailable({ message: "The store is down" }))
 
-/** How the workers of tests work. */
 export const options: Worker.Options = { batch: 4, concurrency: 2, lease: Duration.millis(1500) }
 
 /** A run of a task that was started: the key of its delivery, its attempt, and the seconds since the test began. */
@@ -43,10 +40,8 @@ export interface Run {
   readonly at: number
 }
 
-/** What tasks do when they run. */
 type RunTask = (run: Run) => Effect.Effect<void, TaskFailed>
 
-/** The keys of runs or claims. */
 export const keysOf = (tasks: ReadonlyArray<{ readonly key: string } | Claim>) =>
   tasks.map((task) => ("key" in task ? task.key : task.idempotencyKey))
 
@@ -66,7 +61,7 @@ export const withRuns = <Step extends Effect.Effect<unknown, unknown, unknown>, 
     })
     return Effect.provide(
       Effect.gen(() => test(runs)),
-      Layer.fresh(Scheduler.layerMemory(after, record))
+      Layer.fresh(MemoryScheduler.layer(after, record))
     )
   }).pipe(inItsOwnTime)
 
@@ -81,10 +76,8 @@ export const startWorker: Effect.Effect<void, never, Scheduler | Scope.Scope> = 
   Effect.forkScoped(Worker.run(options), { startImmediately: true })
 )
 
-/** A round of a new worker. */
 export const oneRound = (with_: Worker.Options = options) =>
   Effect.flatMap(Worker.makeRound(with_), ({ round }) => round)
 
-/** Schedules tasks. */
 export const scheduledAll = (...keys: ReadonlyArray<string>) =>
   Effect.forEach(keys, (key) => scheduled(delivery(key)), { discard: true })

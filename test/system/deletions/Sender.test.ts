@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
-import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
+import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
@@ -28,7 +28,7 @@ class Started extends Context.Service<
     Started,
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const { secret } = yield* Effect.provideService(IntakeSecrets.create(organization), TaskDatabase, sql)
+      const { secret } = yield* Effect.provideService(SigningSecrets.create(organization), TaskDatabase, sql)
       const { address } = yield* Process.start({ DATABASE_URL: url, DELETION_DELAY: "0s" })
       const client = yield* Client.make(yield* address)
       const { text } = yield* client.call({ path: "/api/v1/openapi.json", method: "GET", headers: {} })

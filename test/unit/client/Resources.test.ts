@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Layer } from "effect"
 import { NotFoundError, resources } from "../../../src/client/index.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { TaskReads } from "../../../src/deletions/TaskReads.ts"
+import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { organizations } from "../../../src/demo/DemoData.ts"
 import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import { taskOf } from "../../../src/demo/Load.ts"
@@ -19,7 +19,7 @@ const tasks = Array.from({ length: 5 }, (_, number) => ({
   scheduled_for: DateTime.makeUnsafe(Date.UTC(2026, 0, 1, 0, number))
 }))
 
-const server = InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory(tasks)))
+const server = InProcess.layer(Layer.merge(layerDemo, SenderTasks.layerMemory(tasks)))
 
 const stored: Readonly<Record<string, ReadonlyArray<{ readonly id: string }>>> = demo
 const live: Readonly<Record<string, ReadonlyArray<{ readonly id: string }>>> = Object.values(accounts)[0] ?? {}

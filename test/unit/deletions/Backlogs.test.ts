@@ -11,11 +11,11 @@ const backlog = (tasks: number, bytes: number, isKnown = true) => {
     state.counts += 1
     return { tasks: state.tasks, bytes: state.bytes, isKnown: state.isKnown }
   })
-  const allUnknown = Effect.sync(() => {
+  const ofAllUnknown = Effect.sync(() => {
     state.countsOfAll += 1
-    return state.all
+    return { ...state.all, isKnown: false }
   })
-  const roomOf = Backlog.makeRoom(Backlog.bounds, { of: () => of, allUnknown })
+  const roomOf = Backlog.makeRoom(Backlog.bounds, { of: () => of, ofAllUnknown })
   const deliver = (organization: string, size = 1) =>
     Effect.map(roomOf(organization, size), ({ hasRoom, isKnown: wasKnown }) => {
       assert.strictEqual(wasKnown, state.isKnown)

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Random } from "effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
-import { backoff, failureKind, maximumAttempts, pause } from "../../../src/deletions/Retries.ts"
+import { failureKind, maximumAttempts, retryOf } from "../../../src/deletions/Retries.ts"
 
 const refused = (code: string) =>
   new SqlError({
@@ -42,21 +42,26 @@ const chance = (value: number) =>
 it.effect("a failed task waits for a second at least, and for at most 5 seconds to 5 minutes, doubled each time", () =>
   Effect.gen(function* () {
     const longest: Array<number> = []
+    const scheduledFor = yield* DateTime.now
     for (let attempt = 1; attempt < maximumAttempts; attempt++) {
-      assert.strictEqual(Duration.toMillis(yield* chance(0)(backoff(attempt))), 1000)
-      longest.push(Math.round(Duration.toMillis(yield* chance(1 - 1e-9)(backoff(attempt))) / 1000))
+      const failed = retryOf("failed", { attempt, scheduledFor })
+      assert.deepStrictEqual(yield* chance(0)(failed), { result: "failed", after: Duration.seconds(1) })
+      longest.push(Math.round(Duration.toSeconds((yield* chance(1 - 1e-9)(failed)).after)))
     }
     assert.deepStrictEqual(longest, [5, 10, 20, 40, 80, 160, 300])
+    assert.strictEqual((yield* retryOf("failed", { attempt: maximumAttempts, scheduledFor })).result, "dead")
   })
 )
 
 it.effect("a task that others delay waits half as long as it has been due, from 1 to 10 seconds", () =>
   Effect.gen(function* () {
-    const due = yield* DateTime.now
+    const scheduledFor = yield* DateTime.now
     const pauses: Array<number> = []
     for (const passed of [0, 2, 4, 13, 60]) {
-      yield* TestClock.setTime(DateTime.toEpochMillis(due) + passed * 1000)
-      pauses.push(Duration.toSeconds(yield* pause(due)))
+      yield* TestClock.setTime(DateTime.toEpochMillis(scheduledFor) + passed * 1000)
+      const { after, result } = yield* retryOf("postponed", { attempt: maximumAttempts, scheduledFor })
+      assert.strictEqual(result, "released")
+      pauses.push(Duration.toSeconds(after))
     }
     assert.deepStrictEqual(pauses, [1, 1, 2, 6.5, 10])
   })

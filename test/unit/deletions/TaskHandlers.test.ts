@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer } from "effect"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown } from "../../../src/api/Errors.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
+import { type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { expectAnswer, InProcess, layerDemo, organization, other, send, taskPaths } from "../../support/inProcess.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 
@@ -62,7 +62,7 @@ const [search = "", get = ""] = taskPaths
 
 const keysOf = (text: string) => [...text.matchAll(/"idempotency_key":"([^"]*)"/g)].map(([, key]) => key)
 
-layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, theirs, completed]))))(
+layer(InProcess.layer(Layer.merge(layerDemo, SenderTasks.layerMemory([scheduled, theirs, completed]))))(
   "the endpoints of deletion tasks",
   (it) => {
     it.effect("return a task with times in UTC and milliseconds", () =>
@@ -107,7 +107,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, t
 
 const error = TaskStoreDown.from({ _tag: "Busy" })
 const fail = () => Effect.fail(error)
-const down = Layer.succeed(TaskReads, TaskReads.of({ search: fail, get: fail }))
+const down = Layer.succeed(SenderTasks, SenderTasks.of({ search: fail, get: fail }))
 
 layer(InProcess.layer(Layer.merge(layerDemo, down)))("while the task store is busy, the endpoints of tasks", (it) => {
   it.effect("are 503 with Retry-After, and refuse what is not valid", () =>

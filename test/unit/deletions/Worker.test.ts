@@ -5,8 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { TaskFailed } from "../../../src/deletions/Task.ts"
+import { Scheduler, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import {
@@ -108,8 +107,8 @@ it.effect.each([
   [false, [60, 109, 111]],
   [true, [60, 109, 180]]
 ] as const)(
-  "claims for others as long as a round takes, which ends after 200 heartbeats if a task must be alone: %s",
-  ([mustBeAlone, expected]) =>
+  "claims for others as long as a round takes, which ends after 200 heartbeats if an isolated task waits: %s",
+  ([hasIsolated, expected]) =>
     withRuns(
       function* (runs) {
         yield* scheduledAll("long")
@@ -121,7 +120,7 @@ it.effect.each([
           yield* scheduled(delivery("1", undefined, owner))
         }
         yield* TestClock.adjust("9 seconds")
-        const scheduler = { ...(yield* Scheduler), mustBeAlone: Effect.succeed(mustBeAlone) }
+        const scheduler = { ...(yield* Scheduler), hasIsolated: Effect.succeed(hasIsolated) }
         yield* Effect.provideService(startWorker, Scheduler, scheduler)
         yield* TestClock.adjust("2 minutes")
         assert.deepStrictEqual(
@@ -184,7 +183,7 @@ it.effect("keeps a task that takes long for itself, and has it counted once", ()
   }, takes("10 minutes"))
 )
 
-it.effect("runs each task of a batch that failed, or met a bug, alone, after it has renewed their leases", () =>
+it.effect("runs each task of a batch that failed, or met a bug, by itself, after it has renewed their leases", () =>
   withRuns(
     function* () {
       yield* scheduledAll("fails", "2", "meets a bug", "4")
@@ -252,7 +251,7 @@ it.effect("releases what it has not started when it stops, the attempts not coun
       const again = yield* claimAll()
       assert.sameMembers(keysOf(again.filter(({ attempt }) => attempt === 1)), ["3", "4"])
     },
-    // The first fails the batch, and then itself alone.
+    // The first fails the batch, and then itself.
     ({ key }) => (key === "fails" ? fails : Effect.sleep(key === "takes long" ? "5 seconds" : 0))
   )
 )

@@ -2,9 +2,11 @@
 import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
+
+import { SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { report, runMetrics, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
+import { report, runMetrics } from "../../../src/deletions/WorkerTasks.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
   claimAll,
@@ -22,7 +24,6 @@ import {
   oneRound,
   options,
   scheduledAll,
-  startWorker,
   unavailable,
   withFaults,
   withRuns
@@ -94,12 +95,13 @@ it.effect.each([
   ["all but claiming them", ["run", "release", "renew"], "2 seconds"],
   ["everything", [], "500 millis"]
 ] as const)(
-  "an outage of %s uses up no attempt of tasks, however long, and then they run within $2",
+  "an outage of %s uses up no attempt of tasks that share a transaction, however long, and then they run within $2",
   ([, calls, within]) =>
     withRuns(function* (runs) {
       const { state, faults } = outage(...calls)
       yield* scheduledAll("1", "2")
-      yield* withFaults(faults)(startWorker)
+      const worker = Worker.run({ ...options, concurrency: 1 })
+      yield* withFaults(faults)(Effect.forkScoped(worker, { startImmediately: true }))
       yield* TestClock.adjust("5 minutes")
       assert.isAbove(state.failures, 10 * maximumAttempts)
       // Until time passes, nothing is tried again.
@@ -224,5 +226,5 @@ it.effect(
         practice_data_task_takeovers_total: 1,
         practice_data_task_delay_seconds_count: 1
       })
-    }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime, withRegistry)
+    }).pipe(Effect.provide(MemoryScheduler.layer(delay)), inItsOwnTime, withRegistry)
 )

@@ -4,9 +4,9 @@ import { HttpEffect, HttpRouter, type HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
+import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
 import { Cancel, type Fact, type Target } from "../../../src/deletions/Facts.ts"
-import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
+import { Replay, type Task } from "../../../src/deletions/OperatorTasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import { Token } from "../../../src/operations/Access.ts"
@@ -158,7 +158,7 @@ export const store = (rows: {
   readonly tasks?: ReadonlyArray<Task>
   readonly facts?: ReadonlyArray<Fact>
   readonly keys?: ReadonlyArray<ApiKey>
-  readonly secrets?: ReadonlyArray<IntakeSecret>
+  readonly secrets?: ReadonlyArray<SigningSecret>
   readonly audit?: ReadonlyArray<Entry>
   readonly lastChanges?: Ages
 }) =>

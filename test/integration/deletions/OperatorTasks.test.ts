@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Retries.ts"
-import * as Tasks from "../../../src/deletions/Tasks.ts"
+import { sharedAttempts, maximumAttempts } from "../../../src/deletions/Retries.ts"
+import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
-import { TaskReads } from "../../../src/deletions/TaskReads.ts"
+import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
 import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
@@ -216,13 +216,13 @@ suite("the row of a task", single, {
   }).pipe(Effect.provide(IntakeSecrets.layer)),
   "is what the role of the data API may read, for its organization": Effect.gen(function* () {
     const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
-    const { get, search } = yield* TaskReads
+    const { get, search } = yield* SenderTasks
     const all = search({ states: ["scheduled"] }, { limit: 1, offset: 0 })
     const [[found], task] = yield* Effect.orDie(under("practice_data_api", Effect.all([all, get(taskId)])))
     assert.deepStrictEqual(found, task)
   }).pipe(
     Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_read" })),
-    Effect.provide(TaskReads.layer)
+    Effect.provide(SenderTasks.layer)
   ),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
     yield* seedInvoices
@@ -235,7 +235,7 @@ suite("the row of a task", single, {
       yield* renew([claim], lease)
       yield* fail(claim, "No", Duration.zero)
       yield* untilDue
-      for (let attempt = 2; attempt <= attemptsBesideOthers + 1; attempt++) {
+      for (let attempt = 2; attempt <= sharedAttempts + 1; attempt++) {
         yield* claimAll()
         yield* TestClock.adjust(lease)
       }

@@ -1,21 +1,9 @@
-/** The tasks that delete invoices, as the intake, the store and the worker see them, and the reports of their runs. */
+/** Tasks as a worker sees them: its claims, and the reports of their runs. */
 import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
 import { Outcome, reasons } from "../api/DeletionTasks.ts"
-import type { Failure } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
-import type { Delivery } from "./Delivery.ts"
-
-/** The task store does not answer. The call may have had its effect; every call may be repeated. */
-export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
-  message: Schema.String
-}) {
-  static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
-}
-
-/** A task failed for a reason of its own, which another attempt may meet again. */
-export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
 /** The task is to be run again, and its attempt does not count. The text is the reason. */
 export type Postponed = Readonly<{ postponed: string }>
@@ -26,41 +14,14 @@ export const locked: Postponed = { postponed: "Other transactions hold rows that
 /** The outcome of a run; undefined if another worker has the task. */
 export type RunOutcome = Outcome | Postponed | undefined
 
-/** The part of a delivery that the row of its task keeps. */
-export const Receipt = Schema.Struct({
-  received_at: Schema.DateTimeUtcFromDate,
-  scheduled_for: Schema.DateTimeUtcFromDate,
-  invoices_count: Schema.Int,
-  invoice_lines_count: Schema.Int
-})
-export type Receipt = typeof Receipt.Type
+export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+export type TaskId = typeof TaskId.Type
 
-/** The receipt of a delivery that is received now. `delay`: from then to running it. */
-export const receiptOf = (
-  { invoiceLinesCount, invoicesCount }: Pick<Delivery, "invoicesCount" | "invoiceLinesCount">,
-  delay: Duration.Duration
-) =>
-  Effect.map(DateTime.now, (now): Receipt => ({
-    received_at: now,
-    scheduled_for: DateTime.addDuration(now, delay),
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount
-  }))
-
-/**
- * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
- * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
- * at its bound. These two store nothing.
- */
-export type ScheduleOutcome =
-  | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
-  | { readonly status: "key_reused" }
-  | { readonly status: "full" }
+export const keyOf = ({ organization, taskId }: TaskId) => `${organization}/${taskId}`
 
 /** A task that a worker holds. */
 export const Claim = Schema.Struct({
-  organization: Schema.String,
-  taskId: Schema.String,
+  ...TaskId.fields,
   idempotencyKey: Schema.String,
   scheduledFor: Schema.DateTimeUtcFromDate,
   token: Schema.String,
@@ -154,13 +115,6 @@ export const runMetrics = Effect.map(Series.current, metricsIn)
  */
 type Result = keyof typeof lines
 
-interface Details {
-  readonly outcome?: Outcome | undefined
-  readonly reason?: string
-  /** The duration of its transaction. */
-  readonly duration?: Duration.Duration
-}
-
 /** Counts the items of a completed task, and gives their totals for the log. */
 const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
   for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
@@ -170,11 +124,15 @@ const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<type
   return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
 }
 
-/** Reports an attempt that ended now. */
+/** Reports an attempt that ended now. `duration`: of its transaction. */
 export const report = Effect.fnUntraced(function* (
   { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
   result: Result,
-  { duration = Duration.zero, outcome, reason }: Details = {}
+  {
+    duration = Duration.zero,
+    outcome,
+    reason
+  }: { readonly outcome?: Outcome | undefined; readonly reason?: string; readonly duration?: Duration.Duration } = {}
 ) {
   const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics

@@ -4,8 +4,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { deletions, deliver, layerIntake, layerMemory, newKey, path } from "../../support/deletions/intake.ts"
 import { start } from "../../support/deletions/support.ts"
 import type { Sent } from "../../support/inProcess.ts"
@@ -63,11 +62,10 @@ const key = "idempotency-key"
 const owner = "x-organization-id"
 const printable = patternMismatch("^[\\x20-\\x7e]+$")
 
-const badHeader = (header: string, value: string | undefined, fault: Fault) =>
+const badHeader = (header: string, value: string, fault: Fault) =>
   [{ headers: { [header]: value } }, [["header", header], fault]] as const
 
 const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: ReadonlyArray<Item>]> = [
-  ["no Idempotency-Key", ...badHeader(key, undefined, faults.missing)],
   ["an empty Idempotency-Key", ...badHeader(key, "", faults.stringTooShort)],
   ["an Idempotency-Key of white space", ...badHeader(key, "  ", faults.stringTooShort)],
   ["an Idempotency-Key of 37 characters", ...badHeader(key, "k".repeat(37), stringTooLong(36))],
@@ -77,7 +75,6 @@ const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Reado
       (value) => [`${header}: ${JSON.stringify(value)}`, ...badHeader(header, value, printable)] as const
     )
   ),
-  ["no X-Organization-Id", ...badHeader(owner, undefined, faults.missing)],
   ["an empty X-Organization-Id", ...badHeader(owner, "", faults.stringTooShort)],
   ["an X-Organization-Id of 129 characters", ...badHeader(owner, "o".repeat(129), stringTooLong(128))],
   ["both arrays absent", { json: {} }, [["body"], faults.noItems]],
@@ -128,7 +125,6 @@ const refused: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Reado
 
 const mebibyte = 1024 * 1024
 
-/** A delivery of so many bytes. */
 const padded = (size: number) => JSON.stringify(deletions).padEnd(size)
 
 layer(layerIntake(layerMemory))("a delivery", (it) => {

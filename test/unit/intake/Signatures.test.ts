@@ -4,9 +4,9 @@ import { DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
 import type { Delivery } from "../../../src/deletions/Delivery.ts"
-import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
-import { SignaturesRequired } from "../../../src/deletions/Handlers.ts"
-import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import { SignaturesRequired } from "../../../src/intake/Signatures.ts"
+import { SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { start } from "../../support/deletions/support.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
 
@@ -33,7 +33,6 @@ const json = JSON.stringify(deletions)
 interface Signing {
   readonly with?: ReadonlyArray<string | Buffer>
   readonly organization?: string
-  /** Seconds from now. */
   readonly at?: number
   readonly id?: string
   /** What is signed, where it is not what is sent. */
@@ -42,7 +41,6 @@ interface Signing {
   readonly around?: readonly [string, string]
 }
 
-/** Headers of a signed delivery. */
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], organization = "org_a", at = 0, id = key, body = json } = signing
   const [before, after] = signing.around ?? ["", ""]

@@ -8,7 +8,7 @@ import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
-import { byOrganization } from "./Task.ts"
+import { byOrganization } from "./WorkerTasks.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -37,7 +37,6 @@ const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished
   isoTime(`t.${name}`)
 )
 
-/** The columns of a `Task`, from `deletion_tasks t`. */
 const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.join(", ")}, t.attempts,
   left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count, t.trace_parent`
 
@@ -127,13 +126,10 @@ const reading = <A>(row: Schema.Decoder<A>, read: string) =>
     return Array.head(found)
   })
 
-/** A task without its payload. */
 export const details = reading(Task, columns)
 
-/** A task with its payload. */
 export const show = reading(Schema.Struct({ ...Task.fields, payload: Schema.NullOr(Payload) }), `${columns}, t.payload`)
 
-/** The result of a replay. */
 export type Replay = Data.TaggedEnum<{
   /** Due at once, with all its attempts before it. */
   Replayed: { readonly organization: string }
@@ -159,7 +155,6 @@ export const ownerOf = Effect.fnUntraced(function* ({ id, organization }: Identi
   return organization ?? Option.getOrUndefined(yield* details({ id, organization }))?.organization_id
 })
 
-/** Replays a dead task. */
 export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
   const owner = yield* ownerOf({ id, organization })
   if (owner === undefined) return Replay.NotFound()
@@ -176,7 +171,6 @@ export const mostCounted = 10_000
 /** The bounds of dead tasks: their organization, a part of their last error, and when they died, as ISO 8601. */
 export type DeadFilter = Readonly<Record<"organization" | "reason" | "since" | "before", string | undefined>>
 
-/** The longest `reason` of a filter. */
 export const longestReason = 200
 
 /** The bounds of a filter in words, without its organization. */
@@ -224,7 +218,6 @@ export const TaskCounts = Schema.Struct({
   oldest_due_at: Schema.NullOr(Schema.String),
   /** The earliest deletion or undoing for which open transactions may bring rows. */
   unsettled_since: Schema.NullOr(Schema.String),
-  /** The time of the database. */
   now: Schema.String
 })
 export type TaskCounts = typeof TaskCounts.Type

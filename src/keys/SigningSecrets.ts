@@ -1,73 +1,22 @@
 /**
- * The signing secrets of organizations: the service of the intake, and the functions that create, list and revoke
- * secrets for operators.
+ * Creates, lists and revokes the signing secrets of deliveries: for operators.
  *
  * A secret is `whsec_` and the base64 of 24 random bytes, as in Standard Webhooks. It is stored as it is, because a
- * signature cannot be verified with less. An organization signs from its first secret on, also once all are revoked, until
- * an operator allows unsigned deliveries: that deletes the revoked secrets.
+ * signature cannot be verified with less.
  */
 import { randomBytes } from "node:crypto"
-import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { credentialsOf, rowsOf, textsOf } from "../database/Columns.ts"
-import { SchedulerUnavailable } from "./Task.ts"
-
-type Secrets = ReadonlyArray<Redacted.Redacted>
-
-/** The valid secrets, newest first; `unsigned` if there never was one; `closed` if an operator deleted the organization. */
-type Signing = Secrets | "unsigned" | "closed"
-
-const secretRows = rowsOf(
-  Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)), is_closed: Schema.Boolean })
-)
-
-export class IntakeSecrets extends Context.Service<
-  IntakeSecrets,
-  {
-    readonly of: (organization: string) => Effect.Effect<Signing, SchedulerUnavailable>
-  }
->()("practice-data/deletions/IntakeSecrets") {
-  /** Secrets in the table `intake_secrets`. */
-  static readonly layer = Layer.effect(
-    IntakeSecrets,
-    Effect.map(TaskDatabase, (sql) =>
-      IntakeSecrets.of({
-        of: Effect.fn("IntakeSecrets.of")(function* (organization) {
-          const rows = yield* sql.run(
-            {
-              key: `organization ${organization}`,
-              within: Duration.millis(500),
-              unavailable: SchedulerUnavailable.from
-            },
-            secretRows(sql`
-              select case when revoked_at is null then secret end as secret, false as is_closed, created_at as at
-              from intake_secrets where organization_id = ${organization}
-              union all select null, true, closed_at from closed_organizations where organization_id = ${organization}
-              order by at desc`)
-          )
-          if (rows.some(({ is_closed }) => is_closed)) return "closed"
-          return rows.length === 0 ? "unsigned" : rows.flatMap(({ secret }) => secret ?? [])
-        })
-      })
-    )
-  )
-
-  /** The fake: secrets by organization. */
-  static readonly layerMemory = (secrets: Readonly<Record<string, Signing>> = {}) =>
-    Layer.succeed(
-      IntakeSecrets,
-      IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? "unsigned") })
-    )
-}
+import { credentialsOf, textsOf } from "../database/Columns.ts"
 
 /** A secret as operators see it: without the secret. Times are ISO 8601 in UTC. */
-export const IntakeSecret = Schema.Struct({
+export const SigningSecret = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
   created_at: Schema.String,
   revoked_at: Schema.NullOr(Schema.String)
 })
-export type IntakeSecret = typeof IntakeSecret.Type
+export type SigningSecret = typeof SigningSecret.Type
 
 /** A secret that a sender made, in canonical base64: 24 to 75 bytes cover Standard Webhooks and Svix. */
 export const parse = (text: string): Option.Option<Redacted.Redacted> => {
@@ -87,13 +36,13 @@ const insert = Effect.fnUntraced(function* (organization: string, secret: Redact
 })
 
 /** Creates a secret of an organization, beside its others. From now on its deliveries must be signed. */
-export const create = Effect.fn("IntakeSecrets.create")(function* (organization: string) {
+export const create = Effect.fn("SigningSecrets.create")(function* (organization: string) {
   const secret = Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
   return { id: yield* insert(organization, secret), secret }
 })
 
 /** Stores a secret that a sender made, as `create` does. A valid one that is imported again is not new. */
-export const importOwn = Effect.fn("IntakeSecrets.importOwn")(function* (
+export const importOwn = Effect.fn("SigningSecrets.importOwn")(function* (
   organization: string,
   secret: Redacted.Redacted
 ) {
@@ -105,13 +54,13 @@ export const importOwn = Effect.fn("IntakeSecrets.importOwn")(function* (
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */
-export const list = credentialsOf(TaskDatabase, "intake_secrets", IntakeSecret)
+export const list = credentialsOf(TaskDatabase, "intake_secrets", SigningSecret)
 
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.
  * Without any, its deliveries are refused.
  */
-export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
+export const revoke = Effect.fn("SigningSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
   const [organization] = yield* textsOf(sql`select organization_id as text from intake_secrets where id = ${id}`)
   if (organization === undefined) return Option.none()
@@ -125,7 +74,7 @@ export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
 })
 
 /** Accepts unsigned deliveries of an organization whose secrets are all revoked. False if it has a valid one, or never had any. */
-export const allowUnsigned = Effect.fn("IntakeSecrets.allowUnsigned")(function* (organization: string) {
+export const allowUnsigned = Effect.fn("SigningSecrets.allowUnsigned")(function* (organization: string) {
   const sql = yield* TaskDatabase
   const forgotten = yield* sql`
     delete from intake_secrets where organization_id = ${organization} and not exists (

@@ -87,14 +87,14 @@ const make = Effect.gen(function* () {
       order by p.scheduled_for, p.id`.unprepared
   }
 
-  return TaskReads.of({
-    search: Effect.fn("TaskReads.search")(function* (criteria, bounds) {
+  return SenderTasks.of({
+    search: Effect.fn("SenderTasks.search")(function* (criteria, bounds) {
       if (criteria.states.length === 0) return []
       return yield* read((organization) =>
         sql.withTransaction(Effect.andThen(sql.unsafe(inOrderOnly), page(organization, criteria, bounds)))
       )
     }),
-    get: Effect.fn("TaskReads.get")(function* (taskId) {
+    get: Effect.fn("SenderTasks.get")(function* (taskId) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
       const [found] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
       return found ?? (yield* new TaskNotFound())
@@ -110,8 +110,8 @@ const byTime = Order.combine(
 const isSince = (time: DateTime.Utc, since: Instant.Instant | undefined) =>
   since === undefined || Instant.fromMillis(DateTime.toEpochMillis(time)) >= since
 
-export class TaskReads extends Context.Service<
-  TaskReads,
+export class SenderTasks extends Context.Service<
+  SenderTasks,
   {
     /** A page of the tasks, ordered by `scheduled_for`, then by id. */
     readonly search: (
@@ -123,9 +123,9 @@ export class TaskReads extends Context.Service<
       taskId: string
     ) => Effect.Effect<DeletionTask, Unauthorized | TaskNotFound | TaskStoreDown, CurrentOrganization>
   }
->()("practice-data/deletions/TaskReads") {
+>()("practice-data/deletions/SenderTasks") {
   /** Tasks in the table `deletion_tasks`. */
-  static readonly layer = Layer.effect(TaskReads, make)
+  static readonly layer = Layer.effect(SenderTasks, make)
 
   /** The fake: tasks of any number of organizations, in memory. */
   static readonly layerMemory = (tasks: ReadonlyArray<OwnedTask> = []) => {
@@ -135,8 +135,8 @@ export class TaskReads extends Context.Service<
         .map(Struct.omit(["organization_id"]))
     )
     return Layer.succeed(
-      TaskReads,
-      TaskReads.of({
+      SenderTasks,
+      SenderTasks.of({
         search: ({ scheduledSince, states }, { limit, offset }) =>
           Effect.map(owned, (all) =>
             all

@@ -6,15 +6,8 @@ import { Webhook } from "standardwebhooks"
 import { TestClock } from "effect/testing"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { HttpServer } from "effect/http"
-import {
-  allowUnsigned,
-  create,
-  importOwn,
-  IntakeSecrets,
-  list,
-  parse,
-  revoke
-} from "../../../src/deletions/IntakeSecrets.ts"
+import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import { allowUnsigned, create, importOwn, list, parse, revoke } from "../../../src/keys/SigningSecrets.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -29,7 +22,6 @@ import * as Raw from "../../support/Raw.ts"
 
 const withSecrets = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
 
-/** The valid secrets of an organization. */
 const accepted = (organization: string) =>
   Effect.flatMap(IntakeSecrets, (secrets) =>
     Effect.map(secrets.of(organization), (found) => (typeof found === "string" ? found : found.map(Redacted.value)))

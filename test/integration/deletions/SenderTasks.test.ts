@@ -6,7 +6,7 @@ import { DeletionTask, State } from "../../../src/api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { type Criteria, type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
+import { type Criteria, type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
@@ -89,9 +89,9 @@ const all: Criteria = { states: State.literals }
 const page = { limit: 100, offset: 0 }
 
 const search = (criteria: Partial<Criteria> = {}, bounds: Partial<typeof page> = {}) =>
-  Effect.flatMap(TaskReads, (reads) => reads.search({ ...all, ...criteria }, { ...page, ...bounds }))
+  Effect.flatMap(SenderTasks, (reads) => reads.search({ ...all, ...criteria }, { ...page, ...bounds }))
 
-const get = (taskId: string) => Effect.flatMap(TaskReads, (reads) => reads.get(taskId))
+const get = (taskId: string) => Effect.flatMap(SenderTasks, (reads) => reads.get(taskId))
 
 const keysOf = (found: ReadonlyArray<{ readonly idempotency_key: string }>) => found.map((task) => task.idempotency_key)
 
@@ -111,7 +111,7 @@ const since = (second: number, micros = 0n) => Instant.fromMillis(DateTime.toEpo
 
 type Failure = Unauthorized | TaskNotFound | TaskStoreDown
 
-const rules: Readonly<Record<string, Effect.Effect<void, Failure, TaskReads | CurrentOrganization>>> = {
+const rules: Readonly<Record<string, Effect.Effect<void, Failure, SenderTasks | CurrentOrganization>>> = {
   "a search returns the organization's tasks, whole, by the time they are scheduled for and then by id": Effect.gen(
     function* () {
       assert.deepStrictEqual(yield* search(), expected())
@@ -160,8 +160,8 @@ const rules: Readonly<Record<string, Effect.Effect<void, Failure, TaskReads | Cu
 
 layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
   for (const [store, reads] of [
-    ["in memory", TaskReads.layerMemory(tasks)],
-    ["over Postgres", Layer.unwrap(Effect.as(fill, TaskReads.layer))]
+    ["in memory", SenderTasks.layerMemory(tasks)],
+    ["over Postgres", Layer.unwrap(Effect.as(fill, SenderTasks.layer))]
   ] as const)
     it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
       Effect.provide(as("org_a")(check), Layer.fresh(reads))
@@ -174,7 +174,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       yield* sql`update deletion_tasks set finished_at = '2026-01-31 09:30:42.999999+00'`
       const { finished_at } = yield* get(taskIdOf("org_a", "done"))
       assert.deepStrictEqual(finished_at, DateTime.makeUnsafe("2026-01-31T09:30:42.999Z"))
-    }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
+    }).pipe(as("org_a"), Effect.provide(SenderTasks.layer))
   )
 
   it.effect("take one connection of an organization at a time, and leave the others to others", () =>
@@ -200,7 +200,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       for (const result of yield* Fiber.joinAll([...stuck, ...others])) {
         if (result._tag === "Failure") assert.strictEqual(result.failure._tag, "TaskStoreDown")
       }
-    }).pipe(Effect.provide(TaskReads.layer))
+    }).pipe(Effect.provide(SenderTasks.layer))
   )
 
   const rows = 10_000
@@ -252,6 +252,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
         assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 210)
         assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
         assert.isAtMost(yield* costOf(Effect.flip(get(taskIdOf("org_a", "none")))), 1)
-      }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
+      }).pipe(as("org_a"), Effect.provide(SenderTasks.layer))
   )
 })

@@ -1,0 +1,58 @@
+/**
+ * The valid signing secrets of organizations, for the intake; `keys/SigningSecrets` creates and revokes them.
+ *
+ * An organization signs from its first secret on, also once all are revoked, until an operator allows unsigned deliveries:
+ * that deletes the revoked secrets.
+ */
+import { Context, Duration, Effect, Layer, type Redacted, Schema } from "effect"
+import { TaskDatabase } from "../database/Database.ts"
+import { rowsOf } from "../database/Columns.ts"
+import { SchedulerUnavailable } from "../deletions/Scheduler.ts"
+
+type Secrets = ReadonlyArray<Redacted.Redacted>
+
+/** The valid secrets, newest first; `unsigned` if there never was one; `closed` if an operator deleted the organization. */
+type Signing = Secrets | "unsigned" | "closed"
+
+const secretRows = rowsOf(
+  Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)), is_closed: Schema.Boolean })
+)
+
+export class IntakeSecrets extends Context.Service<
+  IntakeSecrets,
+  {
+    readonly of: (organization: string) => Effect.Effect<Signing, SchedulerUnavailable>
+  }
+>()("practice-data/intake/IntakeSecrets") {
+  /** Secrets in the table `intake_secrets`. */
+  static readonly layer = Layer.effect(
+    IntakeSecrets,
+    Effect.map(TaskDatabase, (sql) =>
+      IntakeSecrets.of({
+        of: Effect.fn("IntakeSecrets.of")(function* (organization) {
+          const rows = yield* sql.run(
+            {
+              key: `organization ${organization}`,
+              within: Duration.millis(500),
+              unavailable: SchedulerUnavailable.from
+            },
+            secretRows(sql`
+              select case when revoked_at is null then secret end as secret, false as is_closed, created_at as at
+              from intake_secrets where organization_id = ${organization}
+              union all select null, true, closed_at from closed_organizations where organization_id = ${organization}
+              order by at desc`)
+          )
+          if (rows.some(({ is_closed }) => is_closed)) return "closed"
+          return rows.length === 0 ? "unsigned" : rows.flatMap(({ secret }) => secret ?? [])
+        })
+      })
+    )
+  )
+
+  /** The fake: secrets by organization. */
+  static readonly layerMemory = (secrets: Readonly<Record<string, Signing>> = {}) =>
+    Layer.succeed(
+      IntakeSecrets,
+      IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? "unsigned") })
+    )
+}

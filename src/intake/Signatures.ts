@@ -1,0 +1,136 @@
+/** The headers and signatures (Standard Webhooks) of deliveries. */
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { IncomingMessage } from "node:http"
+import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { type RequestInvalid, Unauthorized } from "../api/Errors.ts"
+import { invalidRequest, validationErrors } from "../api/Faults.ts"
+import * as Intake from "../api/IntakeApi.ts"
+import { ReceivedBody } from "../http/JsonBodyServer.ts"
+import type { Sender } from "../http/LargeBodies.ts"
+import { note } from "../observability/RequestFacts.ts"
+import * as Throttle from "../observability/Throttle.ts"
+import { IntakeSecrets } from "./IntakeSecrets.ts"
+
+/** True if an organization without a secret is refused. */
+export const SignaturesRequired = Context.Reference<boolean>("practice-data/intake/SignaturesRequired", {
+  defaultValue: () => false
+})
+
+const decodeHeaders = Schema.decodeUnknownEffect(Intake.DeliveryHeaders, { errors: "all" })
+
+/** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
+export const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+  const distinct = source instanceof IncomingMessage ? source.headersDistinct : {}
+  // Node joins the values of a repeated header.
+  const repeated = Record.filter(
+    { "idempotency-key": distinct["idempotency-key"], "x-organization-id": distinct["x-organization-id"] },
+    (values = []) => values.length > 1
+  )
+  return Effect.mapError(decodeHeaders({ ...headers, ...repeated }), ({ issue }) =>
+    invalidRequest(validationErrors(issue, ["header"]))
+  )
+}
+
+/** The time of a signature may be this many seconds from now. */
+const tolerance = 300
+
+/** The MAC of a content with a secret; undefined where the secret is malformed. */
+const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
+  const text = Redacted.value(secret).replace(/^whsec_/, "")
+  const key = Buffer.from(text, "base64")
+  if (key.length === 0 || key.toString("base64") !== text) return undefined
+  return createHmac("sha256", key).update(prefix).update(body).digest("base64")
+}
+
+/** The signatures of a request with its time in seconds, or the reason why they are refused whatever the body. */
+const claimOf = (headers: Intake.DeliveryHeaders, now: number) => {
+  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
+  if (id === "") return "webhook-id is missing"
+  if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
+  if (timestamp === "") return "webhook-timestamp is missing"
+  const signedAt = parseInt(timestamp, 10)
+  if (Number.isNaN(signedAt)) return "webhook-timestamp is not a number"
+  if (signedAt < now - tolerance) return `webhook-timestamp is too old: more than ${tolerance} seconds ago`
+  if (signedAt > now + tolerance) return `webhook-timestamp is too new: more than ${tolerance} seconds ahead`
+  if (signature.trim() === "") return "webhook-signature is missing"
+  const given = signature.split(" ").filter((each) => /^v1,./.test(each))
+  if (given.length === 0) return "webhook-signature is malformed: it has no signature of version v1"
+  return { prefix: `${id}.${signedAt}.`, given }
+}
+
+const currentSeconds = Effect.map(DateTime.now, (now) => Math.floor(DateTime.toEpochMillis(now) / 1000))
+
+/** The reason why the signature of a request is refused; undefined where it is good. */
+const signatureFault = Effect.fnUntraced(function* (
+  headers: Intake.DeliveryHeaders,
+  secrets: ReadonlyArray<Redacted.Redacted> | "unsigned"
+) {
+  if (secrets.length === 0) return "all signing secrets of the organization are revoked"
+  if (secrets === "unsigned") return "the organization has no signing secret"
+  const claim = claimOf(headers, yield* currentSeconds)
+  if (typeof claim === "string") return claim
+  const { bytes } = yield* ReceivedBody
+  for (const secret of secrets) {
+    const expected = Buffer.from(`v1,${macOf(secret, claim.prefix, bytes) ?? ""}`)
+    const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
+    if (claim.given.some((each) => isExpected(Buffer.from(each)))) return undefined
+    // A large body takes some milliseconds for each secret.
+    yield* Effect.yieldNow
+  }
+  return "webhook-signature does not match"
+})
+
+// An organization whose secret is wrong, or a stranger, repeats its deliveries.
+const warn = Throttle.make("A delivery was refused for its signature", 50)
+
+/** The middleware that checks headers and signatures, over `IntakeSecrets`. */
+export const signedDelivery = Layer.effect(
+  Intake.SignedDelivery,
+  Effect.gen(function* () {
+    const intakeSecrets = yield* IntakeSecrets
+    const isRequired = yield* SignaturesRequired
+    return Intake.SignedDelivery.of(
+      Effect.fnUntraced(function* (handler) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const headers = yield* headersOf(request)
+        const organization = headers["x-organization-id"]
+        const idempotencyKey = headers["idempotency-key"]
+        yield* note({ organization, isKnown: false, idempotencyKey })
+        const secrets = yield* Effect.option(intakeSecrets.of(organization))
+        if (secrets._tag === "None") {
+          return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
+        }
+        if (secrets.value === "closed") {
+          yield* note({ refusal: "signature", outcome: "closed" })
+          return yield* new Unauthorized({ detail: "The organization is closed: it accepts no deliveries" })
+        }
+        const isUnsigned = secrets.value === "unsigned" && !isRequired
+        const fault = isUnsigned ? undefined : yield* signatureFault(headers, secrets.value)
+        if (fault === undefined) {
+          if (!isUnsigned) yield* note({ isKnown: true })
+          return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
+        }
+        yield* note({ refusal: "signature", outcome: "unsigned" })
+        yield* Effect.annotateLogs(warn(fault), { organization, idempotency_key: idempotencyKey })
+        return yield* new Unauthorized({ detail: `The delivery is not signed as required: ${fault}` })
+      })
+    )
+  })
+)
+
+/**
+ * Finds the sender of a large delivery before its body is read, over `IntakeSecrets`: an organization that signs, if the
+ * headers may be its own. Any other may be a stranger.
+ */
+export const senders = Effect.map(
+  IntakeSecrets,
+  (intakeSecrets) => (request: HttpServerRequest.HttpServerRequest) =>
+    Effect.gen(function* (): Effect.fn.Return<Sender, RequestInvalid> {
+      const headers = yield* headersOf(request)
+      const owner = headers["x-organization-id"]
+      const isClaimed = typeof claimOf(headers, yield* currentSeconds) === "object"
+      const secrets = isClaimed ? yield* Effect.orElseSucceed(intakeSecrets.of(owner), () => []) : []
+      return { group: Array.isArray(secrets) && secrets.length > 0 ? "signed" : "stranger", owner }
+    }).pipe(Effect.orElseSucceed((): Sender => ({ group: "stranger", owner: "" })))
+)
