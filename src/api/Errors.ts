@@ -216,6 +216,15 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
   ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
 })
 
+/** The text of a 500: a bug, whose cause is not revealed. */
+export const bug = "Internal Server Error"
+
+/** The response to a bug. */
+export const bugResponse = HttpServerResponse.jsonUnsafe(
+  { detail: bug },
+  { status: 500, headers: { [errorHeader]: errorName(bug) } }
+)
+
 /** The response of an endpoint's error, for where no schema encodes it. Its headers have the same order. */
 export const errorResponse = (failure: DetailError, fixed: Readonly<Record<string, string>> = {}) =>
   HttpServerResponse.setHeaders(

@@ -1,7 +1,7 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
-import { EncodingUnsupported, errorHeader, errorName } from "../Errors.ts"
+import { bug, EncodingUnsupported, errorHeader, errorName } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 import { lastOf } from "./Parsed.ts"
@@ -61,8 +61,6 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
   description,
   example: { detail }
 })
-
-const bug = "Internal Server Error"
 
 const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bug })
 
