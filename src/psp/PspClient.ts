@@ -1,6 +1,6 @@
 /** The PSP, the payment service provider: pages of the objects of a connected account. */
 import { Array, Context, Effect, Layer, Order, Predicate } from "effect"
-import type { PspKind } from "../api/Psp.ts"
+import type { PspKind, PspObject } from "../api/Psp.ts"
 import * as Psp from "./PspPage.ts"
 import type { StripeOptions } from "./StripeClient.ts"
 
@@ -9,16 +9,6 @@ export * from "./PspPage.ts"
 /** Stripe. Its client has two hundred modules, and is loaded only where there is a key. */
 export const stripe = (options: StripeOptions) =>
   Effect.promise(() => import("./StripeClient.ts").then(({ make }) => make(options)))
-
-/** An object of the PSP; its other fields are passed on. */
-export interface PspObject {
-  readonly id: string
-  /** The type of the object, such as `charge`. */
-  readonly object: string
-  /** Seconds since 1970. */
-  readonly created: number
-  readonly [field: string]: unknown
-}
 
 /** The objects of each connected account, in any order. */
 export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
