@@ -30,8 +30,7 @@ const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>,
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
-/** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
+const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
 )
 
@@ -42,8 +41,7 @@ export const dataApiRoutes = below(
   dataApiHandlers
 )
 
-/** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
-export const intakeHandlers = (delay: Duration.Duration) =>
+const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       DeletionHandlers.signedDelivery,
@@ -54,7 +52,7 @@ export const intakeHandlers = (delay: Duration.Duration) =>
     ])
   )
 
-/** The intake, its OpenAPI document and its documentation page. */
+/** The intake, its OpenAPI document and its documentation page. A delivery is run after the delay. */
 export const intakeRoutes = (delay: Duration.Duration) =>
   below(
     operationsPrefix,
