@@ -98,7 +98,10 @@ export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, 
   )
 }) {}
 
-export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {}
+export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {
+  static readonly over = (bytes: number) =>
+    new PayloadTooLarge({ detail: `The request body is larger than ${bytes} bytes` })
+}
 
 export class EncodingUnsupported extends error<EncodingUnsupported>()("EncodingUnsupported", 415, {
   detail: text("Content-Encoding should be identity")

@@ -8,6 +8,9 @@ import * as Errors from "./Errors.ts"
 import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 
+/** The most bytes of a delivery. */
+export const maximumDelivery = 4 * 1024 ** 2
+
 /** The most items of a delivery. */
 const maximumItems = 10_000
 
@@ -203,7 +206,7 @@ const statuses: Readonly<Record<string, Status>> = {
     "The required signature is missing or invalid. `detail` names the header that is missing, too old, too new, or does not match; or states that the organization has no signing secret, or is closed.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
-  ...bodyStatuses(4),
+  ...bodyStatuses(maximumDelivery),
   422: {
     description:
       "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
