@@ -21,7 +21,7 @@ const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.Strin
 const unknownKey = `pda_live_${"a1B2".repeat(9)}zz`
 
 /** A log that keeps its lines, and everything that is to be logged. */
-const logged = (options: Logging.Options) => {
+const logged = (options: Logging.LogOptions) => {
   const lines: Array<string> = []
   const write = (line: string) => void lines.push(line)
   const writer = Layer.succeed(LogWriter, { write, dropped: () => 0, end: () => undefined })
@@ -30,7 +30,7 @@ const logged = (options: Logging.Options) => {
   return { lines, layer: observers.pipe(Layer.provideMerge(Logging.layerNoDeps(options)), Layer.provide(writer)) }
 }
 
-const linesOf = (effect: Effect.Effect<void>, format: Logging.Options["format"] = "json") =>
+const linesOf = (effect: Effect.Effect<void>, format: Logging.LogOptions["format"] = "json") =>
   Effect.suspend(() => {
     const { layer: log, lines } = logged({ format, level: "All" })
     return Effect.as(Effect.provide(effect, log), lines)
