@@ -240,12 +240,10 @@ it("the document of the intake has it and health below /api/v1, limits of header
   assert.strictEqual(intake.servers[0].url, "/api/v1")
   assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
   assert.deepStrictEqual(
-    intakeSpec.paths["/invoice-deletions"]?.post?.parameters.map(({ name, required, schema }) => [
-      name,
-      required,
-      schema["minLength"],
-      schema["maxLength"]
-    ]),
+    intakeSpec.paths["/invoice-deletions"]?.post?.parameters.map(({ name, required, schema }) => {
+      const limits = new Map(Object.entries(schema))
+      return [name, required, limits.get("minLength"), limits.get("maxLength")]
+    }),
     [
       ["idempotency-key", true, 1, 36],
       ["x-organization-id", true, 1, 128],

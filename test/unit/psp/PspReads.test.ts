@@ -153,15 +153,11 @@ it.effect("An organization has 20 reads in flight; more are refused at once", ()
 )
 
 it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "a".repeat(256), ""])(
-  "An account that no header can carry is none: %j",
+  "An account that no header can carry is none, also without a processor: %j",
   (account) =>
     Effect.map(Effect.flip(readBy(organization)), (error) =>
       assert.deepStrictEqual(error, new Errors.ClinicNotConnected())
-    ).pipe(
-      Effect.provide(
-        PspReads.layerMemory([{ organization, clinic, account }], Layer.succeed(Psp.PspClient, { list: () => found }))
-      )
-    )
+    ).pipe(Effect.provide(PspReads.layerMemory([{ organization, clinic, account }])))
 )
 
 it.effect("The log has a line for each failure, one when a circuit opens and one when it closes, none between", () =>
