@@ -240,8 +240,7 @@ export const errorResponse = (failure: DetailError, fixed: Readonly<Record<strin
  * OpenAPI document joins to those of other responses of the status.
  */
 export const response = <E extends Sent, Body>(
-  errors: Schema.ConstraintCodec<E, unknown>,
-  classes: Array.NonEmptyReadonlyArray<ErrorClass>,
+  classes: Array.NonEmptyReadonlyArray<ErrorClass & Schema.ConstraintCodec<E, unknown>>,
   body: Schema.Codec<Body, unknown>,
   encode: (failure: E) => Body,
   decode: (body: Body, retryAfter: number, name: string | undefined) => E,
@@ -255,7 +254,7 @@ export const response = <E extends Sent, Body>(
     ...Record.map(fixed, () => Schema.String),
     ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })
   }
-  return Schema.toType(errors)
+  return Schema.toType(Schema.Union(classes))
     .pipe(
       HttpApiSchema.encodeToWithHeaders(
         { body, headers },
@@ -283,7 +282,7 @@ const detailResponse = <E extends DetailError>(
     const Class = classes.find(({ fields }) => errorName(fields._tag.schema.literal) === name) ?? classes[0]
     return new Class({ detail, retryAfter })
   }
-  return response(Schema.Union(classes), classes, body, ({ detail }) => ({ detail }), decode, fixed)
+  return response(classes, body, ({ detail }) => ({ detail }), decode, fixed)
 }
 
 /** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
@@ -298,7 +297,6 @@ export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, n
 
 /** The response of a 422. */
 export const responseInvalid = response(
-  RequestInvalid,
   [RequestInvalid],
   HTTPValidationError.pipe(HttpApiSchema.status(422)),
   ({ detail }) => ({ detail }),

@@ -175,7 +175,6 @@ export class IntakeUnavailable extends Errors.error<IntakeUnavailable>()("Intake
 }) {}
 
 const unavailable = Errors.response(
-  IntakeUnavailable,
   [IntakeUnavailable],
   receipt(Errors.statusOf(IntakeUnavailable)),
   (failure) => failure.receipt,
