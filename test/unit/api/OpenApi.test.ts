@@ -1,37 +1,78 @@
 /** The OpenAPI documents: that of the data API against the contract, each rule once over all endpoints, and that of the intake. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Array, Effect, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import * as Contract from "../../support/contract/Contract.ts"
-import type { Endpoint } from "../../support/contract/Contract.ts"
-import type { Operation } from "../../../src/api/openapi/Parsed.ts"
+import { Document, type JsonSchema, lastOf, type Operation } from "../../../src/api/openapi/Parsed.ts"
 import { compact, send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-import { nameOf, parse, schemaIn, schemasOf, worded } from "./document.ts"
+
+// oxlint-disable-next-line effecttsgo/schema-sync -- a document of another form fails the test
+const parse = Schema.decodeUnknownSync(Document)
+
+/** The schema of a body. */
+const schemaIn = (body: Operation["responses"][string] | Operation["requestBody"]): JsonSchema =>
+  body?.content?.["application/json"].schema ?? {}
+
+/** The name of the schema that one refers to. */
+const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastOf($ref))
+
+/** The schemas of a document. */
+const schemasOf = ({ components: { schemas } }: Document) => {
+  /** The schema that a reference stands for; any other as it is. */
+  const resolve = (schema: JsonSchema = {}): JsonSchema => {
+    const name = nameOf(schema)
+    return name === undefined ? schema : resolve(schemas[name])
+  }
+
+  /** The types of the properties of an object, in the words of the contract's tables. */
+  const typesIn = (schema: JsonSchema) =>
+    Object.entries(schema.properties ?? {}).map(([name, property]) => [name, typeOf(property)] as const)
+
+  const typeOf = (schema: JsonSchema): string => {
+    const { anyOf, ...resolved } = resolve(schema)
+    const members = anyOf ?? [resolved.type].flat().map((type) => ({ ...resolved, ...(type && { type }) }))
+    const [value = {}, ...others] = members.filter(({ type }) => type !== "null")
+    if (others.length > 0) throw new Error(`several types: ${JSON.stringify(others)}`)
+    return `${typeOfValue(resolve(value))}${members.length === 1 ? "!" : ""}`
+  }
+
+  const typeOfValue = (schema: JsonSchema) => {
+    const { format, items = {}, type } = schema
+    if (type === "array") return `${typeOf(items).replace("!", "")}s`
+    if (type === "object") return Array.join(typesIn(schema).map(Array.join(": ")), ", ")
+    return (type === "string" ? format : undefined) ?? String(type)
+  }
+
+  return { resolve, typesIn, typeOf }
+}
+
+/** A type of the contract's tables as `typeOf` words it. */
+const worded = (type: string) => type.replace("split", "to_Platform: number, to_Processor: number, to_Clinic: number")
 
 const spec = OpenApi.fromApi(DataApi)
 const document = parse(spec)
 const { resolve, typesIn } = schemasOf(document)
 
-const operationOf = ({ path }: Endpoint) => {
+const operationOf = ({ path }: Contract.Endpoint) => {
   const operation = document.paths[path]?.post
   assert.isDefined(operation, path)
   return operation
 }
 
-const requestOf = (endpoint: Endpoint) => schemaIn(operationOf(endpoint).requestBody)
+const requestOf = (endpoint: Contract.Endpoint) => schemaIn(operationOf(endpoint).requestBody)
 
-const responseOf = (endpoint: Endpoint) => resolve(schemaIn(operationOf(endpoint).responses["200"]))
+const responseOf = (endpoint: Contract.Endpoint) => resolve(schemaIn(operationOf(endpoint).responses["200"]))
 
 /** The item of a page, or the body itself. */
-const itemOf = (endpoint: Endpoint) => {
+const itemOf = (endpoint: Contract.Endpoint) => {
   const response = responseOf(endpoint)
   return resolve((response.properties?.["body"] ?? response.properties?.["data"])?.items ?? response)
 }
 
-const rangeOf = (endpoint: Endpoint, field: string) => {
+const rangeOf = (endpoint: Contract.Endpoint, field: string) => {
   const { default: preset, format, maximum, minimum } = requestOf(endpoint).properties?.[field] ?? {}
   return [format, minimum, maximum, preset]
 }
@@ -61,7 +102,7 @@ const absent = [undefined, undefined, undefined, undefined]
 
 const isProvisional = (part: object) => "x-provisional" in part
 
-const itemFacts = (endpoint: Endpoint) => {
+const itemFacts = (endpoint: Contract.Endpoint) => {
   const item = itemOf(endpoint)
   return [typesIn(item), item.required, isProvisional(item)]
 }
@@ -73,7 +114,7 @@ const namesIn = (response?: Operation["responses"][string]) => {
 }
 
 /** A rule that every endpoint obeys: what is documented of it, and what the contract says. */
-const every = <E extends Endpoint>(
+const every = <E extends Contract.Endpoint>(
   rule: string,
   all: ReadonlyArray<E>,
   documented: (endpoint: E) => unknown,
