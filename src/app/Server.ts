@@ -28,7 +28,8 @@ const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>,
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
-const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
+/** The handlers of the data API with their middleware, over its services. */
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: maximumBody })])
 )
 
@@ -39,7 +40,8 @@ export const dataApiRoutes = below(
   dataApiHandlers
 )
 
-const intakeHandlers = (delay: Duration.Duration) =>
+/** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
+export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       DeletionHandlers.signedDelivery,
@@ -50,7 +52,7 @@ const intakeHandlers = (delay: Duration.Duration) =>
     ])
   )
 
-/** The intake, its OpenAPI document and its documentation page. A delivery is run after the delay. */
+/** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
   below(
     operationsPrefix,
