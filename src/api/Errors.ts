@@ -193,12 +193,10 @@ export interface DetailError extends Sent {
   readonly detail: string
 }
 
-/** The class of an error whose body is `{ detail }`. */
 interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown>, ErrorClass {
   new (error: Pick<DetailError, "detail" | "retryAfter">): E
 }
 
-/** The status of an error's class. */
 export const statusOf = ({ fields }: ErrorClass) => fields.httpApiStatus.schema.literal
 
 /** The header that names an error. Clients decide on it and on the status, never on the text. */
