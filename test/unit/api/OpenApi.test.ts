@@ -113,7 +113,7 @@ const namesIn = (response?: Operation["responses"][string]) => {
   return header !== undefined && "schema" in header ? (header.schema.enum ?? []) : []
 }
 
-/** A rule that every endpoint obeys: what is documented of it, and what the contract says. */
+/** A rule that every endpoint obeys: the document has what the contract expects. */
 const every = <E extends Contract.Endpoint>(
   rule: string,
   all: ReadonlyArray<E>,

@@ -148,7 +148,7 @@ const turns = Effect.repeat(
 )
 
 let requests = 0
-const asked = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
+const lineOfRequest = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
   const id = `request-${++requests}`
   const { status, text } = yield* send({ ...sent, headers: { "x-request-id": id, ...sent.headers } })
   const { bytes, known } = lineOf(lines, id)
@@ -171,9 +171,9 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
       { headers: { "content-length": "2000000" } },
       { ...search, status: 413, ...whose, refusal: "too_large" }
     ]
-  ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("says what is known of %s", ([, sent, line]) =>
+  ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("has the known facts of %s", ([, sent, line]) =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(demo.lines, sent), line)
+      assert.deepStrictEqual(yield* lineOfRequest(demo.lines, sent), line)
     })
   )
 
@@ -237,7 +237,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
       ["is a duplicate", "first", "org_a", undefined, 200, { outcome: "duplicate" }],
       ["has a used key", "first", "org_a", { invoices: [{ invoice_id: "b" }] }, 422, { outcome: "key_reused" }],
       ["is not stored", "second", "org_down", undefined, 503, { outcome: "unavailable" }]
-    ] as const)("says that it %s", ([, idempotency_key, organization, json, status, more]) =>
+    ] as const)("has the outcome of one that %s", ([, idempotency_key, organization, json, status, more]) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* lineOfDelivery(idempotency_key, organization, json), {
           method: "POST",
@@ -251,7 +251,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
       })
     )
 
-    it.effect("says that it is not signed, which is logged with the reason on a line of the same request", () =>
+    it.effect("has the outcome of an unsigned one, whose reason is on another line of the same request", () =>
       Effect.gen(function* () {
         const line = yield* lineOfDelivery("whsec_c2VjcmV0", "org_signed")
         const more = { refusal: "signature", outcome: "unsigned" }

@@ -94,7 +94,7 @@ describe("a failure", () => {
     })
   )
 
-  it.effect("while a circuit is open says when it admits the next call, rounded up", () =>
+  it.effect("while a circuit is open has a Retry-After until it admits the next call, rounded up", () =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(refused)
       const failures = (count: number) =>

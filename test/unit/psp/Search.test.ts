@@ -30,9 +30,9 @@ const ask = (given: object | string, sent: Http.Sent = {}) =>
     return { ...answer, calls: calls.map(Struct.omit(["at"])) }
   })
 
-type Asked = Effect.Success<ReturnType<typeof ask>>
+type Found = Effect.Success<ReturnType<typeof ask>>
 
-const is = ({ status, text, calls: made }: Asked, expected: number, body: unknown, count: number) =>
+const is = ({ status, text, calls: made }: Found, expected: number, body: unknown, count: number) =>
   Effect.gen(function* () {
     assert.strictEqual(status, expected)
     assert.strictEqual(text, yield* Http.compact(body))
