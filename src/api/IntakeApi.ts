@@ -11,14 +11,8 @@ import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Fault
 /** The most bytes of a delivery. */
 export const maximumDelivery = 4 * 1024 ** 2
 
-/** The most items of a delivery. */
-const maximumItems = 10_000
-
-/** The fault of a delivery by the number of its items, of both kinds together. */
-export const itemsFault = (count: number) => {
-  if (count === 0) return faults.noItems
-  return count > maximumItems ? tooLong(maximumItems, count) : undefined
-}
+/** The most items of a delivery, of both kinds together. */
+export const maximumItems = 10_000
 
 // The example of a signed delivery runs as it is, with `INTAKE`, `ORGANIZATION` and `SECRET` in the environment.
 const introduction = `
@@ -98,8 +92,9 @@ export const InvoiceDeletions = Schema.Struct({
   .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
     Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => {
-      const fault = itemsFault(invoices.length + invoice_lines.length)
-      return fault && refuse(fault)
+      const count = invoices.length + invoice_lines.length
+      if (count === 0) return refuse(faults.noItems)
+      return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
   )
   .annotate({ identifier: "InvoiceDeletions", maximumItems })

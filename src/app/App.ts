@@ -134,7 +134,7 @@ const requestObservers = ({ accessLog, logFormat, logLevel, metricsByOrganizatio
     })
   )
 
-const telemetry = (settings: Settings) =>
+const observing = (settings: Settings) =>
   Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild }).pipe(
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
@@ -272,7 +272,7 @@ const start = Effect.fnUntraced(function* (settings: Settings) {
 
 /** The whole service, from the configuration to the open socket: what `run` launches. */
 export const layer = Layer.unwrap(
-  Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), telemetry(settings)))
+  Effect.map(config, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
 )
 
 /** Runs the service until a stop signal, and ends the process. */

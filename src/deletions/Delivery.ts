@@ -3,13 +3,13 @@ import { hash } from "node:crypto"
 import { Array, Effect, Order, Predicate, Result, Schema } from "effect"
 import * as Uuid from "uuid"
 import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
-import { faults, invalidAt, invalidRequest, maximumFaults, validationErrors } from "../api/Faults.ts"
+import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import {
   DeletedInvoice,
   DeletedInvoiceLine,
   type DeliveryHeaders,
   type InvoiceDeletions,
-  itemsFault
+  maximumItems
 } from "../api/IntakeApi.ts"
 
 /** The items that a task deletes: sets, each item once. Ids that the delivery does not have are null. */
@@ -108,10 +108,9 @@ export const decode = Effect.fnUntraced(function* (body: unknown): Effect.fn.Ret
   if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
   const { invoices, invoice_lines } = body
   const count = countOf(invoices) + countOf(invoice_lines)
-  const fault = itemsFault(count)
-  if (count > 0 && fault !== undefined) return yield* invalidAt(["body"], fault)
+  if (count > maximumItems) return yield* invalidAt(["body"], tooLong(maximumItems, maximumItems + 1))
   const found: Array<ValidationError> = []
   const decoded = { invoices: yield* invoicesOf(invoices, found), invoice_lines: yield* linesOf(invoice_lines, found) }
   if (found.length > 0) return yield* invalidRequest(found)
-  return fault === undefined ? decoded : yield* invalidAt(["body"], fault)
+  return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
 })

@@ -17,9 +17,6 @@ import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
-/** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
-const longestNext = 1000
-
 type ChangesPayload = Schema.Struct.Type<typeof Requests.changesFields> & Pick<ChangesRequest, "resources">
 
 const changesRequest = ({ cursor, limit, resources, wait }: ChangesPayload) =>
@@ -44,7 +41,7 @@ const readChanges = (
           note({ rows: page.rows }),
           HttpServerResponse.setHeaders(json(page.json), {
             [Requests.lagHeader]: String(page.lag),
-            ...(page.hasMore && page.cursor.length <= longestNext && { [Requests.nextHeader]: page.cursor }),
+            ...(page.hasMore && page.cursor.length <= Requests.longestNext && { [Requests.nextHeader]: page.cursor }),
             ...headersOf(page)
           })
         )

@@ -96,6 +96,9 @@ export const lagHeader = "x-changes-lag"
 export const completeHeader = "x-changes-complete"
 export const nextHeader = "x-changes-next"
 
+/** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
+export const longestNext = 1000
+
 /** The end of the body of every feed. */
 export const nextFields = {
   cursor: Schema.String.annotate({
