@@ -218,12 +218,12 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
 })
 
 /** The text of a 500: a bug, whose cause is not revealed. */
-export const bug = "Internal Server Error"
+export const bugText = "Internal Server Error"
 
 /** The response to a bug. */
 export const bugResponse = HttpServerResponse.jsonUnsafe(
-  { detail: bug },
-  { status: 500, headers: { [errorHeader]: errorName(bug) } }
+  { detail: bugText },
+  { status: 500, headers: { [errorHeader]: errorName(bugText) } }
 )
 
 /** The response of an endpoint's error, for where no schema encodes it. Its headers have the same order. */

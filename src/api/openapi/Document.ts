@@ -1,7 +1,7 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
-import { bug, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
+import { bugText, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 import { lastOf } from "./Parsed.ts"
@@ -62,7 +62,7 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
   example: { detail }
 })
 
-const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bug })
+const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bugText })
 
 /** The documentation of the statuses that refuse a body before it is decoded. */
 export const bodyStatuses = (maxBytes: number): Readonly<Record<string, Status>> => ({
@@ -155,7 +155,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
     const error = { "application/json": { schema: reference("schemas", "ErrorDetail") } }
     const responses = {
       ...given.responses,
-      500: { description: "", headers: errorOf(errorName(bug)), content: error }
+      500: { description: "", headers: errorOf(errorName(bugText)), content: error }
     }
     return {
       ...given,
