@@ -10,7 +10,7 @@ import * as Time from "../process/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
-import type { PspError, PspFailed } from "./PspPage.ts"
+import type { PspError, PspFailed } from "./PspClient.ts"
 
 const failures = 5
 
