@@ -17,6 +17,9 @@ import {
   maximumLimit
 } from "./records/Requests.ts"
 
+/** The most bytes of a request body. */
+export const maximumBody = 1024 ** 2
+
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
@@ -94,7 +97,7 @@ const statuses: Readonly<Record<string, Status>> = {
     "The order of changes restarted: start again without a cursor, with an empty copy.",
     new Errors.CursorExpired()
   ),
-  ...bodyStatuses(1),
+  ...bodyStatuses(maximumBody),
   422: {
     description:
       "The request does not match the schema of the endpoint. Lists up to 100 faults of the body; a query string is rejected before the body is read.",

@@ -98,7 +98,10 @@ export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, 
   )
 }) {}
 
-export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {}
+export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {
+  static readonly over = (bytes: number) =>
+    new PayloadTooLarge({ detail: `The request body is larger than ${bytes} bytes` })
+}
 
 export class EncodingUnsupported extends error<EncodingUnsupported>()("EncodingUnsupported", 415, {
   detail: text("Content-Encoding should be identity")
@@ -190,12 +193,10 @@ export interface DetailError extends Sent {
   readonly detail: string
 }
 
-/** The class of an error whose body is `{ detail }`. */
 interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown>, ErrorClass {
   new (error: Pick<DetailError, "detail" | "retryAfter">): E
 }
 
-/** The status of an error's class. */
 export const statusOf = ({ fields }: ErrorClass) => fields.httpApiStatus.schema.literal
 
 /** The header that names an error. Clients decide on it and on the status, never on the text. */
@@ -216,6 +217,15 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
   ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
 })
 
+/** The text of a 500: a bug, whose cause is not revealed. */
+export const bugText = "Internal Server Error"
+
+/** The response to a bug. */
+export const bugResponse = HttpServerResponse.jsonUnsafe(
+  { detail: bugText },
+  { status: 500, headers: { [errorHeader]: errorName(bugText) } }
+)
+
 /** The response of an endpoint's error, for where no schema encodes it. Its headers have the same order. */
 export const errorResponse = (failure: DetailError, fixed: Readonly<Record<string, string>> = {}) =>
   HttpServerResponse.setHeaders(
@@ -228,8 +238,7 @@ export const errorResponse = (failure: DetailError, fixed: Readonly<Record<strin
  * OpenAPI document joins to those of other responses of the status.
  */
 export const response = <E extends Sent, Body>(
-  errors: Schema.ConstraintCodec<E, unknown>,
-  classes: Array.NonEmptyReadonlyArray<ErrorClass>,
+  classes: Array.NonEmptyReadonlyArray<ErrorClass & Schema.ConstraintCodec<E, unknown>>,
   body: Schema.Codec<Body, unknown>,
   encode: (failure: E) => Body,
   decode: (body: Body, retryAfter: number, name: string | undefined) => E,
@@ -243,7 +252,7 @@ export const response = <E extends Sent, Body>(
     ...Record.map(fixed, () => Schema.String),
     ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })
   }
-  return Schema.toType(errors)
+  return Schema.toType(Schema.Union(classes))
     .pipe(
       HttpApiSchema.encodeToWithHeaders(
         { body, headers },
@@ -271,7 +280,7 @@ const detailResponse = <E extends DetailError>(
     const Class = classes.find(({ fields }) => errorName(fields._tag.schema.literal) === name) ?? classes[0]
     return new Class({ detail, retryAfter })
   }
-  return response(Schema.Union(classes), classes, body, ({ detail }) => ({ detail }), decode, fixed)
+  return response(classes, body, ({ detail }) => ({ detail }), decode, fixed)
 }
 
 /** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
@@ -286,7 +295,6 @@ export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, n
 
 /** The response of a 422. */
 export const responseInvalid = response(
-  RequestInvalid,
   [RequestInvalid],
   HTTPValidationError.pipe(HttpApiSchema.status(422)),
   ({ detail }) => ({ detail }),

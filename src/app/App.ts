@@ -69,7 +69,7 @@ export const servicesMemory = Layer.mergeAll(
 export const intakeServicesMemory = (delay: Duration.Duration) =>
   Layer.merge(MemoryScheduler.layer(delay), IntakeSecrets.layerMemory())
 
-const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+const watchChanges = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
 /** The worker over the task database, by the size of its pool. */
 const workerOf = (retention?: Duration.Duration) => {
@@ -82,7 +82,7 @@ const workerOf = (retention?: Duration.Duration) => {
  * the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of `effect/observability` serves
  * them. It reads no variable: provide `layerRequestLimit` to limit the requests of each organization.
  */
-export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
+export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watchChanges).pipe(
   Layer.provide(services)
 )
 
@@ -117,7 +117,7 @@ const databasesOf = (settings: Settings) => Databases.layer(settings, { fill: lo
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(Effect.map(readSettings, databasesOf))
 
-const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
+const requestObservers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
     RequestFacts.RequestObservers,
     Effect.gen(function* () {
@@ -160,8 +160,8 @@ const operators = ({ databaseUrl, operationsHost: host, operationsPort, operatio
     : OperationsListener.layer({ host, port, token }).pipe(Layer.provide([OperatorStore.layer, freshness]))
 }
 
-/** The parts of each role: a process has those of its roles alone. Services that several of them have are built once. */
-const partsOf = (settings: Settings) => {
+/** The layers of each role: a process has those of its roles alone. A layer of several roles is built once. */
+const layersOf = (settings: Settings) => {
   const { deletionDelay, rateLimit, requireSignatures, taskRetention } = settings
   const limit = Option.match(rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
   const reads = Layer.merge(Layer.provide(services, processor(settings)), limit)
@@ -169,12 +169,12 @@ const partsOf = (settings: Settings) => {
   const signatures = Layer.succeed(SignaturesRequired, requireSignatures)
   const deliveries = Layer.mergeAll(scheduler, IntakeSecrets.layer, signatures)
   const lane = settings.lane ? Server.lane : Layer.empty
-  const watching = Layer.provide(watch, ChangeClock.layer)
+  const changes = Layer.provide(watchChanges, ChangeClock.layer)
   return {
     "data-api": {
       services: reads,
       routes: Layer.provide(Layer.merge(Server.dataApiRoutes, lane), reads),
-      background: watching
+      background: changes
     },
     // It may not keep the order of the records.
     intake: {
@@ -185,7 +185,7 @@ const partsOf = (settings: Settings) => {
     worker: {
       services: Layer.merge(scheduler, ChangeClock.layer),
       routes: Layer.empty,
-      background: Layer.merge(watching, Layer.provide(workerOf(taskRetention), scheduler))
+      background: Layer.merge(changes, Layer.provide(workerOf(taskRetention), scheduler))
     }
   }
 }
@@ -195,16 +195,16 @@ const partsOf = (settings: Settings) => {
  * this order: the service is not ready, readers that wait for changes get their responses, and new requests are served for a
  * while, in which the worker begins no task; then the server, the operators' listener and the databases close.
  */
-const single = (settings: Settings) => {
+const singleProcess = (settings: Settings) => {
   const { corsOrigins, databaseUrl, drain, maxConnections, roles } = settings
-  const all = partsOf(settings)
-  const parts = roles.map((role) => all[role])
+  const layers = layersOf(settings)
+  const ofRoles = roles.map((role) => layers[role])
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
   const served = HealthChecks.layer(roles).pipe(
-    Layer.provideMerge(Layer.mergeAll(Layer.empty, ...parts.map((part) => part.services))),
+    Layer.provideMerge(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.services))),
     Layer.provideMerge([database, Layer.succeed(Connections, maxConnections)])
   )
-  const observer = Layer.provide(observers(settings), Recent.Recent.layer)
+  const observers = Layer.provide(requestObservers(settings), Recent.Recent.layer)
   const figures = Processes.isChild
     ? Figures.layerOfChild(roles)
     : Layer.provide(operators(settings), Figures.layer(roles))
@@ -212,15 +212,16 @@ const single = (settings: Settings) => {
     Layer.provide([served, Recent.Recent.layer])
   )
   const shared = Processes.isChild ? Processes.childListener : {}
-  // The operators' listener opens before the service listens, and closes after it.
-  const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(Layer.provide([observer, watched]))
+  const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(
+    Layer.provide([observers, watched])
+  )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
     PublicPages.landing({ dataApi: roles.includes("data-api"), intake: roles.includes("intake") }),
-    ...parts.map((part) => part.routes)
+    ...ofRoles.map((role) => role.routes)
   ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
   const server = Layer.unwrap(Effect.map(Server.appOf(routes), (app) => Server.serve(app))).pipe(
-    Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observer, served, listener])
+    Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observers, served, listener])
   )
   const draining = Effect.gen(function* () {
     const [health, listening] = [yield* HealthChecks, yield* Listener]
@@ -228,7 +229,7 @@ const single = (settings: Settings) => {
     const stops = [health.stop, ...changes.map((clock) => clock.stopWaiting), listening.drain(drain)]
     yield* Effect.addFinalizer(() => Effect.all(stops, { discard: true }))
   })
-  const background = Layer.mergeAll(Layer.empty, ...parts.map((part) => part.background))
+  const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
   const beside = Layer.merge(Layer.effectDiscard(draining), Databases.afterMigration(settings, background)).pipe(
     Layer.provide([server, served, listener])
   )
@@ -236,7 +237,7 @@ const single = (settings: Settings) => {
 }
 
 /** Several processes behind one port: this one starts them, and has the operators' listener. */
-const several = (settings: Settings) => {
+const parentProcess = (settings: Settings) => {
   const children = Processes.Children.layer(settings.processes)
   // The pages of operators take few connections. The children migrate.
   const database = Layer.provide(
@@ -263,9 +264,9 @@ const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
 const start = Effect.fnUntraced(function* (settings: Settings) {
   const { databaseUrl, processes } = settings
   yield* assertPortsAreFree(settings)
-  if (processes === 1 || Processes.isChild) return yield* Layer.build(single(settings))
+  if (processes === 1 || Processes.isChild) return yield* Layer.build(singleProcess(settings))
   yield* Processes.assertFits(processes, Processes.availableMemory())
-  if (Option.isSome(databaseUrl)) return yield* Layer.build(several(settings))
+  if (Option.isSome(databaseUrl)) return yield* Layer.build(parentProcess(settings))
   return yield* new EmbeddedDatabaseError({
     message: `PROCESSES=${processes} needs a Postgres in DATABASE_URL: the embedded database serves one process.`
   })

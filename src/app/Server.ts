@@ -2,8 +2,8 @@
 import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
 import { HttpRouter, HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { DataApi } from "../api/DataApi.ts"
-import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
+import { DataApi, maximumBody } from "../api/DataApi.ts"
+import { IntakeApi, maximumDelivery, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { CrossOrigins } from "../http/Exchange.ts"
 import * as Lane from "../http/Lane.ts"
@@ -20,8 +20,6 @@ import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
-const mebibyte = 1024 * 1024
-
 /** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
 const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>, handlers: Layer.Layer<B, E2, R2>) => {
   const router = Effect.map(HttpRouter.HttpRouter, (all) => all.prefixed(prefix))
@@ -34,7 +32,7 @@ const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
 export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
-  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
+  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: maximumBody })])
 )
 
 /** The data API, its OpenAPI document and its documentation page. */
@@ -50,7 +48,7 @@ export const intakeHandlers = (delay: Duration.Duration) =>
     Layer.provideMerge([
       Signatures.signedDelivery,
       JsonBodyServer.layerOf(
-        { maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) },
+        { maxBytes: maximumDelivery, isRaw: true, busy: IntakeHandlers.busy(delay) },
         Signatures.senders
       )
     ])

@@ -1,6 +1,7 @@
 /** The demo processor: believable objects in the account that each demo organization's first clinic has. */
 import { Array } from "effect"
-import type { Accounts, PspObject } from "../psp/PspClient.ts"
+import type { PspObject } from "../api/Psp.ts"
+import type { Accounts } from "../psp/PspClient.ts"
 import { organizations } from "./DemoData.ts"
 
 /** The Stripe account of the first clinic of an organization of the demo. */

@@ -96,10 +96,7 @@ const notUtf8 = invalidAt(["body", 0], faults.json)
 type NotRead = PayloadTooLarge | RequestInvalid | LargeBodies.LargeBodiesBusy
 
 const tooLarge = (maxBytes: number) =>
-  Effect.andThen(
-    note({ refusal: "too_large" }),
-    Effect.fail(new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` }))
-  )
+  Effect.andThen(note({ refusal: "too_large" }), Effect.fail(PayloadTooLarge.over(maxBytes)))
 
 interface Reading {
   readonly maxBytes: number

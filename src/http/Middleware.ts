@@ -1,6 +1,7 @@
 /** The middleware around every request, by the paths that are served. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Types } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { bugResponse } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
@@ -49,7 +50,7 @@ export const unexpectedErrors = <E, R>(handled: Effect.Effect<HttpServerResponse
     const error = Cause.squash(cause)
     if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound")
       return Effect.succeed(notFound)
-    return Effect.as(Effect.logError("A request failed", cause), statusResponse(500))
+    return Effect.as(Effect.logError("A request failed", cause), bugResponse)
   })
 
 /** The response to an unknown path, or to a method that a path does not have. */

@@ -17,7 +17,7 @@ const atomic = 4096
 /** The time that the last lines may take at the end of the process, in milliseconds. */
 const grace = 500
 
-export interface Options {
+interface WriterOptions {
   readonly fd: number
   /** The number of characters that are kept while nobody reads. */
   readonly capacity?: number
@@ -28,7 +28,7 @@ export interface Options {
 const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
 /** A writer to a descriptor that does not block, or to a file. */
-export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
+export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) => {
   // Lines that are written together, after the rest of those before.
   const groups: Array<string> = []
   let rest: Uint8Array = Buffer.alloc(0)

@@ -62,7 +62,7 @@ export const headOf = (time: number, level: LogLevel.LogLevel, message: string) 
   message
 })
 
-export interface Options {
+export interface LogOptions {
   readonly format: keyof typeof formats
   readonly level: LogLevel.LogLevel
 }
@@ -83,7 +83,7 @@ const valueOf = (value: unknown) => {
  * A logger of lines. The parts of a message after the first are its `detail`; annotations are fields of their own. A line
  * of a sampled trace has its ids. A person reads each line at once.
  */
-const logger = (format: Options["format"], { write }: Writer) =>
+const logger = (format: LogOptions["format"], { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
     const [first, ...details]: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
     const { span } = fiber.cache
@@ -97,11 +97,11 @@ const logger = (format: Options["format"], { write }: Writer) =>
     write(line, format === "pretty" || LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
 
-const noticeOf = (format: Options["format"]) => (lines: number, time: number) =>
+const noticeOf = (format: LogOptions["format"]) => (lines: number, time: number) =>
   formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
 
 /** The logger and the level of everything that is built with this layer, over a writer. */
-export const layerNoDeps = ({ format, level }: Options) =>
+export const layerNoDeps = ({ format, level }: LogOptions) =>
   Layer.unwrap(
     Effect.map(LogWriter, (writer) =>
       Layer.merge(Logger.layer([logger(format, writer)]), Layer.succeed(References.MinimumLogLevel, level))
@@ -109,5 +109,5 @@ export const layerNoDeps = ({ format, level }: Options) =>
   )
 
 /** The same, to standard output. */
-export const layer = (options: Options) =>
+export const layer = (options: LogOptions) =>
   Layer.provideMerge(layerNoDeps(options), LogWriter.layer(noticeOf(options.format)))

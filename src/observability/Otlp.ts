@@ -170,10 +170,10 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: b
   }
 }
 
-type Options = Parameters<typeof OtlpTracer.make>[0]
+type ExporterOptions = Parameters<typeof OtlpTracer.make>[0]
 
 /** Effect's tracer, with our sampling, and without the messages of errors. */
-const layerTracer = (options: Options, { ratio, sampler }: OtlpSettings) =>
+const layerTracer = (options: ExporterOptions, { ratio, sampler }: OtlpSettings) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const tracer = yield* OtlpTracer.make(options)
@@ -194,7 +194,9 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
 
   const exporting = <A>(
     signal: Signal,
-    make: (options: Options) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+    make: (
+      options: ExporterOptions
+    ) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
   ) =>
     Option.match(settings[signal], {
       onNone: () => Layer.empty,

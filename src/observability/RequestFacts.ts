@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import * as Time from "../process/Time.ts"
-import { formats, headOf, type Options, withoutSecrets } from "./Logging.ts"
+import { formats, headOf, type LogOptions, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import { deliveries, maximumOrganizations, refusals, statuses } from "./Metrics.ts"
 import type { Series } from "./Series.ts"
@@ -137,7 +137,7 @@ const given = (text: string | undefined) => (text === "" ? undefined : text)
 const claimed = (text: string | undefined) => (text === undefined ? undefined : withoutSecrets(text))
 
 /** An observer that logs each request. src/operations/README.md lists the fields. */
-export const accessLog = Effect.fnUntraced(function* ({ format, level }: Options) {
+export const accessLog = Effect.fnUntraced(function* ({ format, level }: LogOptions) {
   const clock = yield* Clock.Clock
   const { write } = yield* LogWriter
   const lineOf = formats[format]
@@ -213,7 +213,7 @@ const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => 
 }
 
 /** Makes a value once for a key. */
-const once = <Key, A>(make: (key: Key) => A) => {
+const memoized = <Key, A>(make: (key: Key) => A) => {
   const made = new Map<Key, A>()
   return (key: Key): A => {
     const value = made.get(key) ?? make(key)
@@ -224,18 +224,18 @@ const once = <Key, A>(make: (key: Key) => A) => {
 
 /** An observer that counts requests. */
 export const counting = ({ counter, histogram }: Series, { byOrganization, endpoints, intake }: Counting) => {
-  const requestsOf = once((endpoint: string) =>
-    once((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
+  const requestsOf = memoized((endpoint: string) =>
+    memoized((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
   )
-  const of = once((endpoint: string) => ({
+  const seriesOf = memoized((endpoint: string) => ({
     requests: requestsOf(endpoint),
     bytes: counter("practice_data_http_response_bytes_total", { endpoint }),
     duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
   }))
-  const refused = once((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
-  const delivered = once((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
-  const ofOrganization = once((organization: string) =>
-    once((status: Status) => counter("practice_data_organization_requests_total", { organization, status }))
+  const refused = memoized((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
+  const delivered = memoized((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
+  const ofOrganization = memoized((organization: string) =>
+    memoized((status: Status) => counter("practice_data_organization_requests_total", { organization, status }))
   )
 
   // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
@@ -244,7 +244,7 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
   if (intake !== undefined) deliveries.forEach(delivered)
 
   const organizations = new Set<string>()
-  const nameOf = (organization: string) => {
+  const labelOf = (organization: string) => {
     if (!organizations.has(organization) && organizations.size === maximumOrganizations) return "other"
     organizations.add(organization)
     return organization
@@ -253,7 +253,7 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
   return (facts: RequestFacts) => {
     const { endpoint, organization } = facts
     const status = statusOf(facts.status)
-    const { bytes, duration, requests } = of(endpoint)
+    const { bytes, duration, requests } = seriesOf(endpoint)
     requests(status).add()
     bytes.add(facts.bytes)
     duration.observe((facts.duration - facts.polled) / 1000)
@@ -264,14 +264,14 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
       if (delivery !== undefined) delivered(delivery).add()
       // The organization of a delivery is what its sender says.
     } else if (byOrganization && organization !== undefined) {
-      ofOrganization(nameOf(organization))(status).add()
+      ofOrganization(labelOf(organization))(status).add()
     }
   }
 }
 
 const isKnownMethod = (method: string) => /^(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|QUERY)$/.test(method)
 
-const nameOf = ({ endpoint, method }: RequestFacts) => {
+const spanName = ({ endpoint, method }: RequestFacts) => {
   const verb = isKnownMethod(method) ? method : "HTTP"
   return endpoint === "other" ? verb : `${verb} ${endpoint}`
 }
@@ -282,10 +282,10 @@ interface Sampling {
   readonly withoutKey: Tracer.Span | undefined
 }
 
-/** Requests whose sampling was decided by one who did not answer them. */
+/** The sampling of requests that the lane passed on. */
 const decided = new WeakMap<object, Sampling | undefined>()
 
-/** Keeps the sampling of a request for whoever answers it. */
+/** Keeps the sampling of a request for the handler that responds. */
 export const handOver = (request: object, sampling: Sampling | undefined) => {
   decided.set(request, sampling)
 }
@@ -304,7 +304,7 @@ export const sample = (
   if (traces === undefined || isProbe(facts)) return undefined
   if (decided.has(request)) return decided.get(request)
   const caller = Tracing.parseTraceParent(traceparent?.toString())
-  const options = { name: nameOf(facts), kind: "server", startTime: Tracing.now(context) } as const
+  const options = { name: spanName(facts), kind: "server", startTime: Tracing.now(context) } as const
   const withoutKey = Tracing.start(traces, { ...options, links: caller === undefined ? [] : [caller] })
   if (caller === undefined) return { withKey: withoutKey, withoutKey }
   // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.

@@ -10,7 +10,7 @@ import * as Time from "../process/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
-import type { PspError, PspFailed } from "./PspPage.ts"
+import type { PspError, PspFailed } from "./PspClient.ts"
 
 const failures = 5
 
@@ -123,7 +123,7 @@ const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unkn
       )
 
 /** The one key of the circuit of the PSP. */
-const all = "all"
+const pspKey = "psp"
 
 /** Circuits, all of them closed, with their metrics in the current registry. */
 export const make = Effect.map(Series.current, (series) => {
@@ -137,19 +137,19 @@ export const make = Effect.map(Series.current, (series) => {
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
 
   const millisUntilNext = (account: string, time: number) =>
-    Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
+    Math.max(psp.untilNext(pspKey, time), accounts.untilNext(account, time))
 
   return {
-    isUp: Effect.sync(() => !psp.isOpen(all)),
+    isUp: Effect.sync(() => !psp.isOpen(pspKey)),
     /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
-    isOpen: (account: string) => psp.isOpen(all) || accounts.isOpen(account),
+    isOpen: (account: string) => psp.isOpen(pspKey) || accounts.isOpen(account),
     untilNext: (account: string) =>
       Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
       Effect.flatMap(Time.monotonic, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
         if (millisUntilNext(owner.account, started) > 0) return Effect.fail(new CircuitOpen())
-        const settlePsp = psp.admit(all, owner, started)
+        const settlePsp = psp.admit(pspKey, owner, started)
         const settleAccount = accounts.admit(owner.account, owner, started)
         const settle = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
           const ended = yield* Time.monotonic

@@ -1,24 +1,231 @@
-/** The PSP, the payment service provider: pages of the objects of a connected account. */
-import { Array, Context, Effect, Layer, Order, Predicate } from "effect"
-import type { PspKind } from "../api/Psp.ts"
-import * as Psp from "./PspPage.ts"
-import type { StripeOptions } from "./StripeClient.ts"
+/**
+ * The PSP, the payment service provider: pages of the objects of a connected account. It is Stripe, by its official client.
+ *
+ * That client cannot cancel a request. Its `fetch` is therefore ours: it takes a signal from the asynchronous context of
+ * the call, so that interrupting the effect closes the socket. Retries and the timeout are the caller's.
+ */
+import { AsyncLocalStorage } from "node:async_hooks"
+import { Array, Context, Data, Duration, Effect, Layer, Option, Order, Predicate, Redacted } from "effect"
+import type { Stripe } from "stripe"
+import type { PspKind, PspObject } from "../api/Psp.ts"
+import * as Tracing from "../observability/Tracing.ts"
+import { ownMemory } from "../process/Processes.ts"
 
-export * from "./PspPage.ts"
-
-/** Stripe. Its client has two hundred modules, and is loaded only where there is a key. */
-export const stripe = (options: StripeOptions) =>
-  Effect.promise(() => import("./StripeClient.ts").then(({ make }) => make(options)))
-
-/** An object of the PSP; its other fields are passed on. */
-export interface PspObject {
-  readonly id: string
-  /** The type of the object, such as `charge`. */
-  readonly object: string
-  /** Seconds since 1970. */
-  readonly created: number
-  readonly [field: string]: unknown
+/** The page to read. Times are seconds since 1970, both inclusive. */
+export interface PageRequest {
+  readonly limit: number
+  readonly startingAfter?: string | undefined
+  readonly createdGte?: number | undefined
+  readonly createdLte?: number | undefined
 }
+
+/** Objects as the PSP gives them, newest first. */
+export interface Page {
+  readonly data: ReadonlyArray<unknown>
+  readonly hasMore: boolean
+}
+
+/** The account has no object with the id of `startingAfter`. */
+export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
+
+/** The account is not connected to ours, or no longer. */
+export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
+
+/** There is no PSP. */
+export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
+
+/** The PSP asks for a pause. `request` is its id of the request. */
+export class RateLimited extends Data.TaggedError("RateLimited")<{
+  readonly retryAfter: Duration.Duration
+  readonly request?: string | undefined
+}> {}
+
+/**
+ * A call failed. `psp`: for every account, as the PSP cannot be reached or refuses our own key. `unclear`: for this account
+ * and perhaps for others, by an error of the PSP or an invalid response. `unauthorized`: the same, by a refusal of our key.
+ * `account`: for this account alone. `request`: the PSP refuses the request.
+ */
+export class PspFailed extends Data.TaggedError("PspFailed")<{
+  readonly blame: "psp" | "unclear" | "unauthorized" | "account" | "request"
+  /** For the log. It has no text of the PSP. */
+  readonly reason: string
+  /** The PSP's id of the request. */
+  readonly request?: string | undefined
+  readonly retryAfter?: Duration.Duration | undefined
+}> {}
+
+export type PspError = CursorUnknown | AccountDisconnected | PspNotConfigured | RateLimited | PspFailed
+
+/** Reads a page of the objects of a kind in a connected account. Interrupting it closes the connection. */
+export type List = (kind: PspKind, account: string, page: PageRequest) => Effect.Effect<Page, PspError>
+
+/** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
+const longestId = 255
+
+const mebibyte = 1024 * 1024
+
+/** A page of a hundred objects has less than one mebibyte. All bodies that are being read must fit in memory. */
+const longestBody = Math.min(32 * mebibyte, ownMemory() / 32)
+const longestBodies = Math.min(256 * mebibyte, ownMemory() / 8)
+
+/** A body, or all bodies being read together, are larger than the limit. */
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+
+const [space, brace] = [0x20, 0x7b]
+
+/**
+ * A reader of responses. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. Its responses
+ * are safe to give to the client: of a body that is JSON but not an object that would throw where nothing catches, which
+ * ends the process, and it would write a notice to standard error.
+ */
+export const responseReader = () => {
+  let held = 0
+  // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
+  return async ({ body, headers: given, status }: Response): Promise<Response> => {
+    const chunks: Array<Uint8Array> = []
+    let length = 0
+    try {
+      // Leaving the loop cancels the body.
+      for await (const chunk of body ?? []) {
+        length += chunk.length
+        held += chunk.length
+        if (length > longestBody || held > longestBodies) throw new BodyTooLarge()
+        chunks.push(chunk)
+      }
+    } finally {
+      held -= length
+    }
+    const bytes = Buffer.concat(chunks)
+    const headers = new Headers(given)
+    headers.delete("stripe-notice")
+    const isObject = bytes.find((byte) => byte > space) === brace
+    return new Response(isObject ? bytes : null, { status, headers })
+  }
+}
+
+/** Text that is safe to log: the PSP must not choose what fills the log. */
+const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
+  Predicate.isString(value) && form.test(value) ? value : undefined
+
+// The error of an unknown key has no code, only a message.
+const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
+const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
+
+/**
+ * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
+ * account ids and masked keys, and are not passed on.
+ */
+const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
+  const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
+  const request = wordOf(requestId)
+  const { date = "", "retry-after": after = "" } = headers ?? {}
+  // A date counts from that of the response.
+  const seconds = Number.isNaN(Number(after)) ? (Date.parse(after) - Date.parse(date)) / 1000 : Number(after)
+  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
+  // The client's error has that of `fetch` as its detail.
+  const tooLarge = detail instanceof BodyTooLarge
+  const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
+  // Codes have no digits and no capitals; ids do.
+  const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? "body too large" : end]
+  const failed = (blame: PspFailed["blame"]) =>
+    new PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
+  if (param === "starting_after") return new CursorUnknown()
+  if (code === "account_invalid") return new AccountDisconnected()
+  if (type === "StripeRateLimitError" || code === "rate_limit") {
+    return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
+  }
+  if (tooLarge || status === 400) return failed("request")
+  if (status === 401) {
+    const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
+    return failed(isKeyRefused ? "psp" : "unauthorized")
+  }
+  if (status > 401 && status < 500) return failed("account")
+  return failed(type === "StripeConnectionError" ? "psp" : "unclear")
+}
+
+const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "requestId" | "statusCode">) => {
+  const request = wordOf(requestId)
+  return Effect.annotateCurrentSpan({
+    ...(request !== undefined && { "practice_data.processor.request": request }),
+    ...(statusCode !== undefined && { "http.response.status_code": statusCode })
+  })
+}
+
+const isObjects = (data: unknown): data is ReadonlyArray<object> =>
+  Array.isArray(data) && data.every(Predicate.isObject)
+
+/** A kind of objects in the client. The list may be anything. Parameters that are undefined are not sent. */
+interface Objects {
+  readonly list: (
+    parameters: object,
+    options: Stripe.RequestOptions
+  ) => Promise<{
+    readonly data?: unknown
+    readonly has_more?: unknown
+    readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
+  }>
+}
+
+export interface StripeOptions {
+  /** The key of our own account, such as `sk_live_...`. */
+  readonly secretKey: Redacted.Redacted
+  /** The address of a double of Stripe; by default Stripe itself. */
+  readonly apiUrl?: Option.Option<URL>
+}
+
+/**
+ * The client for a key. It opens no connection before its first call. The package has two hundred modules, and is loaded
+ * only where there is a key.
+ */
+export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), secretKey }: StripeOptions) {
+  const { Stripe } = yield* Effect.promise(() => import("stripe"))
+  const read = responseReader()
+  const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
+  const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
+  const isPlain = protocol === "http:"
+  const port = Number(given || (isPlain ? 80 : 443))
+  const client = new Stripe(Redacted.value(secretKey), {
+    host,
+    port,
+    protocol: isPlain ? "http" : "https",
+    maxNetworkRetries: 0,
+    telemetry: false,
+    httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
+      const call = calls.getStore()
+      const signals = [init?.signal, call?.signal].filter(Predicate.isNotNullish)
+      const headers = new Headers(init?.headers)
+      if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
+      // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
+      return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(read)
+    })
+  })
+  const objects: Readonly<Record<PspKind, Objects>> = {
+    payments: client.paymentIntents,
+    charges: client.charges,
+    refunds: client.refunds,
+    disputes: client.disputes,
+    payouts: client.payouts,
+    "balance-transactions": client.balanceTransactions
+  }
+  // The path says no more than the kind of objects, and headers and query more than a trace should.
+  const attributes = { "http.request.method": "GET", "server.address": host, "server.port": port }
+  const list: List = Effect.fn("StripeClient.list", { kind: "client", attributes })(function* (kind, account, page) {
+    const { createdGte, createdLte, limit, startingAfter } = page
+    if ((startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
+    const parameters = { limit, starting_after: startingAfter, created: { gte: createdGte, lte: createdLte } }
+    const traceParent = yield* Tracing.currentTraceParent
+    const { data, has_more, lastResponse } = yield* Effect.tryPromise({
+      try: (signal) =>
+        calls.run({ signal, traceParent }, () => objects[kind].list(parameters, { stripeAccount: account })),
+      catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
+    }).pipe(Effect.tapError(annotate), Effect.mapError(pspErrorOf))
+    yield* annotate(lastResponse)
+    return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
+      ? { data, hasMore: has_more }
+      : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
+  })
+  return { list }
+})
 
 /** The objects of each connected account, in any order. */
 export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
@@ -27,14 +234,14 @@ export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, 
 const newestFirst = Order.flip(Order.Struct({ created: Order.Number, id: Order.String }))
 
 /** The fake: accounts in memory, read by the PSP's own rules. */
-export const memory = (accounts: Accounts): { readonly list: Psp.List } => ({
+export const memory = (accounts: Accounts): { readonly list: List } => ({
   list: Effect.fnUntraced(function* (kind, account, { limit, startingAfter, createdGte = 0, createdLte = Infinity }) {
     const objects = new Map(Object.entries(accounts)).get(account)
-    if (objects === undefined) return yield* new Psp.AccountDisconnected()
+    if (objects === undefined) return yield* new AccountDisconnected()
     const all = Array.sort(objects[kind] ?? [], newestFirst)
     // The cursor may be any object of the account, within the bounds or not.
     const cursor = all.findIndex((object) => object.id === startingAfter)
-    if (Predicate.isString(startingAfter) && cursor === -1) return yield* new Psp.CursorUnknown()
+    if (Predicate.isString(startingAfter) && cursor === -1) return yield* new CursorUnknown()
     const rest = all.slice(cursor + 1).filter(({ created }) => created >= createdGte && created <= createdLte)
     return { data: rest.slice(0, limit), hasMore: rest.length > limit }
   })
@@ -43,7 +250,7 @@ export const memory = (accounts: Accounts): { readonly list: Psp.List } => ({
 export class PspClient extends Context.Service<
   PspClient,
   {
-    readonly list: Psp.List
+    readonly list: List
     /** Set if there is no PSP. */
     readonly isMissing?: true
   }
@@ -56,7 +263,7 @@ export class PspClient extends Context.Service<
 
   /** No PSP: every read fails with `PspNotConfigured`, a 503 of the API. */
   static readonly layerNotConfigured = Layer.succeed(PspClient, {
-    list: () => Effect.fail(new Psp.PspNotConfigured()),
+    list: () => Effect.fail(new PspNotConfigured()),
     isMissing: true
   })
 }

@@ -1,7 +1,7 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
-import { EncodingUnsupported, errorHeader, errorName } from "../Errors.ts"
+import { bugText, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
 import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 import { lastOf } from "./Parsed.ts"
@@ -62,15 +62,11 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
   example: { detail }
 })
 
-const bug = "Internal Server Error"
-
-const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bug })
+const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bugText })
 
 /** The documentation of the statuses that refuse a body before it is decoded. */
-export const bodyStatuses = (mebibytes: number): Readonly<Record<string, Status>> => ({
-  413: errorStatus(`The request body is larger than ${mebibytes} MiB.`, {
-    detail: `The request body is larger than ${mebibytes * 1024 * 1024} bytes`
-  }),
+export const bodyStatuses = (maxBytes: number): Readonly<Record<string, Status>> => ({
+  413: errorStatus(`The request body is larger than ${maxBytes / 1024 ** 2} MiB.`, PayloadTooLarge.over(maxBytes)),
   415: errorStatus("The request has a Content-Encoding other than identity.", new EncodingUnsupported())
 })
 
@@ -135,7 +131,7 @@ const withBody = ({ content, ...body }: OpenApi.OpenAPISpecRequestBody, schemas:
   return { ...body, content: Record.map(content, (media) => ({ ...media, schema: { title, ...schemas[title] } })) }
 }
 
-interface Options {
+interface ApiDocumentation {
   readonly title: string
   readonly version: string
   readonly description: string
@@ -153,13 +149,13 @@ interface Options {
 }
 
 /** The annotations of an API that make its document. */
-export const documentation = ({ contract = [], required, statuses = {}, url, ...about }: Options) => {
+export const documentation = ({ contract = [], required, statuses = {}, url, ...about }: ApiDocumentation) => {
   const operationOf = (given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
     const { requestBody } = given
     const error = { "application/json": { schema: reference("schemas", "ErrorDetail") } }
     const responses = {
       ...given.responses,
-      500: { description: "", headers: errorOf(errorName(bug)), content: error }
+      500: { description: "", headers: errorOf(errorName(bugText)), content: error }
     }
     return {
       ...given,

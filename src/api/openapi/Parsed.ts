@@ -18,7 +18,6 @@ const keywords = {
   "x-provisional": Schema.optionalKey(Schema.Boolean)
 }
 
-/** A JSON Schema. */
 export interface JsonSchema extends Schema.Struct.Type<typeof keywords> {
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly items?: JsonSchema
@@ -73,10 +72,8 @@ const Operation = Schema.Struct({
   "x-provisional": Schema.optionalKey(Schema.Boolean)
 })
 
-/** An operation of a document. */
 export type Operation = typeof Operation.Type
 
-/** An OpenAPI document. */
 export const Document = Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String, description: Schema.String }),
   servers: Schema.Tuple([Schema.Struct({ url: Schema.String })]),

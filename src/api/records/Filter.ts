@@ -10,7 +10,7 @@ import { faults, refuse } from "../Faults.ts"
 import { columnOf } from "./Field.ts"
 import * as Instant from "./Instant.ts"
 
-export type Kind = "equals" | "numberEquals" | "since" | "before" | "includeMarked"
+type Kind = "equals" | "numberEquals" | "since" | "before" | "includeMarked"
 
 /** A request field and the fields of a record that it is compared with. An absent value and null mean the same. */
 export interface Filter<S extends Schema.Top = Schema.Top, K extends Kind = Kind, Field extends string = string> {

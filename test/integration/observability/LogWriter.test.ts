@@ -77,16 +77,16 @@ it.live("lines are written together after a while, and one that is urgent at onc
   })
 )
 
-it.live("a reader that hangs costs memory up to a bound, and then lines, of which it is told when it reads again", () =>
+it.live("while a reader hangs, lines are kept up to a bound, then dropped; a notice counts them", () =>
   Effect.gen(function* () {
     const { read, writer } = yield* piped(200_000)
     for (const number of range(0, 10_000)) writer.write(line(number), number % 2 === 0)
     const dropped = writer.dropped()
     // What the pipe holds, and what is kept.
     assert.isTrue(dropped > 10_000 - 2800 && dropped < 10_000 - 2000, `${dropped} were dropped`)
-    const told = yield* readUntil(read, "dropped")
+    const first = yield* readUntil(read, "dropped")
     writer.write(line(10_000), true)
-    const text = told + read()
+    const text = first + read()
     const [before = "", after = ""] = text.split(notice(dropped))
     assert.deepStrictEqual(numbersOf(before), range(0, 10_000 - dropped))
     assert.deepStrictEqual(numbersOf(after), [10_000])

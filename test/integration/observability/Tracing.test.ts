@@ -1,4 +1,4 @@
-/** What a trace has of a request and of the run of a task, what it never has, and which requests are sampled. */
+/** The spans of a request and of the run of a task, what is never in them, and the requests that are sampled. */
 import { createHash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -12,7 +12,7 @@ import { callerOf, delivery, round, secrets, spansWith, traced, traceOf } from "
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
-/** The traces of which the processor was told since the last time. */
+/** The `traceparent` of each call to the processor since the last time. */
 const traceParents = Effect.flatMap(StripeDouble, ({ seen }) =>
   Effect.map(seen, (calls) => calls.map(({ traceParent }) => traceParent))
 )
@@ -25,7 +25,7 @@ const unknown = { headers: { authorization: "Bearer pda_live_0123456789abcdefghi
 const isRun = ({ name }: Span) => name === "process deletion_tasks"
 
 layer(traced(), live)("a trace", (it) => {
-  it.effect("goes on from the caller's, down to each statement", () =>
+  it.effect("continues the caller's, down to each statement", () =>
     Effect.gen(function* () {
       const caller = callerOf("01")
       const own = { "x-request-id": "request-1", "user-agent": "a client" }
@@ -126,7 +126,7 @@ layer(traced(), live)("a trace", (it) => {
     })
   )
 
-  it.effect("says of a failure its kind and code, and not the words of the database", () =>
+  it.effect("has the kind and the code of a failure, and not the words of the database", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`alter table products rename to hidden_products`

@@ -22,7 +22,7 @@ export const secrets = { stripe: "sk_test_0123456789abcdefghijkl", collector: "t
 
 type Environment = Readonly<Record<string, string>>
 
-/** What variables say of exports. */
+/** The settings of exports by variables. */
 export const settingsOf = (env: Environment) => OtlpConfig.config.parse(ConfigProvider.fromEnv({ env: { ...env } }))
 
 /** Exports to the collector, some milliseconds after the fact. */
@@ -114,7 +114,7 @@ const readOf = ({ attributes, parentSpanId }: Span) => {
   return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
 }
 
-/** Whether a read ran for a second time: one that has no answer for 0.1 s on a shared connection does. */
+/** True of the second run of a read: it is retried if it has no answer for 0.1 s on a shared connection. */
 const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
   const read = readOf(span)
   return read !== undefined && all.findIndex((other) => readOf(other) === read) < index

@@ -97,7 +97,7 @@ for (const [name, client] of Object.entries({ layerMemory: PspClient.layerMemory
       })
     )
 
-    it.effect("says that there is no more when the page holds the last object and is full, or is empty", () =>
+    it.effect("has no more when the page holds the last object and is full, or is empty", () =>
       Effect.gen(function* () {
         assert.isFalse((yield* list("charges", oak, { limit: 20 })).hasMore)
         assert.isTrue((yield* list("charges", oak, { limit: 19 })).hasMore)
@@ -144,7 +144,7 @@ const strangeBodies = ["", "null", "{} {}", '{"data":[1],"has_more":false}', '{"
 /** The tag of a failure, or who is to blame. */
 type Expected = Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"]
 
-/** What each failure is taken for, by the rule. */
+/** The errors of failures. */
 const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expected: Expected, reason?: string]> = [
   ["an error on its side", Faults.internal, "unclear", "StripeAPIError 500"],
   ["a page for people", Faults.html(200), "unclear"],
@@ -205,9 +205,9 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
         if (reason !== undefined) assert.include("reason" in failure ? failure.reason : "", reason)
         const seen = (yield* double.seen).map(({ account, authorization }) => [account, authorization])
         assert.deepStrictEqual(seen, [[oak, `Bearer ${secretKey}`]])
-        const told = [inspect(failure), ...logs, ...spans.map(textOf)].join("\n")
+        const shown = [inspect(failure), ...logs, ...spans.map(textOf)].join("\n")
         for (const secret of [secretKey, secretKey.slice(-8), oak, Faults.processorText])
-          assert.notInclude(told, secret)
+          assert.notInclude(shown, secret)
         yield* inFlight(0)
         assert.lengthOf((yield* charges).data, 3)
       }).pipe(Effect.provide(recorded))

@@ -1,6 +1,7 @@
 /** Accounts of a processor, for the tests of reading them. */
 import { Array } from "effect"
-import type { Accounts, PspObject } from "../../../src/psp/PspClient.ts"
+import type { PspObject } from "../../../src/api/Psp.ts"
+import type { Accounts } from "../../../src/psp/PspClient.ts"
 import { kinds } from "./rules.ts"
 
 /** A key of the processor that is no such thing. */

@@ -3,8 +3,8 @@
  * pages. Nothing here comes from the fake that the service has.
  */
 import type { IncomingMessage } from "node:http"
-import type { PspKind } from "../../../src/api/Psp.ts"
-import type { Accounts, PspObject } from "../../../src/psp/PspClient.ts"
+import type { PspKind, PspObject } from "../../../src/api/Psp.ts"
+import type { Accounts } from "../../../src/psp/PspClient.ts"
 
 /** Whom the double serves, and with what. */
 export interface Rules {

@@ -1,5 +1,5 @@
 /**
- * What others make of the OpenAPI documents: linters find nothing, and clients that well-known generators make of them
+ * The OpenAPI documents in the tools of others: linters find nothing, and clients that well-known generators make of them
  * compile strictly and do a sync against the started service. The tools are a package of their own, which is
  * installed from the registry.
  *

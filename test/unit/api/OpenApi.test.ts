@@ -1,38 +1,80 @@
 /** The OpenAPI documents: that of the data API against the contract, each rule once over all endpoints, and that of the intake. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Array, Effect, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import * as Contract from "../../support/contract/Contract.ts"
-import type { Endpoint } from "../../support/contract/Contract.ts"
+import { Document, type JsonSchema, lastOf, type Operation } from "../../../src/api/openapi/Parsed.ts"
 import { compact, send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-import { dig, entries, items, namesOf, schemasOf, worded } from "./document.ts"
 
-const document = OpenApi.fromApi(DataApi)
-const { resolve, typeOf, withoutNull } = schemasOf(document)
+// oxlint-disable-next-line effecttsgo/schema-sync -- a document of another form fails the test
+const parse = Schema.decodeUnknownSync(Document)
 
-const operationOf = ({ path }: Endpoint) => dig(document, `paths ${path} post`)
+/** The schema of a body. */
+const schemaIn = (body: Operation["responses"][string] | Operation["requestBody"]): JsonSchema =>
+  body?.content?.["application/json"].schema ?? {}
 
-const schemaIn = (content: unknown) => resolve(dig(content, "content application/json schema"))
+/** The name of the schema that one refers to. */
+const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastOf($ref))
 
-const requestOf = (endpoint: Endpoint) => dig(operationOf(endpoint), "requestBody content application/json schema")
+/** The schemas of a document. */
+const schemasOf = ({ components: { schemas } }: Document) => {
+  /** The schema that a reference stands for; any other as it is. */
+  const resolve = (schema: JsonSchema = {}): JsonSchema => {
+    const name = nameOf(schema)
+    return name === undefined ? schema : resolve(schemas[name])
+  }
 
-const responseOf = (endpoint: Endpoint) => schemaIn(dig(operationOf(endpoint), "responses 200"))
+  /** The types of the properties of an object, in the words of the contract's tables. */
+  const typesIn = (schema: JsonSchema) =>
+    Object.entries(schema.properties ?? {}).map(([name, property]) => [name, typeOf(property)] as const)
 
-/** The item of a page, or the body itself. */
-const itemOf = (endpoint: Endpoint) => {
-  const response = responseOf(endpoint)
-  return resolve(dig(response, "properties body items") ?? dig(response, "properties data items") ?? response)
+  const typeOf = (schema: JsonSchema): string => {
+    const { anyOf, ...resolved } = resolve(schema)
+    const members = anyOf ?? [resolved.type].flat().map((type) => ({ ...resolved, ...(type && { type }) }))
+    const [value = {}, ...others] = members.filter(({ type }) => type !== "null")
+    if (others.length > 0) throw new Error(`several types: ${JSON.stringify(others)}`)
+    return `${typeOfValue(resolve(value))}${members.length === 1 ? "!" : ""}`
+  }
+
+  const typeOfValue = (schema: JsonSchema) => {
+    const { format, items = {}, type } = schema
+    if (type === "array") return `${typeOf(items).replace("!", "")}s`
+    if (type === "object") return Array.join(typesIn(schema).map(Array.join(": ")), ", ")
+    return (type === "string" ? format : undefined) ?? String(type)
+  }
+
+  return { resolve, typesIn, typeOf }
 }
 
-const typesIn = (schema: unknown) =>
-  entries(dig(schema, "properties")).map(([name, property]) => [name, typeOf(property)])
+/** A type of the contract's tables as `typeOf` words it. */
+const worded = (type: string) => type.replace("split", "to_Platform: number, to_Processor: number, to_Clinic: number")
 
-const rangeOf = (endpoint: Endpoint, field: string) => {
-  const { value } = withoutNull(dig(requestOf(endpoint), `properties ${field}`))
-  return ["format", "minimum", "maximum", "default"].map((name) => dig(value, name))
+const spec = OpenApi.fromApi(DataApi)
+const document = parse(spec)
+const { resolve, typesIn } = schemasOf(document)
+
+const operationOf = ({ path }: Contract.Endpoint) => {
+  const operation = document.paths[path]?.post
+  assert.isDefined(operation, path)
+  return operation
+}
+
+const requestOf = (endpoint: Contract.Endpoint) => schemaIn(operationOf(endpoint).requestBody)
+
+const responseOf = (endpoint: Contract.Endpoint) => resolve(schemaIn(operationOf(endpoint).responses["200"]))
+
+/** The item of a page, or the body itself. */
+const itemOf = (endpoint: Contract.Endpoint) => {
+  const response = responseOf(endpoint)
+  return resolve((response.properties?.["body"] ?? response.properties?.["data"])?.items ?? response)
+}
+
+const rangeOf = (endpoint: Contract.Endpoint, field: string) => {
+  const { default: preset, format, maximum, minimum } = requestOf(endpoint).properties?.[field] ?? {}
+  return [format, minimum, maximum, preset]
 }
 
 /** The names of errors of a status, or some of them that every endpoint has. */
@@ -58,15 +100,21 @@ const headerOf: Readonly<Record<string, string>> = {
 
 const absent = [undefined, undefined, undefined, undefined]
 
-const isProvisional = (part: unknown) => dig(part, "x-provisional") === true
+const isProvisional = (part: object) => "x-provisional" in part
 
-const itemFacts = (endpoint: Endpoint) => {
+const itemFacts = (endpoint: Contract.Endpoint) => {
   const item = itemOf(endpoint)
-  return [typesIn(item), dig(item, "required"), isProvisional(item)]
+  return [typesIn(item), item.required, isProvisional(item)]
 }
 
-/** A rule that every endpoint obeys: what is documented of it, and what the contract says. */
-const every = <E extends Endpoint>(
+/** The names of the errors of a response. */
+const namesIn = (response?: Operation["responses"][string]) => {
+  const header = response?.headers["x-error"]
+  return header !== undefined && "schema" in header ? (header.schema.enum ?? []) : []
+}
+
+/** A rule that every endpoint obeys: the document has what the contract expects. */
+const every = <E extends Contract.Endpoint>(
   rule: string,
   all: ReadonlyArray<E>,
   documented: (endpoint: E) => unknown,
@@ -80,18 +128,16 @@ const every = <E extends Endpoint>(
 
 describe("the document of the data API", () => {
   it("is version 3.0 of the API, on OpenAPI 3, below /api/v3, with the HTTP bearer as its scheme", () => {
-    assert.match(document.openapi, /^3\.\d+\.\d+$/)
-    assert.deepStrictEqual([document.info.version, document.servers?.map(({ url }) => url)], ["3.0", ["/api/v3"]])
-    const schemes = entries(document.components.securitySchemes)
-    assert.deepStrictEqual(
-      schemes.map(([, scheme]) => [dig(scheme, "type"), dig(scheme, "scheme")]),
-      [["http", "bearer"]]
-    )
+    assert.match(spec.openapi, /^3\.\d+\.\d+$/)
+    assert.deepStrictEqual([document.info.version, document.servers[0].url], ["3.0", "/api/v3"])
+    const [scheme, ...others] = Object.values(spec.components.securitySchemes)
+    assert.deepInclude(scheme, { type: "http", scheme: "bearer" })
+    assert.isEmpty(others)
   })
 
   it("has the paths of the contract and the decisions, each for POST alone, and no other", () => {
-    const methods = entries(document.paths).flatMap(([path, item]) =>
-      entries(item).map(([method]) => `${method} ${path}`)
+    const methods = Object.entries(spec.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method} ${path}`)
     )
     assert.sameMembers(
       methods,
@@ -100,13 +146,13 @@ describe("the document of the data API", () => {
   })
 
   it("names the bodies of errors HTTPValidationError, ValidationError and ErrorDetail", () => {
-    const { ErrorDetail, HTTPValidationError, ValidationError } = document.components.schemas
+    const { ErrorDetail = {}, HTTPValidationError, ValidationError } = document.components.schemas
     assert.deepStrictEqual(typesIn(ErrorDetail), [["detail", "string!"]])
-    const faults = dig(HTTPValidationError, "properties detail")
-    assert.deepStrictEqual([dig(faults, "type"), namesOf(dig(faults, "items"))], ["array", ["ValidationError"]])
-    assert.deepStrictEqual(dig(ValidationError, "required"), ["loc", "msg", "type"])
-    const loc = items(dig(ValidationError, "properties loc items anyOf")).map((schema) => dig(schema, "type"))
-    assert.deepStrictEqual(loc, ["string", "integer"])
+    const { items = {}, type } = HTTPValidationError?.properties?.["detail"] ?? {}
+    assert.deepStrictEqual([type, nameOf(items)], ["array", "ValidationError"])
+    assert.deepStrictEqual(ValidationError?.required, ["loc", "msg", "type"])
+    const loc = ValidationError?.properties?.["loc"]?.items?.anyOf
+    assert.deepStrictEqual(loc, [{ type: "string" }, { type: "integer" }])
   })
 
   every(
@@ -114,20 +160,19 @@ describe("the document of the data API", () => {
     Contract.endpoints,
     (endpoint) => {
       const operation = operationOf(endpoint)
-      for (const name of ["summary", "description"]) assert.isNotEmpty(dig(operation, name))
-      const responses = entries(dig(operation, "responses")).map(([status, response]) => {
-        assert.isNotEmpty(dig(response, "description"))
-        const error = status !== "200" && namesOf(dig(response, "content application/json schema")).join()
-        const header = status in headerOf && entries(dig(response, "headers")).at(-1)?.[0]
-        return [status, isProvisional(response), error, header]
+      for (const text of [operation.summary, operation.description]) assert.isNotEmpty(text)
+      const marked = Object.values(spec.paths[endpoint.path]?.post?.responses ?? {}).map(isProvisional)
+      const responses = Object.entries(operation.responses).map(([status, response], index) => {
+        assert.isNotEmpty(response.description)
+        const error = status !== "200" && nameOf(schemaIn(response))
+        const header = status in headerOf && Object.keys(response.headers).at(-1)
+        return [status, marked[index], error, header]
       })
-      const keys = items(dig(operation, "security")).flatMap((scheme) => Object.keys(Object(scheme)))
-      return [isProvisional(operation), keys, dig(operation, "requestBody required"), responses]
+      return [isProvisional(operation), operation.security, responses]
     },
     ({ decided, listed, stability }) => [
       stability === "provisional",
-      Object.keys(document.components.securitySchemes),
-      true,
+      [{ bearer: [] }],
       [...listed, ...decided]
         .toSorted()
         .map((status) => [
@@ -143,8 +188,8 @@ describe("the document of the data API", () => {
     "lists the names of the errors of each status",
     Contract.endpoints,
     (endpoint) =>
-      entries(dig(operationOf(endpoint), "responses")).map(([status, response]) => {
-        const names = items(dig(response, "headers x-error schema enum"))
+      Object.entries(operationOf(endpoint).responses).map(([status, response]) => {
+        const names = namesIn(response)
         const isOpen = ["400", "503"].includes(status)
         return [status, isOpen ? errorsOf[status]?.filter((name) => names.includes(name)) : names]
       }),
@@ -162,7 +207,7 @@ describe("the document of the data API", () => {
     Contract.endpoints,
     (endpoint) => {
       const request = requestOf(endpoint)
-      return [dig(request, "additionalProperties"), items(dig(request, "required")), typesIn(request)]
+      return [request.additionalProperties, request.required ?? [], typesIn(request)]
     },
     ({ request, required }) => [
       false,
@@ -201,7 +246,7 @@ describe("the document of the data API", () => {
   every(
     "has the parts of pages",
     Contract.recordEndpoints.filter(({ kind }) => kind !== "get"),
-    (endpoint) => dig(responseOf(endpoint), "required"),
+    (endpoint) => responseOf(endpoint).required,
     ({ kind }) => (kind === "search" ? ["body"] : ["body", "removed", "cursor", "has_more"])
   )
 
@@ -211,9 +256,9 @@ describe("the document of the data API", () => {
     (endpoint) => {
       const item = itemOf(endpoint)
       return [
-        dig(responseOf(endpoint), "required"),
+        responseOf(endpoint).required,
         Object.fromEntries(typesIn(item)),
-        dig(item, "additionalProperties") !== false,
+        item.additionalProperties !== false,
         ...["limit", "created_gte"].map((field) => rangeOf(endpoint, field))
       ]
     },
@@ -227,21 +272,19 @@ describe("the document of the data API", () => {
   )
 })
 
-const intake = OpenApi.fromApi(VersionOneApi)
-
-const operation = dig(intake, "paths /invoice-deletions post")
-
-const parameters = items(dig(operation, "parameters"))
-
-const schema = (name: string) => dig(intake, `components schemas ${name}`)
-
-const nameOf = (content: unknown) => namesOf(dig(content, "application/json schema"))[0]
+const intakeSpec = OpenApi.fromApi(VersionOneApi)
+const intake = parse(intakeSpec)
+const delivery = intake.paths["/invoice-deletions"]?.post
+const { parameters = [], requestBody, responses = {} } = delivery ?? {}
 
 it("the document of the intake has it and health below /api/v1, limits of headers, and the body of every status", () => {
-  assert.strictEqual(dig(intake, "servers 0 url"), "/api/v1")
+  assert.strictEqual(intake.servers[0].url, "/api/v1")
   assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
   assert.deepStrictEqual(
-    parameters.map((one) => ["name", "required", "schema minLength", "schema maxLength"].map((path) => dig(one, path))),
+    intakeSpec.paths["/invoice-deletions"]?.post?.parameters.map(({ name, required, schema }) => {
+      const limits = new Map(Object.entries(schema))
+      return [name, required, limits.get("minLength"), limits.get("maxLength")]
+    }),
     [
       ["idempotency-key", true, 1, 36],
       ["x-organization-id", true, 1, 128],
@@ -250,16 +293,14 @@ it("the document of the intake has it and health below /api/v1, limits of header
       ["webhook-signature", false, undefined, undefined]
     ]
   )
-  assert.strictEqual(nameOf(dig(operation, "requestBody content")), "InvoiceDeletions")
-  const bodies = entries(dig(operation, "responses")).map(([status, response]) => {
-    assert.isTrue(dig(response, "x-provisional"))
-    return `${status} ${nameOf(dig(response, "content"))}`
-  })
+  assert.strictEqual(nameOf(schemaIn(requestBody)), "InvoiceDeletions")
+  assert.isTrue(Object.values(intakeSpec.paths["/invoice-deletions"]?.post?.responses ?? {}).every(isProvisional))
+  const bodies = Object.entries(responses).map(([status, response]) => `${status} ${nameOf(schemaIn(response))}`)
   const errors = ["401", "413", "415"].map((status) => `${status} ErrorDetail`)
   const others = ["422 HTTPValidationError", "500 ErrorDetail", "503 DeliveryReceipt"]
   assert.deepStrictEqual(bodies, ["200 DeliveryReceipt", "202 DeliveryReceipt", ...errors, ...others])
-  assert.isDefined(dig(operation, "responses 503 headers retry-after"))
-  assert.deepStrictEqual(dig(operation, "responses 503 headers x-error schema enum"), ["intake_unavailable"])
+  assert.isDefined(responses["503"]?.headers["retry-after"])
+  assert.deepStrictEqual(namesIn(responses["503"]), ["intake_unavailable"])
 })
 
 const receipt = "status task_id scheduled_for idempotency_key invoices_count invoice_lines_count received_at"
@@ -270,28 +311,29 @@ it.each([
   ["DeletedInvoiceLine", ["invoice_line_id"], "invoice_line_id invoice_id clinic_id"],
   ["DeliveryReceipt", receipt.split(" "), receipt]
 ] as const)("%s has its fields, those of them that are required, and may have others", (name, required, fields) => {
-  assert.deepStrictEqual(dig(schema(name), "required"), required && [...required])
-  assert.strictEqual(Object.keys(Object(dig(schema(name), "properties"))).join(" "), fields)
-  assert.notStrictEqual(dig(schema(name), "additionalProperties"), false)
+  const schema = intake.components.schemas[name]
+  assert.deepStrictEqual(schema?.required, required && [...required])
+  assert.strictEqual(Object.keys(schema?.properties ?? {}).join(" "), fields)
+  assert.notStrictEqual(schema?.additionalProperties, false)
 })
 
 it("a receipt has four statuses, and times of which one is nullable", () => {
-  const properties = dig(schema("DeliveryReceipt"), "properties")
-  assert.deepStrictEqual(dig(properties, "status enum"), ["scheduled", "duplicate", "completed", "error"])
-  const { typeOf: typeIn } = schemasOf(intake)
-  const times = ["scheduled_for", "received_at"].map((name) => typeIn(dig(properties, name)))
-  assert.deepStrictEqual(times, ["date-time!", "date-time"])
+  const { DeliveryReceipt = {} } = intake.components.schemas
+  assert.deepStrictEqual(DeliveryReceipt.properties?.["status"]?.enum, ["scheduled", "duplicate", "completed", "error"])
+  const types = Object.fromEntries(schemasOf(intake).typesIn(DeliveryReceipt))
+  assert.deepInclude(types, { scheduled_for: "date-time!", received_at: "date-time" })
 })
 
 it.effect("the intake accepts the example of a delivery, and serves the document and a page that shows it", () =>
   Effect.gen(function* () {
-    const headers = Object.fromEntries(
-      parameters.slice(0, 2).map((one) => [String(dig(one, "name")), String(dig(one, "examples demo value"))])
-    )
-    const json = dig(operation, "requestBody content application/json examples demo value")
-    assert.strictEqual((yield* send({ path: "/api/v1/invoice-deletions", headers, json })).status, 202)
+    const examples = parameters
+      .slice(0, 2)
+      .map(({ examples: given, name }) => [name, String(given?.demo.value)] as const)
+    const json = requestBody?.content["application/json"].examples?.demo.value
+    const sent = { path: "/api/v1/invoice-deletions", headers: Object.fromEntries(examples), json }
+    assert.strictEqual((yield* send(sent)).status, 202)
     const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })
-    assert.strictEqual(yield* compact(served.json), yield* compact(intake))
+    assert.strictEqual(yield* compact(served.json), yield* compact(intakeSpec))
     const page = yield* send({ path: "/api/v1/docs", method: "GET" })
     assert.deepStrictEqual([page.status, page.headers["content-type"]?.slice(0, 9)], [200, "text/html"])
   }).pipe(Effect.provide(layerIntake(layerMemory)))

@@ -20,7 +20,7 @@ const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.Strin
 const unknownKey = `pda_live_${"a1B2".repeat(9)}zz`
 
 /** A log that keeps its lines, and everything that is to be logged. */
-const logged = (options: Logging.Options) => {
+const logged = (options: Logging.LogOptions) => {
   const lines: Array<string> = []
   const write = (line: string) => void lines.push(line)
   const writer = Layer.succeed(LogWriter, { write, dropped: () => 0, end: () => undefined })
@@ -29,7 +29,7 @@ const logged = (options: Logging.Options) => {
   return { lines, layer: observers.pipe(Layer.provideMerge(Logging.layerNoDeps(options)), Layer.provide(writer)) }
 }
 
-const linesOf = (effect: Effect.Effect<void>, format: Logging.Options["format"] = "json") =>
+const linesOf = (effect: Effect.Effect<void>, format: Logging.LogOptions["format"] = "json") =>
   Effect.suspend(() => {
     const { layer: log, lines } = logged({ format, level: "All" })
     return Effect.as(Effect.provide(effect, log), lines)
@@ -147,7 +147,7 @@ const turns = Effect.repeat(
 )
 
 let requests = 0
-const asked = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
+const lineOfRequest = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
   const id = `request-${++requests}`
   const { status, text } = yield* send({ ...sent, headers: { "x-request-id": id, ...sent.headers } })
   const { bytes, known } = lineOf(lines, id)
@@ -170,9 +170,9 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
       { headers: { "content-length": "2000000" } },
       { ...search, status: 413, ...whose, refusal: "too_large" }
     ]
-  ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("says what is known of %s", ([, sent, line]) =>
+  ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("has the known facts of %s", ([, sent, line]) =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(demo.lines, sent), line)
+      assert.deepStrictEqual(yield* lineOfRequest(demo.lines, sent), line)
     })
   )
 
@@ -236,7 +236,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
       ["is a duplicate", "first", "org_a", undefined, 200, { outcome: "duplicate" }],
       ["has a used key", "first", "org_a", { invoices: [{ invoice_id: "b" }] }, 422, { outcome: "key_reused" }],
       ["is not stored", "second", "org_down", undefined, 503, { outcome: "unavailable" }]
-    ] as const)("says that it %s", ([, idempotency_key, organization, json, status, more]) =>
+    ] as const)("has the outcome of one that %s", ([, idempotency_key, organization, json, status, more]) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* lineOfDelivery(idempotency_key, organization, json), {
           method: "POST",
@@ -250,7 +250,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
       })
     )
 
-    it.effect("says that it is not signed, which is logged with the reason on a line of the same request", () =>
+    it.effect("has the outcome of an unsigned one, whose reason is on another line of the same request", () =>
       Effect.gen(function* () {
         const line = yield* lineOfDelivery("whsec_c2VjcmV0", "org_signed")
         const more = { refusal: "signature", outcome: "unsigned" }

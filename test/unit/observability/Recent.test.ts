@@ -1,4 +1,4 @@
-/** What was requested recently: counted whole, by whom and where, within bounds. */
+/** The counts of recent requests, by endpoint, organization and reason, within bounds. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -59,7 +59,7 @@ describe("Recent", () => {
     assert.strictEqual(requestsIn(later.day.slots), 22 * 60)
   })
 
-  it.effect("goes on when the wall clock is set back, and shows all times by the new one", () =>
+  it.effect("continues when the wall clock is set back, and shows all times by the new one", () =>
     Effect.gen(function* () {
       const { observe, snapshot } = yield* Recent.Recent
       yield* TestClock.adjust("30 minutes")
@@ -117,7 +117,7 @@ describe("Recent", () => {
     for (const name of names) assert.strictEqual(of(hour.organizations, name)?.requests, 2, name)
   })
 
-  it("reads quantiles off the buckets, without the time that a client asked the service to wait", () => {
+  it("reads quantiles off the buckets, without the time of a requested wait", () => {
     const counter = Recent.make()
     const quantile = (share: number) => Recent.quantile(Recent.total(counter.snapshot(noon).hour.slots).latency, share)
     assert.isUndefined(quantile(0.5))

@@ -1,4 +1,4 @@
-/** How requests are counted, whatever they say; series in the registry that /metrics and OTLP read, and the text of /metrics. */
+/** The counts of requests, the series in the registry that /metrics and OTLP read, and the text of /metrics. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -113,13 +113,13 @@ describe("requests", () => {
 
   it.effect("are counted for a thousand organizations, whose keys were valid, and for the rest together", () =>
     Effect.gen(function* () {
-      const unasked = yield* observing()
-      unasked({ organization: "org_oakridge" })
+      const observeByDefault = yield* observing()
+      observeByDefault({ organization: "org_oakridge" })
       assert.deepStrictEqual(yield* counted("practice_data_organization_requests_total"), {})
       const observe = yield* observing({ byOrganization: true })
       for (let number = 0; number < maximumOrganizations + 7; number++) observe({ organization: `org_${number}` })
       observe({ organization: "org_0", status: 503 })
-      // What a sender says that it is.
+      // The organization of a delivery is its sender's claim.
       observe({ endpoint: Server.intakePath, organization: "org_made_up", status: 422 })
       const found = yield* counted("practice_data_organization_requests_total")
       assert.strictEqual(Object.keys(found).length, maximumOrganizations + 2)
@@ -160,7 +160,7 @@ it.effect("a server of one's own has the requests to the API in its registry, an
 )
 
 describe("a series", () => {
-  it.effect("of a counter is there, at 0, from when it is asked for, and is the same one each time", () =>
+  it.effect("of a counter exists at 0 once it is requested, and is the same one each time", () =>
     Effect.gen(function* () {
       const { counter } = yield* Series.current
       const labels = { pool: "records", outcome: "success" } as const
@@ -215,17 +215,17 @@ it("names of metrics end with `_total` where they are counters, and with their u
   }
 })
 
-const one = `# HELP a_total What a says.
+const one = `# HELP a_total The help of a.
 # TYPE a_total counter
 a_total{path="{x} y"} 1
-# HELP b What b says.
+# HELP b The help of b.
 # TYPE b gauge
 b 2
 `
 
-it("the metrics of several processes are told apart by a label, described once, and stand together", () => {
+it("the metrics of several processes are distinguished by a label, and each is described once", () => {
   const text = merged([
-    { process: "parent", text: "# HELP b What b says.\n# TYPE b gauge\nb 7\n" },
+    { process: "parent", text: "# HELP b The help of b.\n# TYPE b gauge\nb 7\n" },
     { process: "1", text: one },
     { process: "2", text: one }
   ])

@@ -1,4 +1,4 @@
-/** Which requests are sampled, and which span a caller names. */
+/** The sampling of requests and of runs, and what an exported span holds. */
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, identity, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -46,9 +46,9 @@ it.each([
   ["parentbased_always_off", [false, false], [true, false], [false, false]],
   ["parentbased_traceidratio", [false, false], [true, false], [false, false]]
 ] as const)(
-  "a request is sampled by %s as the sampler says, and as a caller with a key says",
-  (name, alone, taken, left) => {
-    assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [alone, taken, left])
+  "a request is sampled by %s as the sampler decides, or as a caller with a key does",
+  (name, withoutCaller, taken, left) => {
+    assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [withoutCaller, taken, left])
   }
 )
 

@@ -5,7 +5,6 @@ import { TestClock } from "effect/testing"
 import * as Errors from "../../../src/api/Errors.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"
-import * as StripeClient from "../../../src/psp/StripeClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { type Answer, clinic, organization, readBy, readsOver } from "./fakes.ts"
@@ -94,7 +93,7 @@ describe("a failure", () => {
     })
   )
 
-  it.effect("while a circuit is open says when it admits the next call, rounded up", () =>
+  it.effect("while a circuit is open has a Retry-After until it admits the next call, rounded up", () =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(refused)
       const failures = (count: number) =>
@@ -153,15 +152,11 @@ it.effect("An organization has 20 reads in flight; more are refused at once", ()
 )
 
 it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "a".repeat(256), ""])(
-  "An account that no header can carry is none: %j",
+  "An account that no header can carry is none, also without a processor: %j",
   (account) =>
     Effect.map(Effect.flip(readBy(organization)), (error) =>
       assert.deepStrictEqual(error, new Errors.ClinicNotConnected())
-    ).pipe(
-      Effect.provide(
-        PspReads.layerMemory([{ organization, clinic, account }], Layer.succeed(Psp.PspClient, { list: () => found }))
-      )
-    )
+    ).pipe(Effect.provide(PspReads.layerMemory([{ organization, clinic, account }])))
 )
 
 it.effect("The log has a line for each failure, one when a circuit opens and one when it closes, none between", () =>
@@ -194,7 +189,7 @@ it.effect("The log has a line for each failure, one when a circuit opens and one
 
 it.effect("The bodies of the processor have 256 MiB together while they are being read; one beyond is cancelled", () =>
   Effect.gen(function* () {
-    const readBody = StripeClient.responseReader()
+    const readBody = Psp.responseReader()
     const chunk = new Uint8Array(32 * 1024 * 1024)
     let cancelled = 0
     /** Reads a body of 32 MiB that does not end. */
@@ -207,7 +202,7 @@ it.effect("The bodies of the processor have 256 MiB together while they are bein
     })
     yield* Effect.replicateEffect(fork(read), 8)
     yield* Effect.yieldNow
-    assert.deepStrictEqual((yield* Effect.flip(read)).cause, new StripeClient.BodyTooLarge())
+    assert.deepStrictEqual((yield* Effect.flip(read)).cause, new Psp.BodyTooLarge())
     assert.strictEqual(cancelled, 1)
   })
 )

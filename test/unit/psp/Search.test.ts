@@ -13,7 +13,6 @@ import { recorded } from "./fakes.ts"
 const clinics = [
   { organization, clinic: "clinic_oak", account: oak },
   { organization, clinic: "clinic_none", account: null },
-  { organization, clinic: "clinic_blank", account: " " },
   { organization, clinic: "clinic_gone", account: "acct_gone" },
   { organization: other.organization, clinic: "clinic_harbor", account: harbor }
 ]
@@ -31,9 +30,9 @@ const ask = (given: object | string, sent: Http.Sent = {}) =>
     return { ...answer, calls: calls.map(Struct.omit(["at"])) }
   })
 
-type Asked = Effect.Success<ReturnType<typeof ask>>
+type Found = Effect.Success<ReturnType<typeof ask>>
 
-const is = ({ status, text, calls: made }: Asked, expected: number, body: unknown, count: number) =>
+const is = ({ status, text, calls: made }: Found, expected: number, body: unknown, count: number) =>
   Effect.gen(function* () {
     assert.strictEqual(status, expected)
     assert.strictEqual(text, yield* Http.compact(body))
@@ -61,7 +60,6 @@ const refused: ReadonlyArray<readonly [given: object | string, detail: string, c
   ...["", "\u00a0\u2003"].map((clinic) => [{ clinic }, blank] as const),
   ...["clinic_unknown", "clinic_harbor", oak].map((clinic) => [{ clinic }, unknownClinic] as const),
   [{ clinic: "clinic_none" }, noAccount],
-  [{ clinic: "clinic_blank" }, noAccount],
   [{ clinic: "clinic_none", created_gte: 6, created_lte: 5 }, noAccount],
   [{ clinic: "clinic_gone" }, noAccount, 1],
   [{ starting_after: "pi_unknown" }, noCursor, 1]
@@ -155,18 +153,6 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, PspReads.layerMemory(clinics, 
       yield* is(yield* ask(body), 400, { detail: otherOrganization }, 0)
       yield* is(yield* ask({ ...body, organization }), 400, { detail: limitTooSmall }, 0)
       yield* is(yield* ask({ ...body, organization, limit: 1 }), 400, { detail: blank }, 0)
-    })
-  )
-})
-
-const unconfigured = PspReads.layerMemory(clinics)
-layer(InProcess.layer(Layer.merge(Http.layerDemo, unconfigured)))("a live read without a processor", (it) => {
-  it.effect("is 503, unless something is wrong with the request", () =>
-    Effect.gen(function* () {
-      const answer = yield* ask({})
-      yield* is(answer, 503, { detail: "The payment processor is not configured" }, 0)
-      assert.strictEqual(answer.headers["retry-after"], "1")
-      yield* is(yield* ask({ clinic: "clinic_unknown" }), 400, { detail: unknownClinic }, 0)
     })
   )
 })
