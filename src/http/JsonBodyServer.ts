@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer"
 import { Bytes, Context, Effect, Layer, Option, Result, Schema, SchemaAST, Stream } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { HttpApiError } from "effect/http-api"
+import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, errorResponse, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -60,6 +60,22 @@ export const wantedBy = ({ ast }: Schema.Top): Wanted => ({
   maximumItems: SchemaAST.resolveAt<number>("maximumItems")(ast) ?? Infinity,
   maximumUnknown: maximumFaults
 })
+
+/** An endpoint whose payloads have a type. */
+interface Endpoint<Payload> {
+  readonly payload: HttpApiEndpoint.PayloadMap
+  readonly "~Payload": { readonly Type: Payload }
+}
+
+const schemaOf = ({ payload }: Pick<Endpoint<unknown>, "payload">): Schema.Top =>
+  Array.from(payload.values()).flatMap(({ schemas }) => schemas)[0] ?? Schema.Unknown
+
+/** Decodes the payloads of an endpoint as its API does. An invalid one is undefined. */
+export const decoderOf = <Payload>(endpoint: Endpoint<Payload>) => {
+  const codec = Schema.toCodecJson(Schema.make<Schema.Codec<Payload>>(schemaOf(endpoint).ast))
+  const decode = Schema.decodeUnknownOption(codec, { onExcessProperty: "error" })
+  return (payload: unknown): Payload | undefined => Option.getOrUndefined(decode(payload))
+}
 
 const missing = invalidAt(["body"], faults.missing)
 const isMissing = (text: string) => ["", "null"].includes(text.trim())
@@ -197,8 +213,7 @@ export const layerOf = <R>(
     error instanceof LargeBodies.LargeBodiesBusy ? answerBusy : Effect.fail(error)
   const make = (senderOf: SenderOf) =>
     JsonBody.of((httpEffect, { endpoint }) => {
-      const [payload = Schema.Unknown] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
-      const wanted = wantedBy(payload)
+      const wanted = wantedBy(schemaOf(endpoint))
       const respond = (request: Request) => (text: string) =>
         Effect.provideService(
           Effect.catch(httpEffect, refuse(text)),
