@@ -47,7 +47,7 @@ export const intakeHandlers = (delay: Duration.Duration) =>
   DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       DeletionHandlers.signedDelivery,
-      JsonBodyServer.layerOf(
+      JsonBodyServer.layer(
         { maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) },
         DeletionHandlers.senders
       )
