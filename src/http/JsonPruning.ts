@@ -3,6 +3,7 @@
  * and 4 MiB of nested lists take 350 MiB: in the thread of large bodies, it would end the jobs of all senders. Imports
  * little: with effect, the thread would take 50 MiB more.
  */
+import { randomInt } from "node:crypto"
 
 /** The part of a value that a schema looks at: members of an object, or items of a list. Without either, not into it. */
 export interface Shape {
@@ -32,6 +33,18 @@ const [brace, closingBrace, bracket, closingBracket] = [code("{"), code("}"), co
 const endOf = (pattern: RegExp, text: string, at: number): number => {
   pattern.lastIndex = at
   return pattern.test(text) ? pattern.lastIndex : at
+}
+
+// Otherwise a text could be made of names that have the same hash.
+const seed = randomInt(2 ** 32)
+
+const hashOf = (name: string) => {
+  let hash = seed
+  for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x9e3779b1)
+  // The end of MurmurHash3: each bit changes all others.
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return hash ^ (hash >>> 16)
 }
 
 /** The end of a text that is refused. */
@@ -146,18 +159,25 @@ class Reader {
     return name
   }
 
+  /** The name at a position, as it is without escapes. */
+  #nameAt(position: number) {
+    this.#at = position
+    const name = this.#string()
+    return name.includes("\\") ? String(JSON.parse(name)) : name.slice(1, -1)
+  }
+
   /** The first position of a name that stands before it in the same object. */
   #repeatedIn(container: number, end: number): number | undefined {
     if (!this.#isObject(container) || end - container < 3) return undefined
     const at = this.#at
-    const names = new Set<string>()
+    // A hash table, at most half full: a set takes 30 MiB for the names of 4 MiB.
+    const table = new Int32Array(2 ** Math.ceil(Math.log2(2 * (end - container))))
     for (const position of this.#open.subarray(container + 1, end)) {
-      this.#at = position
-      const text = this.#string()
-      // Behind a quote: many names that are numbers could be made to have one hash.
-      const name = text.includes("\\") ? `"${String(JSON.parse(text))}"` : text
-      if (names.has(name)) return position
-      names.add(name)
+      const name = this.#nameAt(position)
+      let slot = hashOf(name) & (table.length - 1)
+      for (let found = 0; (found = table[slot] ?? 0) > 0; slot = (slot + 1) & (table.length - 1))
+        if (this.#nameAt(found) === name) return position
+      table[slot] = position
     }
     this.#at = at
     return undefined
