@@ -8,6 +8,9 @@ import * as Errors from "./Errors.ts"
 import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 
+/** The most items of a delivery. */
+export const maximumItems = 10_000
+
 // The example of a signed delivery runs as it is, with `INTAKE`, `ORGANIZATION` and `SECRET` in the environment.
 const introduction = `
 Accepts notifications of deleted invoices and invoice lines, and deletes them shortly afterwards, exactly once.
@@ -15,7 +18,7 @@ Accepts notifications of deleted invoices and invoice lines, and deletes them sh
 - Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every retry gets the first response. After a 503, a timeout or a broken connection, retry with the same key.
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
 - A deletion is permanent, however the record is written later. It may arrive before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted on arrival.
-- More than 10,000 items get 422; the count in the response may be lower than the actual number.
+- More than ${maximumItems.toLocaleString("en")} items get 422; the count in the response may be lower than the actual number.
 - A 422 lists up to 100 faults of a delivery. An error body is at most 64 KiB. \`x-error\` is the error code.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
 - Deliveries of an organization with a signing secret must be signed, and the service may require signatures from everyone: see below. Otherwise unsigned deliveries are accepted from anyone. Once its secrets are revoked, an organization gets 401 until the operator allows unsigned deliveries.
@@ -52,9 +55,6 @@ curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: applic
 
 In Python, \`send\` of [practice_data.py](docs/connectors) signs and retries; in JavaScript, \`InvoiceDeletions\` of \`practice-data/client\`.
 `.trim()
-
-/** The most items of a delivery. */
-export const maximumItems = 10_000
 
 const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })
 
