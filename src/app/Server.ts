@@ -47,7 +47,7 @@ export const intakeHandlers = (delay: Duration.Duration) =>
   IntakeHandlers.intake(delay).pipe(
     Layer.provideMerge([
       Signatures.signedDelivery,
-      JsonBodyServer.layerOf(
+      JsonBodyServer.layer(
         { maxBytes: maximumDelivery, isRaw: true, busy: IntakeHandlers.busy(delay) },
         Signatures.senders
       )

@@ -5,7 +5,7 @@ import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { compress } from "./Compression.ts"
-import { wasRefused } from "./OrderedServer.ts"
+import { wasRefused } from "./ServedRequest.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer"
 import { Bytes, Context, Effect, Layer, Option, Result, Schema, SchemaAST, Stream } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { HttpApiError } from "effect/http-api"
+import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, errorResponse, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -16,8 +16,7 @@ type Request = HttpServerRequest.HttpServerRequest
 /** Bytes. A body of no more is checked at once. */
 const smallBody = 64 * 1024
 
-const isEncoded = (contentEncoding = "") =>
-  contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())
+const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
 export const isJson = (contentType: string | undefined) =>
   contentType === "application/json" || contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
@@ -61,6 +60,22 @@ export const wantedBy = ({ ast }: Schema.Top): Wanted => ({
   maximumUnknown: maximumFaults
 })
 
+/** An endpoint whose payloads have a type. */
+interface Endpoint<Payload> {
+  readonly payload: HttpApiEndpoint.PayloadMap
+  readonly "~Payload": { readonly Type: Payload }
+}
+
+const schemaOf = ({ payload }: Pick<Endpoint<unknown>, "payload">): Schema.Top =>
+  Array.from(payload.values()).flatMap(({ schemas }) => schemas)[0] ?? Schema.Unknown
+
+/** Decodes the payloads of an endpoint as its API does. An invalid one is undefined. */
+export const decoderOf = <Payload>(endpoint: Endpoint<Payload>) => {
+  const codec = Schema.toCodecJson(Schema.make<Schema.Codec<Payload>>(schemaOf(endpoint).ast))
+  const decode = Schema.decodeUnknownOption(codec, { onExcessProperty: "error" })
+  return (payload: unknown): Payload | undefined => Option.getOrUndefined(decode(payload))
+}
+
 const missing = invalidAt(["body"], faults.missing)
 const isMissing = (text: string) => ["", "null"].includes(text.trim())
 
@@ -74,15 +89,18 @@ export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
 
 const decoder = new TextDecoder()
 
-/** A small text in which no name stands twice in an object. It may be no JSON. */
-const smallText = (text: string): Effect.Effect<string, RequestInvalid> => {
-  const at = mayRepeat(text) ? faultAt(text) : undefined
-  return at === undefined ? Effect.succeed(text) : Effect.fail(invalidJson(at))
-}
-
-/** The pruned text of a large body. */
-const largeText = (sender: LargeBodies.Sender, bytes: Uint8Array<ArrayBuffer>, wanted: Wanted) =>
-  Effect.flatMap(LargeBodies.prune(sender, bytes, wanted), (pruned) => {
+/** The text of a body, pruned if it is large. A small one may be no JSON, but has no name twice in an object. */
+const textOf = (
+  sender: LargeBodies.Sender,
+  bytes: Uint8Array<ArrayBuffer>,
+  wanted: Wanted
+): Effect.Effect<string, RequestInvalid | LargeBodies.LargeBodiesBusy> => {
+  if (bytes.length <= smallBody) {
+    const text = decoder.decode(bytes)
+    const at = mayRepeat(text) ? faultAt(text) : undefined
+    return at === undefined ? Effect.succeed(text) : Effect.fail(invalidJson(at))
+  }
+  return Effect.flatMap(LargeBodies.prune(sender, bytes, wanted), (pruned) => {
     if ("text" in pruned) return Effect.succeed(pruned.text)
     return Effect.fail(
       "items" in pruned
@@ -90,30 +108,28 @@ const largeText = (sender: LargeBodies.Sender, bytes: Uint8Array<ArrayBuffer>, w
         : invalidJson(pruned.invalidAt)
     )
   })
+}
 
 const notUtf8 = invalidAt(["body", 0], faults.json)
-
-type NotRead = PayloadTooLarge | RequestInvalid | LargeBodies.LargeBodiesBusy
 
 const tooLarge = (maxBytes: number) =>
   Effect.andThen(note({ refusal: "too_large" }), Effect.fail(PayloadTooLarge.over(maxBytes)))
 
 interface Reading {
   readonly maxBytes: number
-  readonly budgets: LargeBodies.Budgets
-  readonly sender: LargeBodies.Sender
+  readonly budget: LargeBodies.Budget
+  /** The owner of the body in the budget. */
+  readonly owner: string
 }
 
 /** Reads the body of a request. Its bytes count until the request is over. */
-export const readBody = Effect.fnUntraced(function* (request: Request, { budgets, maxBytes, sender }: Reading) {
+export const readBody = Effect.fnUntraced(function* (request: Request, { budget, maxBytes, owner }: Reading) {
   if (!beginReading(request.source)) return yield* LargeBodies.busy
-  const { group, owner } = sender
-  const budget = budgets[group]
   const pieces: Array<Uint8Array> = []
   let length = 0
   let taken = 0
   yield* Effect.addFinalizer(() => Effect.sync(() => budget.take(owner, -taken)))
-  const add = (piece: Uint8Array): Effect.Effect<void, NotRead> => {
+  const add = (piece: Uint8Array): Effect.Effect<void, PayloadTooLarge | LargeBodies.LargeBodiesBusy> => {
     length += piece.length
     if (length > maxBytes) return tooLarge(maxBytes)
     const more = Math.max(0, length - LargeBodies.uncounted) - taken
@@ -140,10 +156,9 @@ const withText = (request: Request, text: string) => {
   return new Proxy(request, { get: (target, name): unknown => (name === "text" ? read : Reflect.get(target, name)) })
 }
 
-/** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
-const refuse =
-  (text: string) =>
-  <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
+/** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or of the body, a text. */
+const refusing = <A, E, R>(handled: Effect.Effect<A, E, R>, text: string): Effect.Effect<A, E | RequestInvalid, R> =>
+  Effect.catch(handled, (error): Effect.Effect<never, E | RequestInvalid> => {
     if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error)
     const { cause, kind } = error
     if (kind === "Headers") return Effect.fail(invalidRequest(validationErrors(cause.issue, ["header"])))
@@ -151,7 +166,7 @@ const refuse =
     return Effect.flatMap(Effect.fromResult(parse(text)), () =>
       Effect.fail(invalidRequest(validationErrors(cause.issue, ["body"])))
     )
-  }
+  })
 
 const serviceBusy = Effect.succeed(errorResponse(new ServiceBusy()))
 
@@ -185,47 +200,36 @@ interface Options {
  *
  * @param senders by default, the organizations of API keys
  */
-export const layerOf = <R>(
+export const layer = <R = never>(
   { budgets = LargeBodies.budgets, busy = serviceBusy, isRaw = false, maxBytes }: Options,
-  senders: Effect.Effect<SenderOf, never, R>
+  senders: Effect.Effect<SenderOf, never, R> = Effect.succeed(keyHolder)
 ) => {
   const answerBusy = Effect.andThen(note({ refusal: "load" }), busy)
-  const unlessBusy = <E>(error: E | LargeBodies.LargeBodiesBusy) =>
-    error instanceof LargeBodies.LargeBodiesBusy ? answerBusy : Effect.fail(error)
   const make = (senderOf: SenderOf) =>
     JsonBody.of((httpEffect, { endpoint }) => {
-      const [payload = Schema.Unknown] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
-      const wanted = wantedBy(payload)
-      const respond = (request: Request) => (text: string) =>
-        Effect.provideService(
-          Effect.catch(httpEffect, refuse(text)),
-          HttpServerRequest.HttpServerRequest,
-          withText(request, text)
-        )
-      const handle = (request: Request, sender: LargeBodies.Sender) => (bytes: Uint8Array<ArrayBuffer>) => {
-        if (!isUtf8(bytes)) return Effect.fail(notUtf8)
-        if (isRaw) {
-          const text = bytes.length > smallBody ? largeText(sender, bytes, wanted) : smallText(decoder.decode(bytes))
-          return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, { bytes, text })
-        }
-        return bytes.length > smallBody
-          ? Effect.matchEffect(largeText(sender, bytes, wanted), { onSuccess: respond(request), onFailure: unlessBusy })
-          : Effect.flatMap(smallText(decoder.decode(bytes)), respond(request))
-      }
+      const wanted = wantedBy(schemaOf(endpoint))
       return Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         yield* checkRequest(request, yield* HttpServerRequest.ParsedSearchParams)
         const isLarge = LargeBodies.mayBeLarge(request)
         if (isLarge && Number(request.headers["content-length"] ?? 0) > maxBytes) return yield* tooLarge(maxBytes)
         const sender = isLarge ? yield* senderOf(request) : stranger
-        return yield* Effect.matchEffect(readBody(request, { maxBytes, budgets, sender }), {
-          onSuccess: handle(request, sender),
-          onFailure: unlessBusy
-        })
-      })
+        const bytes = yield* readBody(request, { maxBytes, budget: budgets[sender.group], owner: sender.owner })
+        if (!isUtf8(bytes)) return yield* notUtf8
+        const text = textOf(sender, bytes, wanted)
+        if (isRaw) return yield* Effect.provideService(refusing(httpEffect, ""), ReceivedBody, { bytes, text })
+        const read = yield* text
+        return yield* Effect.provideService(
+          refusing(httpEffect, read),
+          HttpServerRequest.HttpServerRequest,
+          withText(request, read)
+        )
+      }).pipe(
+        Effect.catchIf(
+          (error) => error instanceof LargeBodies.LargeBodiesBusy,
+          () => answerBusy
+        )
+      )
     })
   return Layer.effect(JsonBody, Effect.map(senders, make))
 }
-
-/** The same for holders of keys. */
-export const layer = (options: Options) => layerOf(options, Effect.succeed(keyHolder))

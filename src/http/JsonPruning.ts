@@ -1,7 +1,7 @@
 /**
- * JSON texts, read without making values of them: `JSON.parse` takes 242 MiB for 4 MiB of nested lists, and silently drops
- * the first of two members with the same name. Runs in the thread of large bodies, and imports little: with effect, the
- * thread would take 50 MiB more.
+ * JSON texts, read without making values of them. `JSON.parse` silently drops the first of two members with the same name,
+ * and 4 MiB of nested lists take 350 MiB: in the thread of large bodies, it would end the jobs of all senders. Imports
+ * little: with effect, the thread would take 50 MiB more.
  */
 import { randomInt } from "node:crypto"
 
@@ -38,8 +38,8 @@ const endOf = (pattern: RegExp, text: string, at: number): number => {
 // Otherwise a text could be made of names that have the same hash.
 const seed = randomInt(2 ** 32)
 
-const hashOf = (name: string, object: number) => {
-  let hash = seed ^ object
+const hashOf = (name: string) => {
+  let hash = seed
   for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x9e3779b1)
   // The end of MurmurHash3: each bit changes all others.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
@@ -61,26 +61,20 @@ class Refusal extends Error {
 /** The number of strings and values between two pauses: about a millisecond. */
 const stride = 10_000
 
-/** Gives the memory of an array back. V8 would keep it until there is much more. */
-const release = ({ buffer }: Int32Array<ArrayBuffer>) => void buffer.transfer(0)
-
-/** The first size of the arrays of a reader, a power of 2. They grow: most texts are flat, and mostly values. */
-const firstSize = (text: string) => 2 ** Math.ceil(Math.log2(text.length / 16 + 16))
-
 /** Reads a text from its start, or throws a `Refusal`. */
 class Reader {
   readonly #text: string
   readonly #maximumItems: number
   readonly #pause: () => void
-  // Arrays of numbers: a set of names for each open object would take 130 MiB for 4 MiB of nested ones.
-  /** The open containers: the number of an object, 0 for a list. A text may be nested as deeply as it is long. */
-  #open: Int32Array<ArrayBuffer>
-  /** A hash table of all names, at most half full: the number of the object, and the position. */
-  #objects: Int32Array<ArrayBuffer>
-  #positions: Int32Array<ArrayBuffer>
-  #names = 0
-  #depth = 0
-  #lastObject = 0
+  /**
+   * The open containers: for each, the index of the one around it (`~index` for a list), and behind it the positions of its
+   * names. Sets of names would take 130 MiB for 4 MiB of nested objects. No entry has fewer characters than one, and the
+   * system gives memory only to those that are written.
+   */
+  readonly #open: Int32Array<ArrayBuffer>
+  /** The innermost container; 0 outside of all. */
+  #container = 0
+  #end = 1
   #at = 0
   #items = 0
   #steps = 0
@@ -89,14 +83,27 @@ class Reader {
     this.#text = text
     this.#maximumItems = maximumItems
     this.#pause = pause
-    const size = firstSize(text)
-    this.#open = new Int32Array(size)
-    this.#objects = new Int32Array(size)
-    this.#positions = new Int32Array(size)
+    this.#open = new Int32Array(text.length + 1)
   }
 
-  #fail(at = this.#at): never {
-    throw new Refusal({ invalidAt: at })
+  #isObject(container = this.#container) {
+    return (this.#open[container] ?? 0) >= 0
+  }
+
+  #around(container: number) {
+    const index = this.#open[container] ?? 0
+    return index < 0 ? ~index : index
+  }
+
+  /** Ends the reading, at the first name that stands twice if there is one. */
+  #refuse(pruned: Pruned = { invalidAt: this.#at }): never {
+    let first = Infinity
+    let end = this.#end
+    for (let container = this.#container; container > 0; container = this.#around(container)) {
+      first = Math.min(first, this.#repeatedIn(container, end) ?? Infinity)
+      end = container
+    }
+    throw new Refusal(first < Infinity ? { invalidAt: first } : pruned)
   }
 
   /** The next character after white space; NaN at the end. */
@@ -108,7 +115,7 @@ class Reader {
   }
 
   #take(character: number) {
-    if (this.#next() !== character) this.#fail()
+    if (this.#next() !== character) this.#refuse()
     this.#at += 1
   }
 
@@ -126,18 +133,12 @@ class Reader {
       if (next === quote) return this.#text.slice(start, ++this.#at)
       if (next === backslash) {
         const end = endOf(escape, this.#text, this.#at)
-        if (end === this.#at) this.#fail()
+        if (end === this.#at) this.#refuse()
         this.#at = end
         this.#step()
       } else if (next >= 0x20) this.#at += 1
-      else this.#fail()
+      else this.#refuse()
     }
-  }
-
-  #nameAt(position: number) {
-    this.#at = position
-    const json = this.#string()
-    return json.includes("\\") ? String(JSON.parse(json)) : json.slice(1, -1)
   }
 
   /** Reads a string, number, boolean or null. */
@@ -145,60 +146,48 @@ class Reader {
     if (this.#next() === quote) return this.#string()
     const start = this.#at
     this.#at = endOf(bare, this.#text, start)
-    return this.#at > start ? this.#text.slice(start, this.#at) : this.#fail()
+    return this.#at > start ? this.#text.slice(start, this.#at) : this.#refuse()
   }
 
-  /** The object that is read, 0 in a list. */
-  get #object() {
-    return this.#open[this.#depth] ?? 0
-  }
-
-  /** Reads the name of a member, which may stand once in its object. */
+  /** Reads the name of a member, and returns it with its quotes. */
   #name() {
     this.#next()
-    const position = this.#at
-    const name = this.#nameAt(position)
-    const end = this.#at
-    const object = this.#object
-    const last = this.#positions.length - 1
-    let slot = hashOf(name, object) & last
-    for (let found = 0; (found = this.#positions[slot] ?? 0) !== 0; slot = (slot + 1) & last)
-      if (this.#objects[slot] === object && this.#nameAt(found) === name) this.#fail(position)
-    this.#objects[slot] = object
-    this.#positions[slot] = position
-    if (++this.#names * 2 > last) this.#growTable()
-    this.#at = end
+    this.#open[this.#end] = this.#at
+    const name = this.#string()
+    this.#end += 1
     this.#take(colon)
     return name
   }
 
-  #growTable() {
-    const [objects, positions] = [this.#objects, this.#positions]
-    const last = positions.length * 2 - 1
-    this.#objects = new Int32Array(last + 1)
-    this.#positions = new Int32Array(last + 1)
-    positions.forEach((position, index) => {
-      const object = objects[index] ?? 0
-      if (object === 0) return
-      let slot = hashOf(this.#nameAt(position), object) & last
-      while (this.#objects[slot] !== 0) slot = (slot + 1) & last
-      this.#objects[slot] = object
-      this.#positions[slot] = position
-    })
-    release(objects)
-    release(positions)
+  /** The name at a position, as it is without escapes. */
+  #nameAt(position: number) {
+    this.#at = position
+    const name = this.#string()
+    return name.includes("\\") ? String(JSON.parse(name)) : name.slice(1, -1)
+  }
+
+  /** The first position of a name that stands before it in the same object. */
+  #repeatedIn(container: number, end: number): number | undefined {
+    if (!this.#isObject(container) || end - container < 3) return undefined
+    const at = this.#at
+    // A hash table, at most half full: a set takes 30 MiB for the names of 4 MiB.
+    const table = new Int32Array(2 ** Math.ceil(Math.log2(2 * (end - container))))
+    for (const position of this.#open.subarray(container + 1, end)) {
+      const name = this.#nameAt(position)
+      let slot = hashOf(name) & (table.length - 1)
+      for (let found = 0; (found = table[slot] ?? 0) > 0; slot = (slot + 1) & (table.length - 1))
+        if (this.#nameAt(found) === name) return position
+      table[slot] = position
+    }
+    this.#at = at
+    return undefined
   }
 
   /** Opens a container, and returns whether it has a member or an item. */
   #enter() {
     const isObject = this.#text.charCodeAt(this.#at++) === brace
-    if (++this.#depth === this.#open.length) {
-      const open = this.#open
-      this.#open = new Int32Array(2 * open.length)
-      this.#open.set(open)
-      release(open)
-    }
-    this.#open[this.#depth] = isObject ? ++this.#lastObject : 0
+    this.#open[this.#end] = isObject ? this.#container : ~this.#container
+    this.#container = this.#end++
     return this.#next() !== (isObject ? closingBrace : closingBracket) || this.#hasNext()
   }
 
@@ -208,30 +197,32 @@ class Reader {
       this.#at += 1
       return true
     }
-    this.#take(this.#object > 0 ? closingBrace : closingBracket)
-    this.#depth -= 1
+    this.#take(this.#isObject() ? closingBrace : closingBracket)
+    if (this.#repeatedIn(this.#container, this.#end) !== undefined) this.#refuse()
+    this.#end = this.#container
+    this.#container = this.#around(this.#end)
     return false
-  }
-
-  /** Reads an object or a list, whose members or items are read by `each`. */
-  #container(each: () => void) {
-    if (this.#enter())
-      do each()
-      while (this.#hasNext())
   }
 
   /** Reads a value of any depth, and leaves it out. */
   #skip() {
-    const outside = this.#depth
+    const outside = this.#container
     let isOpen = false
     do {
       this.#step()
-      if (isOpen && this.#object > 0) this.#name()
+      if (isOpen && this.#isObject()) this.#name()
       const first = this.#next()
       isOpen = (first === brace || first === bracket) && this.#enter()
       if (first !== brace && first !== bracket) this.#scalar()
-      while (!isOpen && this.#depth > outside) isOpen = this.#hasNext()
+      while (!isOpen && this.#container > outside) isOpen = this.#hasNext()
     } while (isOpen)
+  }
+
+  /** Reads an object or a list, whose members or items are read by `each`. */
+  #each(read: () => void) {
+    if (this.#enter())
+      do read()
+      while (this.#hasNext())
   }
 
   #value({ fields, item }: Shape, unknown = 0): string {
@@ -240,35 +231,36 @@ class Reader {
     const kept: Array<string> = []
     if (first === brace && fields !== undefined) {
       let unknownLeft = unknown
-      this.#container(() => {
-        const name = this.#name()
+      this.#each(() => {
+        const name = String(JSON.parse(this.#name()))
         const shape = fields.get(name)
         const value = this.#value(shape ?? {})
         if (shape !== undefined) kept.push(`${JSON.stringify(name)}:${value}`)
         else if (unknownLeft-- > 0) kept.push(`${JSON.stringify(name)}:null`)
       })
     } else if (first === bracket && item !== undefined) {
-      this.#container(() => {
+      this.#each(() => {
         kept.push(this.#value(item))
-        if (++this.#items > this.#maximumItems) throw new Refusal({ items: this.#items })
+        if (++this.#items > this.#maximumItems) this.#refuse({ items: this.#items })
       })
     } else this.#skip()
     return first === brace ? `{${kept.join(",")}}` : `[${kept.join(",")}]`
   }
 
-  release() {
-    for (const array of [this.#open, this.#objects, this.#positions]) release(array)
-  }
-
   read({ maximumUnknown, shape }: Wanted): string {
     const text = this.#value(shape, maximumUnknown)
-    return Number.isNaN(this.#next()) ? text : this.#fail()
+    return Number.isNaN(this.#next()) ? text : this.#refuse()
+  }
+
+  /** Gives the memory of the containers back. V8 would keep it until there is much more. */
+  release() {
+    this.#open.buffer.transfer(0)
   }
 }
 
 /**
- * Prunes a text to what a schema looks at. White space alone is the empty text. Of members that the schema does not know, it keeps the names of the first ones
- * in the outermost object, for the error response. Reading stops at one item too many.
+ * Prunes a text to what a schema looks at. White space alone is the empty text. Of members that the schema does not know,
+ * it keeps the names of the first ones in the outermost object, for the error response. Reading stops at one item too many.
  *
  * @param pause called about each millisecond
  */

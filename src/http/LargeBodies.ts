@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
-import { Data, Effect, PartitionedSemaphore } from "effect"
+import { Data, Effect, PartitionedSemaphore, RcRef, Scope } from "effect"
 import type { Headers } from "effect/http"
 import { moduleBeside } from "../process/Package.ts"
 import { ownMemory } from "../process/Processes.ts"
@@ -84,60 +84,49 @@ const turn = () => PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
 /** A job of each group at a time, in turns of owners. */
 const turns = { key: turn(), signed: turn(), stranger: turn() }
 
-/** A running thread. */
+/** A running thread, and the callers that wait for it by the ids of their jobs. */
 interface Thread {
   readonly worker: Worker
   readonly waiting: Map<number, (pruned: Effect.Effect<Pruned, LargeBodiesBusy>) => void>
 }
 
-let running: Thread | undefined
-let lastId = 0
-let resting: NodeJS.Timeout | undefined
-
-/** Milliseconds without a job after which the thread ends, and gives its memory back. */
-const longestRest = 1000
-
-const start = (): Thread => {
+const start = Effect.sync((): Thread => {
   const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
     // Sources are compiled already.
     execArgv: ["-r", fileURLToPath(new URL("../requireNode.cjs", import.meta.url))],
     resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 }
   })
-  const thread: Thread = { worker, waiting: new Map() }
-  worker.on("message", ({ id, pruned }: Answer) => {
-    thread.waiting.get(id)?.(Effect.succeed(pruned))
-  })
+  const waiting: Thread["waiting"] = new Map()
+  worker.on("message", ({ id, pruned }: Answer) => waiting.get(id)?.(Effect.succeed(pruned)))
   worker.on("error", (cause) => {
+    Effect.runFork(RcRef.invalidate(thread))
     const failed = Effect.andThen(Effect.logError("The thread for large bodies failed", cause), Effect.fail(busy))
-    for (const resume of thread.waiting.values()) resume(failed)
+    for (const resume of waiting.values()) resume(failed)
   })
-  worker.once("exit", () => {
-    if (running === thread) running = undefined
-  })
-  return thread
-}
+  return { worker, waiting }
+})
 
-const runNow = (job: Omit<Job, "id">) =>
-  Effect.callback<Pruned, LargeBodiesBusy>((resume) => {
-    const { waiting, worker } = (running ??= start())
-    const id = ++lastId
-    // oxlint-disable-next-line effecttsgo/global-timers -- see below
-    clearTimeout(resting)
-    waiting.set(id, (pruned) => {
-      waiting.delete(id)
-      if (waiting.size === 0) {
-        worker.unref()
-        // oxlint-disable-next-line effecttsgo/global-timers -- the thread belongs to the process, and to no fiber
-        resting = setTimeout(() => {
-          running = undefined
-          void worker.terminate()
-        }, longestRest).unref()
-      }
-      resume(pruned)
+/** The thread of this process. It ends after a second without a job, and gives its memory back. */
+const thread: RcRef.RcRef<Thread> = RcRef.make({
+  acquire: Effect.acquireRelease(start, ({ worker }) => Effect.promise(() => worker.terminate())),
+  idleTimeToLive: "1 second"
+}).pipe(Effect.provideService(Scope.Scope, Scope.makeUnsafe()), Effect.runSync)
+
+let lastId = 0
+
+const run = (job: Omit<Job, "id">) =>
+  Effect.flatMap(RcRef.get(thread), ({ waiting, worker }) =>
+    Effect.callback<Pruned, LargeBodiesBusy>((resume) => {
+      const id = ++lastId
+      waiting.set(id, (pruned) => {
+        waiting.delete(id)
+        if (waiting.size === 0) worker.unref()
+        resume(pruned)
+      })
+      worker.ref()
+      worker.postMessage({ ...job, id } satisfies Job, [job.body.buffer])
     })
-    worker.ref()
-    worker.postMessage({ ...job, id } satisfies Job, [job.body.buffer])
-  })
+  )
 
 /** Prunes a body in the thread, in turn. The body is gone afterwards. */
 export const prune = (
@@ -145,7 +134,8 @@ export const prune = (
   body: Uint8Array<ArrayBuffer>,
   wanted: Wanted
 ): Effect.Effect<Pruned, LargeBodiesBusy> =>
-  PartitionedSemaphore.withPermit(
-    turns[group],
-    owner
-  )(Effect.uninterruptible(runNow({ rank: groups.indexOf(group), body, wanted })))
+  run({ rank: groups.indexOf(group), body, wanted }).pipe(
+    Effect.scoped,
+    Effect.uninterruptible,
+    PartitionedSemaphore.withPermit(turns[group], owner)
+  )

@@ -14,7 +14,7 @@ import { DateTime, Duration, Iterable, Option } from "effect"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { type Connection, isWaiting } from "./Connection.ts"
-import { refusalOf, ServedRequest } from "./ServedRequest.ts"
+import { beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
 import * as Shares from "./Shares.ts"
 import { Turns } from "./Turns.ts"
 
@@ -64,12 +64,6 @@ export const statusError = (status: number) => {
   return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
 }
 
-// Their handlers end as if the client had left.
-const refusedRequests = new WeakSet<object>()
-
-/** True if a request was refused while it was handled: observers have seen it. */
-export const wasRefused = (request: object): boolean => refusedRequests.has(request)
-
 /** The status of a connection that is closed without a response. */
 const noResponse = 444
 
@@ -89,7 +83,7 @@ const refuse = (
   request: IncomingMessage | undefined,
   organization?: string
 ): RequestFacts.RequestFacts => {
-  if (request !== undefined) refusedRequests.add(request)
+  if (request instanceof ServedRequest) request.isRefused = true
   const id = requestIdOf(request?.headers["x-request-id"])
   const facts = new RequestFacts.Account({
     id,
@@ -280,7 +274,7 @@ export class OrderedServer extends Server {
     connection.deadline = Infinity
     if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
-      if (response.req instanceof ServedRequest) response.req.beginReading()
+      beginReading(response.req)
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
       // A refused connection keeps its own.
@@ -392,6 +386,7 @@ export class OrderedServer extends Server {
     setImmediate(turn, -Infinity)
   }
 
+  /** Closes connections without a request. Node's own would cut off a response that a slow client still reads. */
   closeIdle() {
     for (const { bytesRead, current, queue, socket } of this.#connections.values()) {
       if (current === undefined && queue.length === 0 && socket.bytesRead === bytesRead) socket.destroy()

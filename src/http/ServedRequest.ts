@@ -22,12 +22,11 @@ const mostMissing = 256 * minimumAverage
 const maximumUnread = 8 * 1024 * 1024
 let unread = 0
 
-const joined = ([first, ...more]: ReadonlyArray<Buffer>): Buffer =>
-  first !== undefined && more.length === 0 ? first : Buffer.concat(first === undefined ? [] : [first, ...more])
-
 export class ServedRequest extends IncomingMessage {
   // The same for all: with closures for each request, five times as much outlived the young generation, measured.
   reports: Reports | undefined
+  /** True if it was refused while it was handled: observers have seen it, and its handler ends as if the client had left. */
+  isRefused = false
   /** The bytes that the pieces lack for the average. */
   #missing = 0
   #unread = 0
@@ -62,14 +61,14 @@ export class ServedRequest extends IncomingMessage {
       this.#heldBytes += piece.length
     } else if (piece === null) {
       this.#isEnded = true
-      this.#onWhole?.(joined(held))
+      this.#onWhole?.(Buffer.concat(held))
     }
     return this.#heldBytes < this.readableHighWaterMark
   }
 
   /** Calls back with the body once it is whole. It is in no stream unless `restore` puts it there. */
   whole(onWhole: (body: Buffer) => void) {
-    if (this.#isEnded) onWhole(joined(this.#held ?? []))
+    if (this.#isEnded) onWhole(Buffer.concat(this.#held ?? []))
     else this.#onWhole = onWhole
   }
 
@@ -112,6 +111,9 @@ export class ServedRequest extends IncomingMessage {
 
 /** Begins to read the body of a request. Returns false if a part of it was dropped before, for lack of memory. */
 export const beginReading = (request: object): boolean => !(request instanceof ServedRequest) || request.beginReading()
+
+/** True if a request was refused while it was handled. */
+export const wasRefused = (request: object): boolean => request instanceof ServedRequest && request.isRefused
 
 /** Reports the organization of a request's API key to its server. */
 export const identify = (request: object, organization: string) => {

@@ -9,7 +9,7 @@ import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
-import { testOf } from "../http/PlainPayload.ts"
+import { decoderOf } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Changes, ChangesRequest, Feed } from "./Feed.ts"
 import type { Json } from "./Pages.ts"
@@ -110,7 +110,7 @@ export const layer = Layer.mergeAll(
 export interface Read {
   /** Relative to the API. */
   readonly path: string
-  /** Undefined for a payload that is not valid as it is, or that waits for changes. */
+  /** Undefined for a payload that is invalid, or that waits for changes. */
   readonly handle: (payload: unknown) => Handled | undefined
 }
 
@@ -126,19 +126,20 @@ const readOf = <
   P extends { readonly organization?: string | null; readonly wait?: number | null },
   E extends DetailError
 >(
-  endpoint: Parameters<typeof testOf<P>>[0] & { readonly path: string },
+  endpoint: Parameters<typeof decoderOf<P>>[0] & { readonly path: string },
   handler: (payload: P) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>
 ): Read => {
-  const isPlain = testOf(endpoint)
+  const decode = decoderOf(endpoint)
   return {
     path: endpoint.path,
-    handle: (payload) =>
-      isPlain(payload) && !isWaiting(payload)
-        ? {
-            response: Effect.suspend(() => handler(payload)),
-            needsOrganization: payload.organization !== undefined && payload.organization !== null
-          }
-        : undefined
+    handle: (given) => {
+      const payload = decode(given)
+      if (payload === undefined || isWaiting(payload)) return undefined
+      return {
+        response: Effect.suspend(() => handler(payload)),
+        needsOrganization: payload.organization !== undefined && payload.organization !== null
+      }
+    }
   }
 }
 

@@ -113,7 +113,7 @@ const readAll = (
       const init = { method: "POST", headers: headers ?? { "content-length": String(size) }, body: streamed(size) }
       const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { ...init, duplex: "half" }))
       const scope = yield* Scope.make()
-      const reading = readBody(request, { maxBytes: mebibyte, budgets, sender: from })
+      const reading = readBody(request, { maxBytes: mebibyte, budget: budgets[from.group], owner: from.owner })
       const read = yield* Effect.exit(Scope.provide(reading, scope))
       return { scope, length: Exit.isSuccess(read) ? read.value.length : undefined }
     })

@@ -30,8 +30,8 @@ describe("The lane", () => {
         )
       }
       assert.deepStrictEqual(
-        [{}, { limit: 0 }, { limit: "1" }, []].map((payload) => isRead(search, payload)),
-        [true, true, false, false]
+        [{}, { limit: 0 }, { limit: "1" }, { more: 1 }, []].map((payload) => isRead(search, payload)),
+        [true, true, false, false, false]
       )
     })
   )

@@ -8,7 +8,6 @@ import * as Errors from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { expectAnswer, InProcess, invalid, layerDemo, layerDemoBut, other, type Sent } from "../../support/inProcess.ts"
-import { services, store } from "../../support/inProcessPostgres.ts"
 
 const get = "/api/v3/charges/get"
 const query = "/api/v3/charges/search?a=b"
@@ -44,13 +43,6 @@ const check = ([, sent, status, json]: Case) => expectAnswer(sent, status, json)
 layer(InProcess.layer())("of two faults", (it) => {
   it.effect.each(cases)("%s", check)
 })
-
-layer(InProcess.layer(Layer.orDie(services.pipe(Layer.provide(store)))), { excludeTestServices: true })(
-  "of two faults, where the statement that reads would look the key up",
-  (it) => {
-    it.effect.each(cases)("%s", check)
-  }
-)
 
 const keysDown = { detail: new Errors.CredentialStoreDown().detail }
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two faults", (it) => {
