@@ -16,6 +16,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { isOurs } from "../keys/OrgResolver.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
+import * as LaneReads from "./LaneReads.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 const mebibyte = 1024 * 1024
@@ -103,19 +104,7 @@ export const middlewareOfApis = HttpRouter.middleware(
 )
 
 /** The reads of records that the lane answers, by their paths. */
-export const laneReads = Effect.gen(function* () {
-  const authorize = yield* AuthorizationServer.byFirstRead
-  const reads = yield* RecordHandlers.reads
-  return new Map(
-    reads.map(({ handle, path }): readonly [string, Lane.Read] => [
-      `${dataApiPrefix}${path}`,
-      (payload, key) => {
-        const handled = handle(payload)
-        return handled === undefined ? undefined : authorize(key, handled.response, handled.needsOrganization)
-      }
-    ])
-  )
-})
+export const laneReads = LaneReads.make(dataApiPrefix)
 
 /** The lane of the listener, in front of the routes. */
 export const lane = Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs })))

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import type { Criteria, Page } from "../../../src/records/Repository.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 import { integer, owners, recordsOf } from "../../support/arbitraries.ts"
@@ -30,7 +30,7 @@ const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, 
     readers(stores),
     ([reader, repository, as]) =>
       Effect.map(as(owner)(repository.search(criteria, page)), (answer) =>
-        assert.strictEqual(Pages.toText(answer), pageOf(rows), `${reader}: ${asked}`)
+        assert.strictEqual(toText(answer), pageOf(rows), `${reader}: ${asked}`)
       ),
     { concurrency: "unbounded", discard: true }
   )
@@ -46,11 +46,11 @@ const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, cr
 /** A record is found by its own organization alone. */
 const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
   const owned = stores.rows.filter((row) => row.organization === owner)
-  const own = new Map(owned.map(({ id, record }) => [id, Pages.toText(record)]))
+  const own = new Map(owned.map(({ id, record }) => [id, toText(record)]))
   const ids = [...new Set(stores.rows.map(({ id }) => id)), "nowhere", ""]
   for (const [reader, repository, as] of readersOf(stores)) {
     for (const id of ids) {
-      const answer = yield* as(owner)(Effect.match(repository.get(id), { onSuccess: Pages.toText, onFailure: String }))
+      const answer = yield* as(owner)(Effect.match(repository.get(id), { onSuccess: toText, onFailure: String }))
       assert.strictEqual(answer, own.get(id) ?? String(new RecordNotFound()), `${reader}: ${id}`)
     }
   }

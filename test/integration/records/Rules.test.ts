@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import * as DemoData from "../../../src/demo/DemoData.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { consumptionLogs } from "../../../src/api/records/Invoices.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
@@ -9,7 +10,7 @@ import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
 
@@ -165,7 +166,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         for (const [store, repository] of Object.entries({ memory, postgres })) {
           for (const [request, ids] of finds) {
             const found = yield* repository.search(request, { limit: 1000, offset: 0 })
-            const { body } = yield* readIds(Pages.toText(found))
+            const { body } = yield* readIds(toText(found))
             const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
             assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
           }
@@ -181,8 +182,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const { url } = yield* TestDatabase
       const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
       const page = { limit: 100, offset: 100 }
-      const found = yield* Records.make(sql, products, Records.still, 1).search({}, page)
-      assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
+      const found = yield* Records.make(sql, products, stillClock, 1).search({}, page)
+      assert.strictEqual(toText(found), toText(yield* memory.search({}, page)))
     }).pipe(asKnown("org_oakridge"))
   )
 })

@@ -1,6 +1,7 @@
 /** Records of a resource in both stores: what the suites run over. */
 import { Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
@@ -57,7 +58,7 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
     rows,
     memory: Records.makeMemory(resource, rows),
     postgres: Records.make(sql, resource, yield* clockOf(sql)),
-    skipping: Records.make(sql, resource, Records.still, 1)
+    skipping: Records.make(sql, resource, stillClock, 1)
   }
 })
 

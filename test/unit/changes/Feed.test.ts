@@ -6,11 +6,12 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
-import * as Cursor from "../../../src/records/Cursor.ts"
-import * as Feed from "../../../src/records/Feed.ts"
-import { still } from "../../../src/records/Repository.ts"
-import * as Pages from "../../../src/records/Pages.ts"
-import * as Walk from "../../../src/records/Walk.ts"
+import * as Cursor from "../../../src/changes/Cursor.ts"
+import * as Feed from "../../../src/changes/Feed.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
+import { fromText, toText } from "../../../src/database/RecordJson.ts"
+import { type ChangeRow, combinedFeed, placeOf, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import * as Walk from "../../../src/changes/Walk.ts"
 
 const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id: "a", branch: "~" }, running: [] }
 
@@ -162,7 +163,7 @@ it("a walk is set back to what a mark proves, with what it had not read below th
 
 /** Reads after a cursor, over statements and a clock of a store. */
 const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partial<Feed.Store["clock"]>) =>
-  Feed.make(Pages.ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
+  Feed.make(resourceFeed(pets), { check: Effect.void, largePage: 1000, read, clock: { ...stillClock, ...clock } })({
     cursor: Cursor.encode(given, owner),
     limit: 10
   }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: here.organization })))
@@ -211,30 +212,30 @@ it.effect("a standby with nothing new returns the cursor; one behind it with a l
   })
 )
 
-const written = (id: string, position: number, branch = ""): Pages.ChangeRow => {
-  return { removal: null, position, record: Pages.fromText(`{"id":"${id}"}`), branch }
+const written = (id: string, position: number, branch = ""): ChangeRow => {
+  return { removal: null, position, record: fromText(`{"id":"${id}"}`), branch }
 }
 /** The removal of `-id`; of a record that exists again, `+id`. */
-const removed = (removal: string, position: number, branch = ""): Pages.ChangeRow => {
+const removed = (removal: string, position: number, branch = ""): ChangeRow => {
   return { removal, position, record: null, branch }
 }
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
-  const record = Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(Pages.placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
+  const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
+  assert.deepStrictEqual(placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
 })
 
 it("a removal is its id, unless there is a record again", () => {
   const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
-  const text = Pages.toText(Pages.ofResource(pets).render({ ...page, rows }))
+  const text = toText(resourceFeed(pets).render({ ...page, rows }))
   assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
   const rows = [written("a", 1, "invoices"), removed("-b", 1, "invoice_lines-")]
-  const shown = JSON.parse(Pages.toText(Pages.ofAll(searchable).render({ ...page, resets: ["pets"], rows })))
+  const shown = JSON.parse(toText(combinedFeed(searchable).render({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
     body: [
@@ -251,7 +252,7 @@ it("a page of all resources begins with those that begin anew, and names the res
 
 it("the version of the fields changes with a resource", () => {
   const versionOf = (resources: typeof searchable) =>
-    JSON.parse(Pages.toText(Pages.ofAll(resources).render({ ...page, rows: [] }))).schema
+    JSON.parse(toText(combinedFeed(resources).render({ ...page, rows: [] }))).schema
   assert.notStrictEqual(versionOf(searchable), versionOf([searchable[0]]))
 })
 
@@ -262,10 +263,10 @@ it.each([
   { positions: [1, 2], limit: 1, length: 1 }
 ])("a transaction that fits into a page of all resources is not cut apart: %o", ({ length, limit, positions }) => {
   const rows = positions.map((position) => written("a", position, "pets"))
-  assert.strictEqual(Pages.ofAll(searchable).lengthOf(rows, limit), length)
+  assert.strictEqual(combinedFeed(searchable).pageLength(rows, limit), length)
 })
 
 it.each([[[removed("+a", 1), written("a", 1)]], [[written("a", 1), removed("+a", 1)]]])(
   "the two rows of a record that one transaction deleted and inserted are not cut apart",
-  (rows) => assert.strictEqual(Pages.ofResource(pets).lengthOf(rows, 1), 2)
+  (rows) => assert.strictEqual(resourceFeed(pets).pageLength(rows, 1), 2)
 )

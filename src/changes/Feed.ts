@@ -2,12 +2,13 @@
 import { Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
+import type { Json } from "../database/RecordJson.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
 import type { Seen } from "./FeedQuery.ts"
-import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
+import { type ChangeRow, type ChangesPage, type FeedDefinition, placeOf, tableOf } from "./FeedDefinition.ts"
 import * as Walk from "./Walk.ts"
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */
@@ -97,8 +98,8 @@ const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target })
 /** Reads changes for the current organization, in one order. */
 export type Feed = ReturnType<typeof make>
 
-export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
-  const { lengthOf, name, ordered, render, resources } = kind
+export const make = (definition: FeedDefinition, { check, clock, largePage, read }: Store) => {
+  const { name, orderTable, pageLength, render, resources } = definition
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const byTable = new Map(resources.map((resource) => [resource.table, resource.name]))
   const turns = Semaphore.makeUnsafe(wokenAtOnce)
@@ -109,7 +110,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
 
   const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
     const hasMore = found.length > limit
-    const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
+    const rows = hasMore ? found.slice(0, pageLength(found, limit)) : found
     const seen = Cursor.readableIn(snapshot)
     const indexOf = ({ branch }: ChangeRow) =>
       walks.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
@@ -132,7 +133,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     { names }: Asked,
     snapshot: Cursor.FeedSnapshot,
     next: Cursor.Cursor,
-    page: Omit<Page, "cursor">,
+    page: Omit<ChangesPage, "cursor">,
     isEmpty: boolean
   ) => {
     const { organization } = snapshot
@@ -171,7 +172,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     const next =
       isEmpty && isHeldBack && isYoung
         ? { ...cursor, walks: asked.walks }
-        : { ...reached, mark, order: tokens[ordered] ?? "", walks }
+        : { ...reached, mark, order: tokens[orderTable] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.
     const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= reached.ceiling)
     return changesOf(asked, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
@@ -203,7 +204,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     let found = yield* read(walks, first)
     if (first < limit && found.rows.length > 0) found = yield* read(walks, limit)
     const { snapshot } = found
-    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[ordered], cursor) ? found : undefined
+    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? found : undefined
   })
 
   const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {
@@ -222,7 +223,7 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
         asked = askedOf(asked, ended)
         continue
       }
-      const verdict = Cursor.verdictOf(snapshot, tokens[ordered], cursor)
+      const verdict = Cursor.verdictOf(snapshot, tokens[orderTable], cursor)
       // A standby may show what its primary wrote after it was started again, without the mark of that run yet: a cursor
       // with the mark before would expire. A standby that is further behind is read all the same.
       const mayLackMark = verdict === "Readable" && isStandby && run !== settled?.run && attempt < attempts - 2

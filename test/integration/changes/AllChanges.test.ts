@@ -2,14 +2,16 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { Connections } from "../../../src/records/ChangeClock.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { databaseFeed } from "../../../src/changes/FeedStores.ts"
+import { Connections } from "../../../src/changes/ChangeClock.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
+import { combinedFeed } from "../../../src/changes/FeedDefinition.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { clockOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown } from "./stores.ts"
+import { asKnown } from "../records/stores.ts"
 import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
@@ -45,12 +47,12 @@ const reader = Effect.gen(function* () {
     waits += 1
     return clock.wait(...seen)
   }
-  const changes = Records.makeChanges(sql, Pages.ofAll(searchable), { ...clock, wait })
+  const changes = databaseFeed(sql, combinedFeed(searchable), { ...clock, wait })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
     const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit, wait: within }))
-    const page = yield* decodePage(Pages.toText(json))
+    const page = yield* decodePage(toText(json))
     cursor = page.cursor
     const seen = page.body.map(({ record, removed, reset, resource }) => {
       const change = record?.id ?? (removed === undefined ? "" : `-${removed}`)
@@ -293,7 +295,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
       assert.strictEqual(counts.runShort, before)
       assert.isTrue(readers.every(isPending))
       yield* insert()
-      for (const { json } of yield* atOnce(Fiber.joinAll(readers))) assert.include(Pages.toText(json), '"name":"new"')
+      for (const { json } of yield* atOnce(Fiber.joinAll(readers))) assert.include(toText(json), '"name":"new"')
       assert.isTrue((yield* changes({ limit: 10, wait: Duration.millis(50) }, "org_of_nobody")).isEmpty, "a timeout")
     })
   )

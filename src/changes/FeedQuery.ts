@@ -5,7 +5,7 @@ import { maximumChanges } from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
+import { type ChangeRow, type FeedDefinition, removalMark } from "./FeedDefinition.ts"
 import { lowestEnded, maximumRunning, rangesOf, type Snapshot, type Walk } from "./Walk.ts"
 
 /** The SQL of the progress of a server: the members of a JSON object. */
@@ -13,8 +13,8 @@ export const progressMembers = `'base', change_base(), 'snapshot', pg_current_sn
   'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
 
 /** The SQL of the snapshot of a feed: one row, JSON. With the mark of a cursor, `$4`, the state of the feed is in it. */
-const snapshotText = ({ ordered, resources }: Kind, isMarked: boolean) => {
-  const tables = [...new Set([ordered, ...resources.map(({ table }) => table)])]
+const snapshotText = ({ orderTable, resources }: FeedDefinition, isMarked: boolean) => {
+  const tables = [...new Set([orderTable, ...resources.map(({ table }) => table)])]
   const listed = (textOf: (table: string) => string) => tables.map(textOf).join(", ")
   const state = `, 'state', json_build_object(
     'isInPlace', coalesce(f.is_in_place, false),
@@ -45,7 +45,7 @@ const snapshotText = ({ ordered, resources }: Kind, isMarked: boolean) => {
 }
 
 /** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
-export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): string =>
+export const rangesText = ({ resources }: FeedDefinition, walks: ReadonlyArray<Walk>): string =>
   JSON.stringify(
     walks.flatMap((walk) => {
       const read = resources.flatMap(({ name, table }, index) =>
@@ -72,8 +72,8 @@ type Values = readonly [rows: string, ranges: string, mark?: string]
  *
  * @param isMarked there is the mark of a cursor
  */
-export const makeChangesQuery = (kind: Kind, isMarked: boolean) => {
-  const { resources } = kind
+export const makeChangesQuery = (definition: FeedDefinition, isMarked: boolean) => {
+  const { resources } = definition
   // The plan is made for the largest page. A smaller one stops earlier: with a text for each limit, those that a connection
   // keeps prepared would take 100 MB.
   const bounds = `limit ${maximumChanges + 1}`
@@ -112,7 +112,7 @@ export const makeChangesQuery = (kind: Kind, isMarked: boolean) => {
       : existingIn(only)
   const text = `
       select null::bpchar as record, s.text as removal, null::float8 as position${also("null::text as branch")}
-      from (${snapshotText(kind, isMarked)}) s (text)
+      from (${snapshotText(definition, isMarked)}) s (text)
       union all
       select ${bytesOf("c.record")}, case when c.record is null then coalesce(${existing}, '-') || c.id end,
         c.change_position::float8${also("c.branch")}

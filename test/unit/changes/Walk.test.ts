@@ -5,7 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Record, Schema } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import { tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 
@@ -48,7 +48,7 @@ const readPage = Effect.fnUntraced(function* (
   )
   const answer = yield* Effect.catchTag(asked, "CursorExpired", () => Effect.undefined)
   if (answer === undefined) return nobody
-  const page = yield* decode(Pages.toText(answer.json))
+  const page = yield* decode(toText(answer.json))
   const isRead = (key: string) => read.some((name) => key.startsWith(`${name} `))
   const now = Record.filter(copy, (_, key) => isRead(key))
   const versions = { ...known }

@@ -1,13 +1,14 @@
 /** A model of a database as the feed of changes sees it: transactions, marks, crashes, a standby and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
-import * as Cursor from "../../../src/records/Cursor.ts"
-import * as Feed from "../../../src/records/Feed.ts"
-import { still } from "../../../src/records/Repository.ts"
-import { type ChangeRow, fromText, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/Pages.ts"
-import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
+import * as Cursor from "../../../src/changes/Cursor.ts"
+import * as Feed from "../../../src/changes/Feed.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
+import { fromText } from "../../../src/database/RecordJson.ts"
+import { type ChangeRow, combinedFeed, placeOf, removalMark, tableOf } from "../../../src/changes/FeedDefinition.ts"
+import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/changes/Walk.ts"
 
-const kind = ofAll([invoices, invoiceLines])
+const kind = combinedFeed([invoices, invoiceLines])
 /** The resources of the model. */
 export const names = kind.resources.map(({ name }) => name)
 /** The resource of each table. */
@@ -214,7 +215,7 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     largePage: 250,
     read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
     clock: {
-      ...still,
+      ...stillClock,
       hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
       keep: Effect.sync(() => (model.primary = mark(model.primary)))
     }
