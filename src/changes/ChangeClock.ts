@@ -10,7 +10,7 @@ import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
-import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
+import { horizonOf, isHeldBack, Progress, readableIn, visibleIn } from "./FeedSnapshot.ts"
 import { progressMembers, wokenQuery } from "./FeedQuery.ts"
 import * as Waiters from "./Waiters.ts"
 
@@ -46,7 +46,7 @@ const progressRows = rowsOf(ServerProgress)
 
 const maxSamples = 1000
 
-const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
+const nextOf = (progress: Progress) => visibleIn(progress).next + progress.inFlight
 
 /** A clock over the primary of the records, and the database that they are read from. */
 export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/changes/ChangeClock", {

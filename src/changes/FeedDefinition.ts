@@ -5,29 +5,36 @@ import type { Resource } from "../api/records/Resource.ts"
 import { concat, fromText, type Json, toText } from "../database/RecordJson.ts"
 import * as Walk from "./Walk.ts"
 
-/** A row of a feed, in the order of the changes. */
-export interface ChangeRow {
-  /** The record's JSON, which begins with its id; null for a removal. */
-  readonly record: Json | null
-  /**
-   * The id of a removal, after `-`; after `+` where the snapshot has a record of that id again, which has a change of its
-   * own. Null for a record: its id would cost a page of a thousand a tenth more.
-   */
-  readonly removal: string | null
-  readonly position: number | null
-  readonly branch?: string | null
+interface Change {
+  readonly position: number
+  /** The table, with `-` behind it for a removal. The feed of one resource has none. */
+  readonly branch?: string
 }
+
+export interface WrittenRecord extends Change {
+  /** The record's JSON, which begins with its id: a column for the id would cost a page of a thousand a tenth more. */
+  readonly record: Json
+}
+
+export interface Removal extends Change {
+  readonly record: null
+  readonly id: string
+  /** True if the snapshot has a record of that id again, which has a change of its own. */
+  readonly existsAgain: boolean
+}
+
+export type ChangeRow = WrittenRecord | Removal
 
 const leadingId = /^\{"id":("(?:[^"\\]|\\.)*")/
 
-const idOf = ({ removal, record }: ChangeRow): string =>
-  removal?.slice(1) ?? JSON.parse(leadingId.exec(record === null ? "" : toText(record))?.[1] ?? '""')
+const idOf = (row: ChangeRow): string =>
+  row.record === null ? row.id : JSON.parse(leadingId.exec(toText(row.record))?.[1] ?? '""')
 
-const isRemoval = ({ removal }: ChangeRow) => removal?.startsWith("-") === true
+const isRemoval = (row: ChangeRow): row is Removal => row.record === null && !row.existsAgain
 
 /** The place of a row. Without a branch, after all changes of the id in its transaction: those are of one record. */
 export const placeOf = (row: ChangeRow): Walk.Place => ({
-  position: row.position ?? 0,
+  position: row.position,
   id: idOf(row),
   branch: row.branch ?? Walk.lastBranch
 })

@@ -1,29 +1,24 @@
 /** The stores that feeds of changes are read from: the tables of the records, or rows in memory. */
-import { Array, Effect, Schema } from "effect"
+import { Array, Effect } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { ChangesNotServed, RecordStoreDown } from "../api/Errors.ts"
 import type { Database } from "../database/Database.ts"
 import type { Json } from "../database/RecordJson.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import type { FeedDefinition } from "./FeedDefinition.ts"
+import type { FeedSnapshot } from "./FeedSnapshot.ts"
 import * as FeedQuery from "./FeedQuery.ts"
 import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
 const notServed = new ChangesNotServed()
 
-const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(Cursor.FeedSnapshot))
-
 /** A feed of the records in a database. */
 export const databaseFeed = (sql: Database, definition: FeedDefinition, clock: Feed.Store["clock"]): Feed.Feed => {
   const read = OrganizationReads.make(sql)
-  const [changesQuery, markedQuery] = [
-    FeedQuery.makeChangesQuery(definition, false),
-    FeedQuery.makeChangesQuery(definition, true)
-  ]
+  const query = FeedQuery.makeChangesQuery(definition)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
   const requireSingle = Effect.gen(function* () {
@@ -37,13 +32,7 @@ export const databaseFeed = (sql: Database, definition: FeedDefinition, clock: F
     clock,
     largePage: OrganizationReads.largePage,
     check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
-    read: (walks, limit, mark) => {
-      const [rows, ranges] = [String(limit + 1), FeedQuery.rangesText(definition, walks)]
-      const query = mark === undefined ? changesQuery(limit, [rows, ranges]) : markedQuery(limit, [rows, ranges, mark])
-      return Effect.flatMap(read(query), ([first, ...found]) =>
-        Effect.map(Effect.orDie(decodeSnapshot(first?.removal ?? "")), (snapshot) => ({ snapshot, rows: found }))
-      )
-    }
+    read: (walks, limit, mark) => Effect.flatMap(read(query(walks, limit, mark)), FeedQuery.decodeRows)
   })
   const span = Tracing.spanned("Records.changes", { "db.collection.name": definition.name })
   return (request) => span(changes(request))
@@ -76,12 +65,12 @@ export const memoryFeed = (
 ): Feed.Feed => {
   const changes = Array.sort(
     definition.resources.flatMap(({ name, table: branch }) =>
-      (rows.get(name) ?? []).map((row) => ({ ...row, position, branch, name, removal: null }))
+      (rows.get(name) ?? []).map((row) => ({ ...row, position, branch, name }))
     ),
     byPlace
   )
   const tables = [definition.orderTable, ...definition.resources.map(({ table }) => table)]
-  const snapshot: Omit<Cursor.FeedSnapshot, "organization"> = {
+  const snapshot: Omit<FeedSnapshot, "organization"> = {
     base: 0,
     snapshot: "1:1:",
     inFlight: 0,

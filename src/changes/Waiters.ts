@@ -2,8 +2,8 @@
 import { IncomingMessage } from "node:http"
 import { Deferred, type Duration, Effect, Iterable, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
-import type { Seen } from "./FeedQuery.ts"
-import { lowestEnded, type Snapshot } from "./Walk.ts"
+import type { SeenState } from "./FeedQuery.ts"
+import { lowestEnded, type VisibleTransactions } from "./Walk.ts"
 
 /** Returns false once the client of the current request has ended its side of the connection: it may have left. */
 const clientEnds: Effect.Effect<false> = Effect.flatMap(
@@ -21,10 +21,10 @@ const clientEnds: Effect.Effect<false> = Effect.flatMap(
   }
 )
 
-interface Waiter extends Seen {
+interface Waiter extends SeenState {
   /** True for changes, false for a stop. */
   readonly woken: Deferred.Deferred<boolean>
-  snapshot: Snapshot
+  snapshot: VisibleTransactions
 }
 
 const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
@@ -36,7 +36,10 @@ const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
  */
 export const make = (
   connections: number,
-  findWoken: (readers: ReadonlyArray<Seen>, now: Snapshot) => Effect.Effect<ReadonlyArray<number> | undefined>
+  findWoken: (
+    readers: ReadonlyArray<SeenState>,
+    now: VisibleTransactions
+  ) => Effect.Effect<ReadonlyArray<number> | undefined>
 ) => {
   const waiters = new Set<Waiter>()
   let isStopped = false
@@ -45,7 +48,7 @@ export const make = (
     waiters.size >= connections / 2 ||
     Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= connections / 8
 
-  const wait = Effect.fnUntraced(function* (seen: Seen, within: Duration.Duration) {
+  const wait = Effect.fnUntraced(function* (seen: SeenState, within: Duration.Duration) {
     if (isStopped || isFull(seen.organization)) return false
     const waiter: Waiter = { ...seen, woken: yield* Deferred.make<boolean>() }
     waiters.add(waiter)
@@ -58,7 +61,7 @@ export const make = (
 
   let tokens: string | undefined
   /** Wakes the readers for whom there may be changes; all of them where a feed has ended. */
-  const advance = Effect.fnUntraced(function* (now: Snapshot, feeds: string) {
+  const advance = Effect.fnUntraced(function* (now: VisibleTransactions, feeds: string) {
     if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)

@@ -33,7 +33,7 @@ export const lastBranch = "~"
 const below = (position: number): Place => ({ position: position - 1, id: "~", branch: lastBranch })
 
 /** The transactions whose changes a statement sees: those below `next` that are not running. */
-export interface Snapshot {
+export interface VisibleTransactions {
   readonly next: number
   /** Ascending. */
   readonly running: ReadonlyArray<number>
@@ -70,12 +70,13 @@ export const opened = (feeds: Walk["feeds"]): Walk => ({
 })
 
 /** All transactions below it have ended. */
-const horizonOf = ({ next, running }: Snapshot): number => running[0] ?? next
+const horizonOf = ({ next, running }: VisibleTransactions): number => running[0] ?? next
 
-const isSeen = ({ next, running }: Snapshot, position: number) => position < next && !running.includes(position)
+const isSeen = ({ next, running }: VisibleTransactions, position: number) =>
+  position < next && !running.includes(position)
 
 /** The lowest transaction that has ended since a snapshot, or may have; infinite if there is none. */
-export const lowestEnded = (since: Snapshot, now: Snapshot): number =>
+export const lowestEnded = (since: VisibleTransactions, now: VisibleTransactions): number =>
   Math.min(...since.running.filter((position) => isSeen(now, position)), now.next > since.next ? since.next : Infinity)
 
 /** Changes after a place, and below a position. */
@@ -105,14 +106,14 @@ export const isAfter = Order.isGreaterThan(byPlace)
 
 const furthest = Order.max(byPlace)
 
-const unseen = (seen: Snapshot, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>
+const unseen = (seen: VisibleTransactions, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>
   Array.sort(
     Array.dedupe(positions.flat().filter((position) => position < place.position && !isSeen(seen, position))),
     Order.Number
   )
 
 /** The first load after a page that was read up to a position. */
-const loadAfter = ({ floor, target }: Walk, seen: Snapshot, position: number, read: number) => {
+const loadAfter = ({ floor, target }: Walk, seen: VisibleTransactions, position: number, read: number) => {
   const lowest = floor === undefined ? position : Math.min(floor, horizonOf(seen))
   const end = target === maximumPosition ? seen.next : target
   return {
@@ -122,7 +123,7 @@ const loadAfter = ({ floor, target }: Walk, seen: Snapshot, position: number, re
 }
 
 /** The walk after a page that ends at a place, with more behind it. */
-export const cutAt = (walk: Walk, seen: Snapshot, last: Place): Walk => {
+export const cutAt = (walk: Walk, seen: VisibleTransactions, last: Place): Walk => {
   const { partial, place, running } = walk
   // A transaction that this server does not show yet is read as a whole once it does.
   const hidden = partial !== undefined && !isSeen(seen, partial.position) ? [partial.position] : []
@@ -142,7 +143,7 @@ export const cutAt = (walk: Walk, seen: Snapshot, last: Place): Walk => {
  * @param last the place of the last change of the page
  * @param durable all transactions below it have ended, and their ids are not given out again
  */
-export const exhausted = (walk: Walk, seen: Snapshot, last: Place | undefined, durable: number): Walk => {
+export const exhausted = (walk: Walk, seen: VisibleTransactions, last: Place | undefined, durable: number): Walk => {
   const { feeds, partial, running } = walk
   const reached = last === undefined ? walk.place : furthest(walk.place, last)
   const place = furthest(reached, below(Math.min(durable, horizonOf(seen))))
@@ -153,7 +154,7 @@ export const exhausted = (walk: Walk, seen: Snapshot, last: Place | undefined, d
 }
 
 /** One walk of several that have read all that a snapshot shows. */
-export const merge = (walks: ReadonlyArray<Walk>, seen: Snapshot): Walk => {
+export const merge = (walks: ReadonlyArray<Walk>, seen: VisibleTransactions): Walk => {
   const place = walks.map((walk) => walk.place).reduce(furthest, start)
   const feeds: Record<string, string> = Object.assign({}, ...walks.map((walk) => walk.feeds))
   const floor = Math.max(...walks.map((walk) => walk.floor ?? 0))

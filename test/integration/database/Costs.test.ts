@@ -13,7 +13,7 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder, RecordDatabase } from "../../../src/database/Database.ts"
 import { keyedText, type Query } from "../../../src/keys/OrganizationReads.ts"
 import { type FeedDefinition, combinedFeed, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
-import { makeChangesQuery, rangesText, wokenQuery } from "../../../src/changes/FeedQuery.ts"
+import { makeChangesQuery, wokenQuery } from "../../../src/changes/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { searchQuery } from "../../../src/records/SearchQuery.ts"
@@ -66,13 +66,13 @@ const costOf = Effect.fnUntraced(function* (
  * the organization is known and where it is looked up by its key.
  */
 const changesCostOf = Effect.fnUntraced(function* (
-  kind: FeedDefinition,
+  definition: FeedDefinition,
   walk: Walk.Walk,
   limit: number,
   owner = organization
 ) {
   const keyHash = yield* keyOf(owner)
-  const query = makeChangesQuery(kind, false)(limit, [String(limit + 1), rangesText(kind, [walk])])
+  const query = makeChangesQuery(definition)([walk], limit)
   const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )

@@ -7,6 +7,7 @@ import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
+import { type FeedSnapshot, readableIn } from "../../../src/changes/FeedSnapshot.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { fromText, toText } from "../../../src/database/RecordJson.ts"
@@ -19,7 +20,7 @@ const cursor: Cursor.Cursor = { order: "feed0000", mark: "aaaa0001", ceiling: 10
 
 const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
-const here: Cursor.FeedSnapshot = {
+const here: FeedSnapshot = {
   base: 0,
   snapshot: "120:120:",
   inFlight: 0,
@@ -34,13 +35,13 @@ const here: Cursor.FeedSnapshot = {
 }
 
 /** The difference to a primary that gave the cursor out. */
-type But = Partial<NonNullable<Cursor.FeedSnapshot["state"]> & Cursor.FeedSnapshot>
+type But = Partial<NonNullable<FeedSnapshot["state"]> & FeedSnapshot>
 
 const standby: But = { isStandby: true }
 const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
-const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
+const orderOf = ({ tokens }: FeedSnapshot) => tokens["pets"]
 
 it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is resumed where it was given out", "Readable", {}, cursor],
@@ -64,7 +65,7 @@ it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
 })
 
-it.for<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]>([
+it.for<readonly [string, Partial<FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
   ["of a server with another mark", { mark: "aaaa0002" }],
@@ -87,11 +88,11 @@ it("the ceiling of a standby says nothing about a cursor", () => {
 it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
-  assert.deepStrictEqual(Cursor.readableIn(busy), { next: 100, running: [] })
-  assert.deepStrictEqual(Cursor.readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
+  assert.deepStrictEqual(readableIn(busy), { next: 100, running: [] })
+  assert.deepStrictEqual(readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
   const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
-  assert.strictEqual(Cursor.readableIn(fewer).running.length, Walk.maximumRunning)
-  assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
+  assert.strictEqual(readableIn(fewer).running.length, Walk.maximumRunning)
+  assert.strictEqual(readableIn(fewer).next, 3000)
 })
 
 const owner = { organization: here.organization, resource: pets.name }
@@ -128,7 +129,7 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
   assert.isAtMost(fitting.flatMap(Walk.rangesOf).length, 2 * Walk.maximumRunning + 3 * lengths.length)
 })
 
-const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Snapshot => ({ next, running })
+const seen = (next: number, ...running: ReadonlyArray<number>): Walk.VisibleTransactions => ({ next, running })
 
 it("a first load is complete once all that its first page could see is read", () => {
   const cut = Walk.cutAt(Walk.opened({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
@@ -138,7 +139,7 @@ it("a first load is complete once all that its first page could see is read", ()
 })
 
 it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
-  const positionAfter = (snapshot: Walk.Snapshot, durable: number) =>
+  const positionAfter = (snapshot: Walk.VisibleTransactions, durable: number) =>
     Walk.exhausted(walk, snapshot, undefined, durable).place.position
   assert.strictEqual(positionAfter(seen(200), 150), 149)
   assert.strictEqual(positionAfter(seen(200, 120), 150), 119)
@@ -169,7 +170,7 @@ const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partia
   }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: here.organization })))
 
 /** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
-const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {
+const resumed = Effect.fnUntraced(function* (but: Partial<FeedSnapshot>, marks: ReadonlyArray<string>) {
   const left = [...marks]
   let mark = ""
   const places: Array<number | undefined> = []
@@ -213,28 +214,27 @@ it.effect("a standby with nothing new returns the cursor; one behind it with a l
 )
 
 const written = (id: string, position: number, branch = ""): ChangeRow => {
-  return { removal: null, position, record: fromText(`{"id":"${id}"}`), branch }
+  return { position, record: fromText(`{"id":"${id}"}`), branch }
 }
-/** The removal of `-id`; of a record that exists again, `+id`. */
-const removed = (removal: string, position: number, branch = ""): ChangeRow => {
-  return { removal, position, record: null, branch }
+const removed = (id: string, position: number, { branch = "", existsAgain = false } = {}): ChangeRow => {
+  return { record: null, id, existsAgain, position, branch }
 }
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
+  assert.deepStrictEqual(placeOf({ position: 7, record }), { id, position: 7, branch: "~" })
 })
 
 it("a removal is its id, unless there is a record again", () => {
-  const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
+  const rows = [removed("a", 1), removed("b", 2, { existsAgain: true }), written("c", 3)]
   const text = toText(resourceFeed(pets).render({ ...page, rows }))
   assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
-  const rows = [written("a", 1, "invoices"), removed("-b", 1, "invoice_lines-")]
+  const rows = [written("a", 1, "invoices"), removed("b", 1, { branch: "invoice_lines-" })]
   const shown = JSON.parse(toText(combinedFeed(searchable).render({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
@@ -266,7 +266,7 @@ it.each([
   assert.strictEqual(combinedFeed(searchable).pageLength(rows, limit), length)
 })
 
-it.each([[[removed("+a", 1), written("a", 1)]], [[written("a", 1), removed("+a", 1)]]])(
+it.each([[[removed("a", 1), written("a", 1)]], [[written("a", 1), removed("a", 1)]]])(
   "the two rows of a record that one transaction deleted and inserted are not cut apart",
   (rows) => assert.strictEqual(resourceFeed(pets).pageLength(rows, 1), 2)
 )
