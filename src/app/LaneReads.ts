@@ -20,7 +20,7 @@ const isGiven = <A>(value: A | null | undefined) => value !== undefined && value
 
 /** The reads of records by path: those whose payload is valid as it is, and that do not wait for changes. */
 export const make = Effect.fnUntraced(function* (prefix: string) {
-  const authorize = yield* AuthorizationServer.byFirstRead
+  const authorize = yield* AuthorizationServer.laneAuthorization
   const repositories = yield* Repositories
 
   /** @param handler needs nothing of a request but its payload and its organization */

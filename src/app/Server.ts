@@ -76,7 +76,7 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
 const around = Effect.gen(function* () {
-  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.keys }
+  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.earlyLookUp }
   return Middleware.around(paths, keyed, yield* CrossOrigins)
 })
 

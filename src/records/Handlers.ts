@@ -11,14 +11,14 @@ import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
 import { type ChangesPayload, combinedChanges, resourceChanges } from "../changes/Handlers.ts"
 import type { Json } from "../database/RecordJson.ts"
-import { type Criteria, Repositories, type Repository } from "./Repository.ts"
+import { type FilterValues, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
 const idOf = ({ id }: { readonly id: string }) =>
   id.trim() === "" ? Effect.fail(new IdRequired()) : Effect.succeed(id)
 
-interface Request<R extends Resource, Verb extends string, Payload> {
+interface EndpointRequest<R extends Resource, Verb extends string, Payload> {
   // Ties the handler to the endpoints of its own resource.
   readonly endpoint: { readonly path: `/${R["name"]}/${Verb}` }
   readonly payload: Payload
@@ -28,15 +28,15 @@ interface Request<R extends Resource, Verb extends string, Payload> {
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => {
   const changes = resourceChanges(repository.changes)
   return {
-    search: ({ payload }: Request<R, "search", Criteria<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
+    search: ({ payload }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
       Effect.flatMap(CurrentOrganization.check(payload), () =>
         Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
       ),
-    get: ({ payload }: Request<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
+    get: ({ payload }: EndpointRequest<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
       Effect.flatMap(CurrentOrganization.check(payload), () =>
         Effect.flatMap(idOf(payload), (id) => Effect.map(repository.get(id), json))
       ),
-    changes: ({ payload }: Request<R, "changes", ChangesPayload>) => changes(payload)
+    changes: ({ payload }: EndpointRequest<R, "changes", ChangesPayload>) => changes(payload)
   }
 }
 

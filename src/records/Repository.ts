@@ -15,15 +15,15 @@ import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { type Row, rowsOf } from "./Rows.ts"
-import { conditionsOf, type Criteria, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
+import { conditionsOf, type FilterValues, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
 
-export type { Criteria, Page }
+export type { FilterValues }
 
 /** Reads the records of one resource for the current organization. */
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, RecordStoreDown, CurrentOrganization>
+  readonly search: (filters: FilterValues<R>, page: Page) => Effect.Effect<Json, RecordStoreDown, CurrentOrganization>
   readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | RecordStoreDown, CurrentOrganization>
   readonly changes: Feed.Feed
 }
@@ -92,7 +92,7 @@ export const make = <R extends Resource>(
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
   return {
     resource,
-    search: (criteria, page) => asSearch(Effect.flatMap(read(searchQuery(resource, criteria, page, deep)), searchPage)),
+    search: (filters, page) => asSearch(Effect.flatMap(read(searchQuery(resource, filters, page, deep)), searchPage)),
     get: (id) => asGet(Effect.flatMap(read(getQuery(resource, id)), ([row]) => foundOrNot(row?.record))),
     changes: databaseFeed(sql, resourceFeed(resource), clock)
   }
@@ -109,9 +109,9 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
   const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((row) => row.organization === id))
   return {
     resource,
-    search: (criteria, { limit, offset }) =>
+    search: (filters, { limit, offset }) =>
       Effect.flatMap(owned, (all) => {
-        const conditions = conditionsOf(resource, criteria)
+        const conditions = conditionsOf(resource, filters)
         const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
         return searchPage(matching.slice(offset, offset + limit))
       }),

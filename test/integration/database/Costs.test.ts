@@ -13,6 +13,7 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder, RecordDatabase } from "../../../src/database/Database.ts"
 import { keyedText, type Query } from "../../../src/keys/OrganizationReads.ts"
 import { type FeedDefinition, combinedFeed, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import type { Page } from "../../../src/api/records/Requests.ts"
 import { makeChangesQuery, wokenQuery } from "../../../src/changes/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
@@ -44,9 +45,9 @@ const waysOf = <Row>(query: Query<Row>, owner: string, keyHash: Uint8Array) =>
  */
 const costOf = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Records.Criteria,
+  criteria: Records.FilterValues,
   owner = organization,
-  page: Records.Page = { limit: 100, offset: 0 }
+  page: Page = { limit: 100, offset: 0 }
 ) {
   const keyHash = yield* keyOf(owner)
   const query = searchQuery(resource, criteria, page)
@@ -127,7 +128,7 @@ const fill = Effect.fnUntraced(function* (
 /** The first page reads about the rows that it shows, and never looks for them through the table. */
 const checkCost = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Records.Criteria,
+  criteria: Records.FilterValues,
   found: { readonly rows: number; readonly blocks: number },
   owner?: string
 ) {
@@ -286,7 +287,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   )
 })
 
-const simple: ReadonlyArray<readonly [name: string, criteria: Records.Criteria]> = [
+const simple: ReadonlyArray<readonly [name: string, criteria: Records.FilterValues]> = [
   ["a page", {}],
   ["a poll that finds nothing new", { updated_at_since: "2030-01-01" }],
   ["a filter that matches much", { home_clinic: "home_clinic_7" }]

@@ -6,7 +6,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
-import type { Criteria, Page } from "../../../src/records/Repository.ts"
+import type { Page } from "../../../src/api/records/Requests.ts"
+import type { FilterValues } from "../../../src/records/Repository.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 import { integer, owners, recordsOf } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -22,7 +23,7 @@ const readers = (stores: Stores) =>
   ] as const
 
 /** Every reader returns exactly the rows of the page. */
-const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: Criteria, page: Page) {
+const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: FilterValues, page: Page) {
   const resource = stores.resource.name
   const rows = found(resource, stores.rows, owner, criteria).slice(page.offset, page.offset + page.limit)
   const asked = Formatter.format({ resource, owner, criteria, page })
@@ -37,7 +38,7 @@ const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, 
 })
 
 /** Pages of this length, one after the other, and one beyond the last. */
-const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: Criteria, limit: number) {
+const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: FilterValues, limit: number) {
   const { length } = found(stores.resource.name, stores.rows, owner, criteria)
   for (let offset = 0; offset < length + limit; offset += limit)
     yield* checkSearch(stores, owner, criteria, { limit, offset })
@@ -59,7 +60,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
 /** For each filter, its candidate; out of range: the request leaves the filter out. */
 const choices = Arbitrary.array(integer(-12, 9), { minLength: 12, maxLength: 12 })
 
-const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: ReadonlyArray<number>): Criteria =>
+const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: ReadonlyArray<number>): FilterValues =>
   Object.fromEntries(
     Object.keys(filters[resource] ?? {}).flatMap((filter, index) => {
       const value = candidates(resource, filter, rows)[chosen[index] ?? -1]

@@ -9,7 +9,7 @@ import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
+import type { FilterValues } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
@@ -67,7 +67,11 @@ const numberTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 /** Rules, records, and requests with the ids that each finds, separated by spaces. */
-const rules: ReadonlyArray<{ rule: string; given: Dataset; finds: ReadonlyArray<readonly [Criteria, ids: string]> }> = [
+const rules: ReadonlyArray<{
+  rule: string
+  given: Dataset
+  finds: ReadonlyArray<readonly [FilterValues, ids: string]>
+}> = [
   {
     rule: "records of one time are ordered by the bytes of their ids, not by language, case or UTF-16",
     given: dataset(pets, many(pet, ...["😀", "a", "～", "é", "B", "Z1", "b", "Z", "a b", "e"].map((id) => ({ id })))),

@@ -1,7 +1,7 @@
 /** What a search returns by the contract, worked out from the rows: nothing of how the stores read. */
 import { resources } from "../../support/contract/Contract.ts"
 import type { Filter } from "../../support/contract/Resource.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
+import type { FilterValues } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 
@@ -32,7 +32,7 @@ export const meaningOf = (resource: string, filter: string) => {
   }
 }
 
-const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
+const holds = (sign: string, stored: unknown, asked: FilterValues[string]) => {
   switch (sign) {
     case "=":
       return stored === asked
@@ -47,7 +47,7 @@ const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
   }
 }
 
-const satisfies = (resource: string, row: Row, criteria: Criteria) =>
+const satisfies = (resource: string, row: Row, criteria: FilterValues) =>
   Object.keys(filters[resource] ?? {}).every((filter) => {
     const { sign, columns } = meaningOf(resource, filter)
     const asked = criteria[filter]
@@ -62,7 +62,7 @@ export const found = (
   resource: string,
   rows: ReadonlyArray<Row>,
   organization: string,
-  criteria: Criteria = {}
+  criteria: FilterValues = {}
 ): ReadonlyArray<Row> => {
   const time = ({ columns }: Row) => String(columns[contract.get(resource)?.orderedBy ?? ""])
   return rows
@@ -86,7 +86,7 @@ export const candidates = (
   resource: string,
   filter: string,
   rows: ReadonlyArray<Row>
-): ReadonlyArray<Criteria[string]> => {
+): ReadonlyArray<FilterValues[string]> => {
   const { sign, columns } = meaningOf(resource, filter)
   if (sign === "-") return [true, false, null]
   const stored = [...new Set(rows.flatMap((row) => columns.map((column) => row.columns[column])))]

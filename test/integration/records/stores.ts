@@ -5,7 +5,7 @@ import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
-import { UnresolvedKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
 import { clockOf } from "../../support/Follower.ts"
@@ -37,7 +37,7 @@ export const asHolderOfKey =
   (id: string) =>
   <A, E, R>(read: Effect.Effect<A, E, R>) =>
     Effect.flatMap(RecordDatabase, (database) =>
-      withKey(new UnresolvedKey(id, { database, resolve: () => Effect.succeed(id) }), read)
+      resolveByRead(new OrganizationOfKey(id, { database, resolve: () => Effect.succeed(id) }), read)
     )
 
 /** Makes these records the only ones in their table. */
