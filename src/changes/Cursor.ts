@@ -69,7 +69,7 @@ export const fitting = (walks: ReadonlyArray<Walk.Walk>): ReadonlyArray<Walk.Wal
 export const encode = (cursor: Cursor, owner: Owner): string =>
   sealed(JSON.stringify({ ...cursor, walks: cursor.walks.map(differences) }), owner)
 
-/** The longest text that is read, so that one that nobody gave out costs no more than any other. */
+/** The longest text that is decoded: a forged one costs no more than any other. */
 const longest = 128 * 1024
 
 /** The cursor of a text; undefined if it is none. */
@@ -87,23 +87,6 @@ const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) 
 /** True if a cursor needs no removals below a position, but for those of the transaction before it. */
 export const isFrom = ({ walks }: Pick<Cursor, "walks">, position: number): boolean =>
   walks.every((walk) => Walk.lowestRemoval(walk) >= position - 1)
-
-/** True if the snapshot alone shows that a cursor of an order can be resumed: since the feeds were settled, all is as it was. */
-export const isUnchanged = (
-  settled: FeedSnapshot,
-  now: FeedSnapshot,
-  order: string | undefined,
-  cursor: Cursor | undefined
-) =>
-  settled.run === now.run &&
-  settled.mark === now.mark &&
-  settled.isStandby === now.isStandby &&
-  Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
-  (cursor === undefined ||
-    (cursor.order === order &&
-      cursor.mark === now.mark &&
-      isFrom(cursor, now.keptFrom) &&
-      (now.isStandby || isBelow(cursor, visibleIn(now).next))))
 
 /**
  * The verdict about a cursor, or about a reader without one.
@@ -128,3 +111,17 @@ export const verdictOf = (snapshot: FeedSnapshot, order: string | undefined, cur
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"
 }
+
+/** True if a snapshot alone shows that the cursor can be resumed: nothing has changed since the settled one, with its state. */
+export const isUnchanged = (
+  settled: FeedSnapshot,
+  now: FeedSnapshot,
+  order: string | undefined,
+  cursor: Cursor | undefined
+) =>
+  settled.run === now.run &&
+  settled.mark === now.mark &&
+  settled.isStandby === now.isStandby &&
+  Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
+  (cursor === undefined || cursor.mark === now.mark) &&
+  verdictOf({ ...now, state: settled.state }, order, cursor) === "Readable"

@@ -44,8 +44,6 @@ interface FeedRead {
 
 /** The store of a feed, for the organization of the request. */
 export interface Store {
-  /** Fails where the store has no order of changes. */
-  readonly check: Effect.Effect<void, Errors.ChangesNotServed | Errors.RecordStoreDown>
   /** Reads up to `limit` changes of walks, and one more; with the mark of a cursor, also the state of the feed. */
   readonly read: (
     walks: ReadonlyArray<Walk.Walk>,
@@ -97,9 +95,15 @@ const makePlan = (
 const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
 
 /** Reads changes for the current organization, in one order. */
-export type Feed = ReturnType<typeof make>
+export type Feed = (
+  request: ChangesRequest
+) => Effect.Effect<
+  Changes,
+  Errors.ChangesNotServed | Errors.CursorInvalid | Errors.CursorExpired | Errors.RecordStoreDown,
+  CurrentOrganization
+>
 
-export const make = (definition: FeedDefinition, { check, clock, largePage, read }: Store) => {
+export const make = (definition: FeedDefinition, { clock, largePage, read }: Store) => {
   const { name, orderTable, pageLength, render, resources } = definition
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const byTable = new Map(resources.map((resource) => [resource.table, resource.name]))
@@ -208,7 +212,11 @@ export const make = (definition: FeedDefinition, { check, clock, largePage, read
     return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? found : undefined
   })
 
-  const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {
+  const readPage = Effect.fnUntraced(function* (
+    given: string | undefined,
+    limit: number,
+    names: ReadonlyArray<string>
+  ) {
     const decoded = given === undefined ? undefined : Cursor.decode(given)
     if (given !== undefined && decoded === undefined) return yield* cursorInvalid
     let plan = makePlan({ cursor: decoded, limit, names })
@@ -252,14 +260,13 @@ export const make = (definition: FeedDefinition, { check, clock, largePage, read
 
   const all = resources.map((resource) => resource.name)
   return Effect.fnUntraced(function* ({ cursor, limit, resources: names = all, wait = Duration.zero }: ChangesRequest) {
-    yield* check
     const begun = Duration.isZero(wait) ? 0 : yield* Time.monotonic
-    let page = yield* next(cursor, limit, names)
+    let page = yield* readPage(cursor, limit, names)
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Time.monotonic) - begun)
       if (left <= 0 || !(yield* polling(clock.wait(page.seen, Duration.millis(left))))) break
       // One change may wake all readers: each reads a small page, on a shared connection, in its turn.
-      page = yield* turns.withPermit(next(page.cursor, Math.min(limit, largePage), names))
+      page = yield* turns.withPermit(readPage(page.cursor, Math.min(limit, largePage), names))
     }
     return page
   })

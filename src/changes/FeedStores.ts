@@ -22,20 +22,19 @@ export const databaseFeed = (sql: Database, definition: FeedDefinition, clock: F
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
   const requireSingle = Effect.gen(function* () {
-    yield* sql.distribution.refresh
+    if (sql.distribution.isDistributed() !== false) yield* sql.distribution.refresh
     const isDistributed = sql.distribution.isDistributed()
     if (isDistributed === undefined) return yield* new RecordStoreDown()
     if (isDistributed) return yield* notServed
   })
 
-  const changes = Feed.make(definition, {
+  const feed = Feed.make(definition, {
     clock,
     largePage: OrganizationReads.largePage,
-    check: Effect.suspend(() => (sql.distribution.isDistributed() === false ? Effect.void : requireSingle)),
     read: (walks, limit, mark) => Effect.flatMap(read(query(walks, limit, mark)), FeedQuery.decodeRows)
   })
   const span = Tracing.spanned("Records.changes", { "db.collection.name": definition.name })
-  return (request) => span(changes(request))
+  return (request) => span(Effect.andThen(requireSingle, feed(request)))
 }
 
 /** All records were written by one transaction, and nothing has changed since. */
@@ -84,7 +83,6 @@ export const memoryFeed = (
     state: { isInPlace: true, isMarked: true, proven: null, durableUntil: null }
   }
   return Feed.make(definition, {
-    check: Effect.void,
     largePage: Infinity,
     read: (walks, limit) =>
       Effect.map(CurrentOrganization.id, (organization) => {

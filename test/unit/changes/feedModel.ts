@@ -212,7 +212,6 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     return { snapshot, rows: rows.slice(0, limit + 1) }
   }
   return Feed.make(kind, {
-    check: Effect.void,
     largePage: 250,
     read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
     clock: {
