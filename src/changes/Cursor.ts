@@ -38,7 +38,7 @@ const sealed = (text: string, { organization, resource }: Owner): string => {
 const textOf = (cursor: string): string => Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
 
 /** True if a cursor was given out to an owner. */
-export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
+export const belongsTo = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
 
 const isPosition = Schema.is(Walk.Position)
 
@@ -85,7 +85,7 @@ export const decode = (text: string): Cursor | undefined => {
 const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)
 
 /** True if a cursor needs no removals below a position, but for those of the transaction before it. */
-export const isFrom = ({ walks }: Pick<Cursor, "walks">, position: number): boolean =>
+export const needsNoneBelow = ({ walks }: Pick<Cursor, "walks">, position: number): boolean =>
   walks.every((walk) => Walk.lowestRemoval(walk) >= position - 1)
 
 /**
@@ -103,7 +103,7 @@ export const verdictOf = (snapshot: FeedSnapshot, order: string | undefined, cur
   const { isStandby, keptFrom, mark, state } = snapshot
   if (state?.isInPlace !== true || !state.isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
-  if (cursor.order !== order || !isFrom(cursor, keptFrom)) return "Expired"
+  if (cursor.order !== order || !needsNoneBelow(cursor, keptFrom)) return "Expired"
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
   if (cursor.mark === mark) return isStandby || isBelow(cursor, visibleIn(snapshot).next) ? "Readable" : "Expired"
   const { durableUntil, proven } = state

@@ -88,7 +88,7 @@ const makePlan = (
   })
   const others = names.filter((name) => !known.some(({ feeds }) => name in feeds))
   const feeds = Object.fromEntries(others.map((name) => [name, ""]))
-  const opened = others.length === 0 ? [] : [Walk.opened(feeds)]
+  const opened = others.length === 0 ? [] : [Walk.fromStart(feeds)]
   return { cursor, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
 }
 
@@ -126,15 +126,15 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
       const walk = { ...before, feeds }
       const row = lasts.get(index)
       const last = row && placeOf(row)
-      if (index < cut) return Walk.exhausted(walk, seen, last, snapshot.marked)
-      return index === cut && last !== undefined ? Walk.cutAt(walk, seen, last) : walk
+      if (index < cut) return Walk.advanceToEnd(walk, seen, last, snapshot.marked)
+      return index === cut && last !== undefined ? Walk.advanceTo(walk, seen, last) : walk
     })
     const isOne = !hasMore && after.length > 1 && !isHeldBack(snapshot)
     return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
   }
 
   /** A page with the cursor behind it. */
-  const changesOf = (
+  const renderPage = (
     { names }: ReadPlan,
     snapshot: FeedSnapshot,
     next: Cursor.Cursor,
@@ -173,14 +173,14 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
         ? { ceiling: had.ceiling, wal: had.wal }
         : { ceiling: Math.max(visibleIn(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
     // Nor does that of a replica's reader, until it is half as old as a cursor can be.
-    const isYoung = cursor !== undefined && Cursor.isFrom(cursor, (snapshot.keptFrom + snapshot.marked) / 2)
+    const isYoung = cursor !== undefined && Cursor.needsNoneBelow(cursor, (snapshot.keptFrom + snapshot.marked) / 2)
     const next =
       isEmpty && isDelayed && isYoung
         ? { ...cursor, walks: plan.walks }
         : { ...reached, mark, order: tokens[orderTable] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.
     const isConsistent = !hasMore && (!isDelayed || horizonOf(snapshot) >= reached.ceiling)
-    return changesOf(plan, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
+    return renderPage(plan, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
   }
 
   /** The response of a standby that is behind the cursor: nothing yet. */
@@ -191,7 +191,7 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
     // A resource that has left restarts when it joins again.
     const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
     const nothing = { rows: [], resets: [], hasMore: false, isConsistent: false }
-    const changes = yield* changesOf(plan, snapshot, { ...cursor, walks: kept }, nothing, true)
+    const changes = yield* renderPage(plan, snapshot, { ...cursor, walks: kept }, nothing, true)
     return { ...changes, lag: Math.max(changes.lag, 1) }
   })
 
@@ -225,7 +225,7 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
       const found = yield* readSettled(plan)
       const { snapshot } = found ?? (yield* read([], 0, cursor?.mark ?? ""))
       const { isStandby, mark, organization, run, state, tokens } = snapshot
-      if (given !== undefined && !Cursor.isOf(given, { organization, resource: name })) return yield* cursorInvalid
+      if (given !== undefined && !Cursor.belongsTo(given, { organization, resource: name })) return yield* cursorInvalid
       if (found !== undefined) {
         const ended = endedIn(plan, snapshot)
         if (ended.length === 0) return yield* respond(plan, found)

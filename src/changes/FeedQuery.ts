@@ -7,7 +7,7 @@ import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
 import { type ChangeRow, type FeedDefinition, type Removal, removalMark, type WrittenRecord } from "./FeedDefinition.ts"
 import { FeedSnapshot } from "./FeedSnapshot.ts"
-import { lowestEnded, maximumRunning, rangesOf, type VisibleTransactions, type Walk } from "./Walk.ts"
+import { lowestEnded, maximumRunning, rangesOf, type Visible, type Walk } from "./Walk.ts"
 
 /** The SQL of the progress of a server: the members of a JSON object. */
 export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
@@ -175,11 +175,11 @@ export interface SeenState {
   readonly organization: string
   readonly tables: ReadonlyArray<string>
   /** The transactions of which there is nothing more. */
-  readonly snapshot: VisibleTransactions
+  readonly snapshot: Visible
 }
 
 /** The indexes of the readers with a change in a transaction that ended since they read, or began after. */
-export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<SeenState>, now: VisibleTransactions) => {
+export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<SeenState>, now: Visible) => {
   const tables = Array.dedupe(readers.flatMap((reader) => reader.tables)).toSorted()
   const bitsOf = (reader: SeenState) => reader.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
   const isNew = sql`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`

@@ -1,6 +1,6 @@
 /** The progress of a server, and the snapshot of a feed in the statement that reads it. Positions are those of `Walk`. */
 import { Schema } from "effect"
-import { maximumRunning, type VisibleTransactions } from "./Walk.ts"
+import { maximumRunning, type Visible } from "./Walk.ts"
 
 export const Progress = Schema.Struct({
   /** The position of the transaction id 0. */
@@ -47,7 +47,7 @@ export const FeedSnapshot = Schema.Struct({
 export type FeedSnapshot = typeof FeedSnapshot.Type
 
 /** The transactions that a server shows, in positions. */
-export const visibleIn = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): VisibleTransactions => {
+export const visibleIn = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): Visible => {
   const [, next = "", running = ""] = snapshot.split(":")
   return { next: base + Number(next), running: running === "" ? [] : running.split(",").map((id) => base + Number(id)) }
 }
@@ -63,5 +63,5 @@ export const isHeldBack = (progress: Progress): boolean =>
   progress.isStandby || visibleIn(progress).running.length > maximumRunning
 
 /** The transactions whose changes a reader gets. */
-export const readableIn = (progress: Progress): VisibleTransactions =>
+export const readableIn = (progress: Progress): Visible =>
   isHeldBack(progress) ? { next: horizonOf(progress), running: [] } : visibleIn(progress)

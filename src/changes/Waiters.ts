@@ -3,7 +3,7 @@ import { IncomingMessage } from "node:http"
 import { Deferred, type Duration, Effect, Iterable, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { SeenState } from "./FeedQuery.ts"
-import { lowestEnded, type VisibleTransactions } from "./Walk.ts"
+import { lowestEnded, type Visible } from "./Walk.ts"
 
 /** Returns false once the client of the current request has ended its side of the connection: it may have left. */
 const clientEnds: Effect.Effect<false> = Effect.flatMap(
@@ -24,7 +24,7 @@ const clientEnds: Effect.Effect<false> = Effect.flatMap(
 interface Waiter extends SeenState {
   /** True for changes, false for a stop. */
   readonly woken: Deferred.Deferred<boolean>
-  snapshot: VisibleTransactions
+  snapshot: Visible
 }
 
 const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
@@ -36,10 +36,7 @@ const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
  */
 export const make = (
   connections: number,
-  findWoken: (
-    readers: ReadonlyArray<SeenState>,
-    now: VisibleTransactions
-  ) => Effect.Effect<ReadonlyArray<number> | undefined>
+  findWoken: (readers: ReadonlyArray<SeenState>, now: Visible) => Effect.Effect<ReadonlyArray<number> | undefined>
 ) => {
   const waiters = new Set<Waiter>()
   let isStopped = false
@@ -61,7 +58,7 @@ export const make = (
 
   let tokens: string | undefined
   /** Wakes the readers for whom there may be changes; all of them where a feed has ended. */
-  const advance = Effect.fnUntraced(function* (now: VisibleTransactions, feeds: string) {
+  const advance = Effect.fnUntraced(function* (now: Visible, feeds: string) {
     if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)

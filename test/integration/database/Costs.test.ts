@@ -356,7 +356,7 @@ const walks = Effect.fnUntraced(function* ({ table }: Resource) {
   const feeds = feedsOf(names)
   const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
   return [
-    Walk.opened(feeds),
+    Walk.fromStart(feeds),
     ...places.map((place): Walk.Walk => ({ feeds, place, running: [3, 5, 1000, place.position - 1] }))
   ]
 })
@@ -424,12 +424,12 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of cha
       yield* insert("late_")
       const loaded = 2 ** 50
       const cases: ReadonlyArray<readonly [string, FeedDefinition, Walk.Walk, number]> = [
-        ["a first load", combinedFeed(searchable), Walk.opened(feedsOf(names)), 40],
-        ["a load of one table", combinedFeed(searchable), Walk.opened(feedsOf(["pets"])), 40],
+        ["a first load", combinedFeed(searchable), Walk.fromStart(feedsOf(names)), 40],
+        ["a load of one table", combinedFeed(searchable), Walk.fromStart(feedsOf(["pets"])), 40],
         [
           "a page within a load",
           combinedFeed(searchable),
-          { ...Walk.opened(feedsOf(names)), place, floor: loaded },
+          { ...Walk.fromStart(feedsOf(names)), place, floor: loaded },
           20
         ],
         ["other resources", combinedFeed(searchable), { feeds: feedsOf(others), place, running: [place.position] }, 20],

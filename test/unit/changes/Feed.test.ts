@@ -101,14 +101,14 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["a load", [{ ...walk, floor: 95, target: 97 }]],
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
   ["several walks, one of them with a transaction that is read in part", [walk, lines]],
-  ["walks that have read nothing yet", [Walk.opened({ pets: "" }), walk, Walk.opened({})]]
+  ["walks that have read nothing yet", [Walk.fromStart({ pets: "" }), walk, Walk.fromStart({})]]
 ])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
   const given = { ...cursor, walks }
   const text = Cursor.encode(given, owner)
   assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text))), given)
-  assert.isTrue(Cursor.isOf(text, owner))
-  assert.isFalse(Cursor.isOf(text, { ...owner, resource: "charges" }))
-  assert.isFalse(Cursor.isOf(text, { ...owner, organization: "another" }))
+  assert.isTrue(Cursor.belongsTo(text, owner))
+  assert.isFalse(Cursor.belongsTo(text, { ...owner, resource: "charges" }))
+  assert.isFalse(Cursor.belongsTo(text, { ...owner, organization: "another" }))
 })
 
 const Length = Schema.Literals([0, 1, 3, 700, Walk.maximumRunning, 2 * Walk.maximumRunning])
@@ -123,27 +123,27 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
   assert.isAtMost(fitting.flatMap(Walk.rangesOf).length, 2 * Walk.maximumRunning + 3 * lengths.length)
 })
 
-const seen = (next: number, ...running: ReadonlyArray<number>): Walk.VisibleTransactions => ({ next, running })
+const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Visible => ({ next, running })
 
 it("a first load is complete once all that its first page could see is read", () => {
-  const cut = Walk.cutAt(Walk.opened({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
+  const cut = Walk.advanceTo(Walk.fromStart({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
   assert.deepInclude(cut, { floor: 7, target: 9 })
-  assert.strictEqual(Walk.exhausted(cut, seen(7), undefined, 7).target, 9)
-  assert.isUndefined(Walk.exhausted(cut, seen(9, 7), undefined, 7).target)
+  assert.strictEqual(Walk.advanceToEnd(cut, seen(7), undefined, 7).target, 9)
+  assert.isUndefined(Walk.advanceToEnd(cut, seen(9, 7), undefined, 7).target)
 })
 
 it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
-  const positionAfter = (snapshot: Walk.VisibleTransactions, durable: number) =>
-    Walk.exhausted(walk, snapshot, undefined, durable).place.position
+  const positionAfter = (snapshot: Walk.Visible, durable: number) =>
+    Walk.advanceToEnd(walk, snapshot, undefined, durable).place.position
   assert.strictEqual(positionAfter(seen(200), 150), 149)
   assert.strictEqual(positionAfter(seen(200, 120), 150), 119)
-  assert.deepStrictEqual(Walk.exhausted(walk, seen(200), undefined, 50).place, walk.place)
+  assert.deepStrictEqual(Walk.advanceToEnd(walk, seen(200), undefined, 50).place, walk.place)
 })
 
 it("a transaction that was read in part on another server is read as a whole where it is not seen yet", () => {
   const part = { ...walk, partial: { position: 40, id: "a", branch: "" } }
-  assert.deepStrictEqual(Walk.exhausted(part, seen(40), undefined, 0).running, [40])
-  assert.deepStrictEqual(Walk.exhausted(part, seen(200), undefined, 0).running, [])
+  assert.deepStrictEqual(Walk.advanceToEnd(part, seen(40), undefined, 0).running, [40])
+  assert.deepStrictEqual(Walk.advanceToEnd(part, seen(200), undefined, 0).running, [])
 })
 
 it("a walk is set back to what a mark proves, with what it had not read below that", () => {
