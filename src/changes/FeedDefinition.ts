@@ -1,4 +1,5 @@
 /** The feeds of changes: the resources of each, where its pages end, and their JSON. */
+import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
@@ -90,7 +91,8 @@ const wholeTransactions = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
   return limit
 }
 
-const item = (members: object) => fromText(JSON.stringify(members))
+// Each item begins with the comma that separates it from the one before.
+const item = (members: object) => fromText(`,${JSON.stringify(members)}`)
 
 /** The feed of several resources: `{"body":[{"resource":"...","record":{...}},...],"cursor":"...",...}`. */
 export const combinedFeed = (resources: ReadonlyArray<Resource>): FeedDefinition => {
@@ -100,16 +102,16 @@ export const combinedFeed = (resources: ReadonlyArray<Resource>): FeedDefinition
   const openings = new Map(
     resources.map(({ name, table }) => [
       table,
-      { resource: name, opening: fromText(`{"resource":"${name}","record":`) }
+      { resource: name, opening: fromText(`,{"resource":"${name}","record":`) }
     ])
   )
   const closing = fromText("}")
-  const itemsOf = (row: ChangeRow): ReadonlyArray<Json | ReadonlyArray<Json>> => {
+  const itemOf = (row: ChangeRow): ReadonlyArray<Json> => {
     const found = openings.get(tableOf(row.branch ?? ""))
     if (found === undefined) return []
     const { opening, resource } = found
-    if (row.record !== null) return [[opening, row.record, closing]]
-    return isRemoval(row) ? [item({ resource, removed: idOf(row) })] : []
+    if (row.record !== null) return [opening, row.record, closing]
+    return isRemoval(row) ? [item({ resource, removed: row.id })] : []
   }
   return {
     name: "*",
@@ -117,12 +119,14 @@ export const combinedFeed = (resources: ReadonlyArray<Resource>): FeedDefinition
     orderTable: organization.table,
     pageLength: wholeTransactions,
     render: ({ cursor, hasMore, isConsistent, resets, rows }) => {
+      const [first, ...items] = [...resets.map((resource) => item({ resource, reset: true })), ...rows.flatMap(itemOf)]
       const state = { cursor, has_more: hasMore, is_consistent: isConsistent, schema }
-      return concat(
-        '{"body":[',
-        [...resets.map((resource) => item({ resource, reset: true })), ...rows.flatMap(itemsOf)],
-        `],${JSON.stringify(state).slice(1)}`
-      )
+      return Buffer.concat([
+        fromText('{"body":['),
+        ...(first === undefined ? [] : [first.subarray(1)]),
+        ...items,
+        fromText(`],${JSON.stringify(state).slice(1)}`)
+      ])
     }
   }
 }

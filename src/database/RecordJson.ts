@@ -10,13 +10,10 @@ export const toText = ({ buffer, byteLength, byteOffset }: Json): string =>
 
 const comma = fromText(",")
 
-/** Concatenates items, each of which may be in several parts, with a comma between two of them. */
-export const concat = (before: string, items: ReadonlyArray<Json | ReadonlyArray<Json>>, after: string): Json => {
+/** Concatenates items, with a comma between two of them. */
+export const concat = (before: string, items: ReadonlyArray<Json>, after: string): Json => {
   const parts = [fromText(before)]
-  for (const item of items) {
-    if (item instanceof Uint8Array) parts.push(item, comma)
-    else parts.push(...item, comma)
-  }
+  for (const item of items) parts.push(item, comma)
   if (items.length > 0) parts.pop()
   parts.push(fromText(after))
   return Buffer.concat(parts)
