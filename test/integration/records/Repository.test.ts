@@ -26,12 +26,12 @@ const readers = (stores: Stores) =>
 const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: FilterValues, page: Page) {
   const resource = stores.resource.name
   const rows = found(resource, stores.rows, owner, criteria).slice(page.offset, page.offset + page.limit)
-  const asked = Formatter.format({ resource, owner, criteria, page })
+  const search = Formatter.format({ resource, owner, criteria, page })
   yield* Effect.forEach(
     readers(stores),
     ([reader, repository, as]) =>
       Effect.map(as(owner)(repository.search(criteria, page)), (answer) =>
-        assert.strictEqual(toText(answer), pageOf(rows), `${reader}: ${asked}`)
+        assert.strictEqual(toText(answer), pageOf(rows), `${reader}: ${search}`)
       ),
     { concurrency: "unbounded", discard: true }
   )
@@ -73,7 +73,7 @@ layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { 
     const { name } = resource
     for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 }))
       it.effect.prop(
-        `${name}: records of the key's organization alone, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
+        `${name}: records of the key's organization, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
         {
           records: recordsOf(resource, { minLength: 12, maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 3, maxLength: 3 }),

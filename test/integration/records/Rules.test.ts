@@ -171,8 +171,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           for (const [request, ids] of finds) {
             const found = yield* repository.search(request, { limit: 1000, offset: 0 })
             const { body } = yield* readIds(toText(found))
-            const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
-            assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
+            const search = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
+            assert.strictEqual(body.map(({ id }) => id).join(" "), ids, search)
           }
         }
       }).pipe(asKnown("org_oakridge"))

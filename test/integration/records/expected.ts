@@ -22,7 +22,7 @@ const hidden: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /**
  * The sign of a filter, and the columns that it looks at. `=`: one of them equals; `#`: it is the number of this text;
- * `>=` and `<`: bounds of a time; `-`: records that it marks are left out unless asked for.
+ * `>=` and `<`: bounds of a time; `-`: records that it marks are left out unless wanted.
  */
 export const meaningOf = (resource: string, filter: string) => {
   const meant = filters[resource]?.[filter]
@@ -32,28 +32,28 @@ export const meaningOf = (resource: string, filter: string) => {
   }
 }
 
-const holds = (sign: string, stored: unknown, asked: FilterValues[string]) => {
+const holds = (sign: string, stored: unknown, wanted: FilterValues[string]) => {
   switch (sign) {
     case "=":
-      return stored === asked
+      return stored === wanted
     case "#":
-      return stored === Number(asked)
+      return stored === Number(wanted)
     case ">=":
-      return String(stored) >= String(asked)
+      return String(stored) >= String(wanted)
     case "<":
-      return String(stored) < String(asked)
+      return String(stored) < String(wanted)
     default:
-      return asked === true || stored !== true
+      return wanted === true || stored !== true
   }
 }
 
 const satisfies = (resource: string, row: Row, criteria: FilterValues) =>
   Object.keys(filters[resource] ?? {}).every((filter) => {
     const { sign, columns } = meaningOf(resource, filter)
-    const asked = criteria[filter]
+    const wanted = criteria[filter]
     return (
-      ((asked === undefined || asked === null) && sign !== "-") ||
-      columns.some((column) => holds(sign, row.columns[column], asked))
+      ((wanted === undefined || wanted === null) && sign !== "-") ||
+      columns.some((column) => holds(sign, row.columns[column], wanted))
     )
   })
 

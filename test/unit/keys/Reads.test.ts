@@ -71,15 +71,17 @@ it.effect("a read looks its key up first if the database is distributed, or has 
   })
 )
 
-it.effect("a stranger gets no other error than 401 where a handler fails before it reads, and where it has a bug", () =>
-  Effect.gen(function* () {
-    const database = yield* databaseOf(Distribution.single)
-    const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
-    for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
-      const error = yield* Effect.flip(resolveByRead(new OrganizationOfKey("pda_live_of_nobody", keys), failing))
-      assert.instanceOf(error, Unauthorized)
-    }
-  })
+it.effect(
+  "an invalid key gets no other error than 401 where a handler fails before it reads, and where it has a bug",
+  () =>
+    Effect.gen(function* () {
+      const database = yield* databaseOf(Distribution.single)
+      const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
+      for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
+        const error = yield* Effect.flip(resolveByRead(new OrganizationOfKey("pda_live_of_nobody", keys), failing))
+        assert.instanceOf(error, Unauthorized)
+      }
+    })
 )
 
 const pageOf = (sql: Database, limit: number) =>
