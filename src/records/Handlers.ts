@@ -28,7 +28,9 @@ interface EndpointRequest<R extends Resource, Verb extends string, Payload> {
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => {
   const changes = resourceChanges(repository.changes)
   return {
-    search: ({ payload }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
+    search: ({
+      payload
+    }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
       Effect.flatMap(CurrentOrganization.check(payload), () =>
         Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
       ),
