@@ -8,7 +8,7 @@ const longest = [
   "system/browser/Pages",
   "system/cli/Clients",
   "system/operations/Runbook",
-  "integration/records/AllChanges",
+  "integration/changes/AllChanges",
   "integration/records/Repository",
   "system/database/Embedded",
   "system/operations/Operations",

@@ -18,6 +18,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { isOurs } from "../keys/OrgResolver.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
+import * as LaneReads from "./LaneReads.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 /** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
@@ -75,7 +76,7 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
 const around = Effect.gen(function* () {
-  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.keys }
+  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.earlyLookUp }
   return Middleware.around(paths, keyed, yield* CrossOrigins)
 })
 
@@ -103,19 +104,7 @@ export const middlewareOfApis = HttpRouter.middleware(
 )
 
 /** The reads of records that the lane answers, by their paths. */
-export const laneReads = Effect.gen(function* () {
-  const authorize = yield* AuthorizationServer.byFirstRead
-  const reads = yield* RecordHandlers.reads
-  return new Map(
-    reads.map(({ handle, path }): readonly [string, Lane.Read] => [
-      `${dataApiPrefix}${path}`,
-      (payload, key) => {
-        const handled = handle(payload)
-        return handled === undefined ? undefined : authorize(key, handled.response, handled.needsOrganization)
-      }
-    ])
-  )
-})
+export const laneReads = LaneReads.make(dataApiPrefix)
 
 /** The lane of the listener, in front of the routes. */
 export const lane = Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs })))

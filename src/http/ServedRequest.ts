@@ -1,7 +1,5 @@
 /** A request of `OrderedServer`, which reports to it, and the check of its headers. */
 import { IncomingMessage } from "node:http"
-import { Effect, Option } from "effect"
-import { HttpServerRequest } from "effect/http"
 import { free, uncounted } from "./LargeBodies.ts"
 
 interface Reports {
@@ -119,22 +117,6 @@ export const wasRefused = (request: object): boolean => request instanceof Serve
 export const identify = (request: object, organization: string) => {
   if (request instanceof ServedRequest) request.reports?.identified(request, organization)
 }
-
-/** Returns false once the client of the current request has ended its side of the connection: it may have left. */
-export const clientEnds: Effect.Effect<false> = Effect.flatMap(
-  Effect.serviceOption(HttpServerRequest.HttpServerRequest),
-  (found) => {
-    const request = Option.getOrUndefined(found)?.source
-    if (!(request instanceof IncomingMessage)) return Effect.never
-    const { socket } = request
-    return Effect.callback<false>((resume) => {
-      const end = () => resume(Effect.succeed(false))
-      if (socket.readableEnded) end()
-      else socket.once("end", end)
-      return Effect.sync(() => socket.off("end", end))
-    })
-  }
-)
 
 /** The names and values of headers that node:http reads. Releases differ in how they treat the rest. */
 const mostHeaders = 2000

@@ -9,7 +9,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
 import { credentialsOf, textsOf } from "../database/Columns.ts"
-import { hashOf, kind, prefixOf } from "./OrgResolver.ts"
+import { hashOf, livePrefix, visiblePrefix } from "./OrgResolver.ts"
 
 /** Base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -22,7 +22,7 @@ export const checksumOf = (text: string): string =>
 
 /** A new random key, `pda_live_...`, that nothing stores yet. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
-  const text = kind + randomText(32)
+  const text = livePrefix + randomText(32)
   return Redacted.make(text + checksumOf(text))
 })
 
@@ -50,7 +50,7 @@ export const create = Effect.fn("ApiKeys.create")(function* ({
     organization_id: organization,
     id,
     name,
-    prefix: prefixOf(Redacted.value(key)) ?? kind,
+    prefix: visiblePrefix(Redacted.value(key)) ?? livePrefix,
     key_hash: hashOf(key)
   }
   yield* sql`insert into api_keys ${sql.insert(row)}`

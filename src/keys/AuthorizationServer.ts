@@ -1,4 +1,10 @@
-/** The authorization of the data API, over `OrgResolver`. */
+/**
+ * The authorization of the data API: from the API key of a request to its `CurrentOrganization`, in one of two ways.
+ *
+ * - The router: `earlyLookUp` has `OrgResolver` look the key up before the body is read, and `layer` provides its
+ *   organization to the handler. In a server without our middleware, `layer` looks it up.
+ * - The lane: with `laneAuthorization`, the first read of the handler looks the key up (`OrganizationReads`).
+ */
 import { Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -13,12 +19,12 @@ import {
 import { Authorization, bearer, CurrentOrganization } from "../api/Authorization.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
-import { UnresolvedKey, withKey } from "./OrganizationReads.ts"
-import { OrgResolver, prefixOf } from "./OrgResolver.ts"
+import { OrganizationOfKey, resolveByRead } from "./OrganizationReads.ts"
+import { OrgResolver, visiblePrefix } from "./OrgResolver.ts"
 
 const unauthorized = new Unauthorized()
 
-/** The response to a stranger. */
+/** The response to an invalid key. */
 const refused = Effect.as(note({ refusal: "key" }), errorResponse(unauthorized, { "www-authenticate": "Bearer" }))
 
 // Made once: a stack trace costs more than the rest of the response.
@@ -49,10 +55,10 @@ export const layerLimit = (perSecond: number) =>
   ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
 /** The outcome of the look-up of a key. */
-export type Outcome = Exit.Exit<string, Unauthorized | CredentialStoreDown>
+type LookUp = Exit.Exit<string, Unauthorized | CredentialStoreDown>
 
-/** The outcome for a request whose key was looked up before it reached its endpoint. */
-const Resolved = Context.Reference<Outcome | undefined>("practice-data/keys/AuthorizationServer/Resolved", {
+/** The look-up for a request before it reached its endpoint. */
+const EarlyLookUp = Context.Reference<LookUp | undefined>("practice-data/keys/AuthorizationServer/EarlyLookUp", {
   defaultValue: () => undefined
 })
 
@@ -63,7 +69,7 @@ const lookUp =
     Redacted.value(credential) === ""
       ? Effect.fail(unauthorized)
       : Effect.andThen(
-          note({ keyPrefix: prefixOf(Redacted.value(credential)) }),
+          note({ keyPrefix: visiblePrefix(Redacted.value(credential)) }),
           Effect.tap(resolve(credential), (organization) => note({ organization }))
         )
 
@@ -74,19 +80,19 @@ const credentialOf = Effect.provideService(
   {}
 )
 
-/** Looks up the keys of requests before they are handled. Without an `OrgResolver`, no key is looked up. */
-export const keys = Effect.map(Effect.serviceOption(OrgResolver), (found) =>
+/** Looks up the keys of requests before they are handled. Undefined without an `OrgResolver`. */
+export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (found) =>
   Option.isNone(found)
     ? undefined
     : {
         /** The outcome for the current request. */
         lookUp: Effect.exit(Effect.flatMap(credentialOf, lookUp(found.value))),
 
-        /** Handles a request with an outcome. A stranger is refused before anything else is done: there may be many. */
-        handle: <E, R>(outcome: Outcome, handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+        /** Handles a request by an outcome. An invalid key is refused before anything else is done: there may be many. */
+        handle: <E, R>(outcome: LookUp, handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
           Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
             ? refused
-            : Effect.provideService(handled, Resolved, outcome)
+            : Effect.provideService(handler, EarlyLookUp, outcome)
       }
 )
 
@@ -97,11 +103,10 @@ export const layer = Layer.effect(
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: Effect.fnUntraced(
-        function* (handled, { credential }) {
-          const resolved = yield* Resolved
-          const id = yield* resolved ?? resolve(credential)
+        function* (handler, { credential }) {
+          const id = yield* (yield* EarlyLookUp) ?? resolve(credential)
           if (limit !== undefined) yield* limit(id)
-          return yield* Effect.provideService(handled, CurrentOrganization, { id })
+          return yield* Effect.provideService(handler, CurrentOrganization, { id })
         },
         Effect.catchTag("Unauthorized", () => refused)
       )
@@ -113,40 +118,38 @@ export const layer = Layer.effect(
 const mostKnown = 10_000
 
 /**
- * The authorization of requests whose keys are looked up by their first read, where that can be: for the lane. A key is
- * looked up before where its request has to be counted, and the organization is not known from one before.
+ * The authorization of the lane, whose keys are looked up by their first read, where that can be. A key is looked up before
+ * where its request has to be counted, and the organization is not known from one before.
  */
-export const byFirstRead = Effect.gen(function* () {
+export const laneAuthorization = Effect.gen(function* () {
   const limit = yield* RequestLimit
   const resolver = yield* OrgResolver
-  const organizations = new Map<string, string>()
+  const known = new Map<string, string>()
 
-  const count = (key: UnresolvedKey, counted: NonNullable<typeof limit>) => {
-    const known = organizations.get(key.digest)
-    if (known !== undefined) {
-      // One that was revoked since is no longer the organization's.
-      return Effect.catch(counted(known), (error) => Effect.andThen(key.resolve, Effect.fail(error)))
-    }
-    return Effect.flatMap(key.resolve, (id) => {
-      if (organizations.size >= mostKnown) organizations.clear()
-      organizations.set(key.digest, id)
-      return counted(id)
+  const count = ({ digest, resolve }: OrganizationOfKey, counted: NonNullable<typeof limit>) => {
+    const id = known.get(digest)
+    // One whose key was revoked since is no longer its organization.
+    if (id !== undefined) return Effect.catch(counted(id), (error) => Effect.andThen(resolve, Effect.fail(error)))
+    return Effect.flatMap(resolve, (resolved) => {
+      if (known.size >= mostKnown) known.clear()
+      known.set(digest, resolved)
+      return counted(resolved)
     })
   }
 
-  /** @param needsId as in `withKey` */
+  /** @param needsId as in `resolveByRead` */
   return <E extends DetailError>(
-    given: string,
-    handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
+    key: string,
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
     needsId: boolean
   ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-    const key = new UnresolvedKey(given, resolver)
-    const response = withKey(key, handled, needsId)
+    const organization = new OrganizationOfKey(key, resolver)
+    const response = resolveByRead(organization, handler, needsId)
     return Effect.andThen(
-      note({ keyPrefix: prefixOf(given) }),
-      Effect.catch(limit === undefined ? response : Effect.andThen(count(key, limit), response), (error) => {
+      note({ keyPrefix: visiblePrefix(key) }),
+      Effect.catch(limit === undefined ? response : Effect.andThen(count(organization, limit), response), (error) => {
         if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
-        organizations.delete(key.digest)
+        known.delete(organization.digest)
         return refused
       })
     )

@@ -11,23 +11,25 @@ import { unaccounted } from "../database/Store.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Tracing from "../observability/Tracing.ts"
 
-/** SHA-256 of a key, as text: each character is a byte. */
+/** The SHA-256 of a key, as text: each character is a byte. */
 // A buffer takes three times as long to make.
 export const digestOf = (key: string): string => hash("sha256", key, "binary")
 
-/** SHA-256 of a key: the only form in which one is stored. */
-export const hashOf = (key: Redacted.Redacted): Uint8Array => Buffer.from(digestOf(Redacted.value(key)), "binary")
+/** The bytes of a digest: the only form in which a key is stored. */
+export const digestBytes = (digest: string): Uint8Array => Buffer.from(digest, "binary")
 
-export const kind = "pda_live_"
+export const hashOf = (key: Redacted.Redacted): Uint8Array => digestBytes(digestOf(Redacted.value(key)))
 
-const demoKind = "pda_demo_"
+export const livePrefix = "pda_live_"
 
-const isMade = new RegExp(`^${kind}\\w{38}$`)
+const demoPrefix = "pda_demo_"
+
+const isGenerated = new RegExp(`^${livePrefix}\\w{38}$`)
 
 /** The first characters of a key, for lists and logs; undefined if it has another form. */
-export const prefixOf = (text: string): string | undefined => {
-  if (isMade.test(text)) return text.slice(0, kind.length + 4)
-  return text.startsWith(demoKind) ? demoKind : undefined
+export const visiblePrefix = (key: string): string | undefined => {
+  if (isGenerated.test(key)) return key.slice(0, livePrefix.length + 4)
+  return key.startsWith(demoPrefix) ? demoPrefix : undefined
 }
 
 /** The form of this service's keys. Any other is likely unknown. */
@@ -37,13 +39,13 @@ export const isOurs = /^pda_/
  * The statement that finds the row of a valid key by its hash, `$1`. Its `key` is the organization, behind `!` if this is
  * the key's first use today, otherwise behind `=`.
  */
-export const keyRow = `
+export const keyStatement = `
   select organization_id, case when last_used_on is distinct from (now() at time zone 'UTC')::date then '!' else '=' end
     || organization_id as key
   from api_keys where key_hash = $1 and revoked_at is null`
 
-export const shareOf = (keyHash: Uint8Array): string =>
-  `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
+/** The fairness key of the statements that look a key up. */
+export const shareOf = (digest: string): string => `key ${digest}`
 
 /** The timeout of a look-up: the caller has a response within two seconds. */
 const within = Duration.millis(1500)
@@ -51,28 +53,31 @@ const within = Duration.millis(1500)
 const notRecorded = Throttle.make("The use of an API key was not recorded")
 
 /** Records in the background that a key was used today. The request does not wait for it. */
-const recordUse = (sql: Database, keyHash: Uint8Array) =>
+const recordUse = (sql: Database, digest: string) =>
   sql
-    .run({ key: shareOf(keyHash), within, unavailable: ({ reason }) => reason }, sql`select touch_api_key(${keyHash})`)
+    .run(
+      { key: shareOf(digest), within, unavailable: ({ reason }) => reason },
+      sql`select touch_api_key(${digestBytes(digest)})`
+    )
     .pipe(Effect.catch(notRecorded), unaccounted, Effect.forkDetach)
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 
-/** A row of `keyRow`. */
+/** A row of `keyStatement`. */
 export interface KeyRow {
   readonly key: string
 }
 
-/** The organization of the row of a key. Without a row, the key is not valid. */
+/** The organization of the row of a key, whose first use of a day is recorded. Without a row, the key is not valid. */
 export const organizationOf = (
   sql: Database,
-  keyHash: Uint8Array,
+  digest: string,
   row: KeyRow | undefined
 ): Effect.Effect<string, Unauthorized> => {
   if (row === undefined) return Effect.fail(unauthorized)
   const organization = Effect.succeed(row.key.slice(1))
-  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
+  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, digest), organization) : organization
 }
 
 /** Resolves an API key to its organization. */
@@ -94,10 +99,11 @@ export class OrgResolver extends Context.Service<
       return OrgResolver.of({
         database: sql,
         resolve: (key) => {
-          const keyHash = hashOf(key)
-          const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-          const rows = sql.runShort(request, [keyRow, [keyHash]], () => sql.unsafe<KeyRow>(keyRow, [keyHash]))
-          return traced(Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row)))
+          const digest = digestOf(Redacted.value(key))
+          const values = [digestBytes(digest)]
+          const request = { key: shareOf(digest), within, unavailable: CredentialStoreDown.from }
+          const rows = sql.runShort(request, [keyStatement, values], () => sql.unsafe<KeyRow>(keyStatement, values))
+          return traced(Effect.flatMap(rows, ([row]) => organizationOf(sql, digest, row)))
         }
       })
     })

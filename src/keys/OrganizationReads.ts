@@ -10,7 +10,15 @@ import { atMost, fair } from "../database/Admission.ts"
 import { type Database, isSameDatabase } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { digestOf, type KeyRow, keyRow, organizationOf, type OrgResolver, shareOf } from "./OrgResolver.ts"
+import {
+  digestBytes,
+  digestOf,
+  type KeyRow,
+  keyStatement,
+  organizationOf,
+  type OrgResolver,
+  shareOf
+} from "./OrgResolver.ts"
 
 /** A statement that reads up to `limit` rows of an organization. */
 export interface Query<Row> {
@@ -28,20 +36,18 @@ type KeyError = Unauthorized | CredentialStoreDown
 /** The defect of a read whose key is not valid, or cannot be looked up: the errors of reads are those of records. */
 class KeyFailed extends Data.Class<{ readonly error: KeyError }> {}
 
-type Keys = OrgResolver["Service"]
-
 /** The organization of an API key that the first read looks up. Before that, its id is a defect. */
-export class UnresolvedKey {
-  /** Its SHA-256 as text. */
+export class OrganizationOfKey {
+  /** The SHA-256 of the key as text. */
   readonly digest: string
-  readonly keys: Keys
+  readonly resolver: OrgResolver["Service"]
   // Redacted only where it leaves this object: V8 takes long to collect what a `Redacted` is kept in.
   readonly #key: string
   #id: string | undefined
 
-  constructor(key: string, keys: Keys) {
+  constructor(key: string, resolver: OrgResolver["Service"]) {
     this.digest = digestOf(key)
-    this.keys = keys
+    this.resolver = resolver
     this.#key = key
   }
 
@@ -54,8 +60,8 @@ export class UnresolvedKey {
     return this.#id !== undefined
   }
 
-  /** Takes the organization that a statement has found. */
-  settle(id: string): Effect.Effect<string> {
+  /** Takes the id that a statement has found. */
+  resolveAs(id: string): Effect.Effect<string> {
     this.#id = id
     return Effect.as(note({ organization: id }), id)
   }
@@ -64,7 +70,7 @@ export class UnresolvedKey {
   get resolve(): Effect.Effect<string, KeyError> {
     return Effect.suspend(() =>
       this.#id === undefined
-        ? Effect.flatMap(this.keys.resolve(Redacted.make(this.#key)), (id) => this.settle(id))
+        ? Effect.flatMap(this.resolver.resolve(Redacted.make(this.#key)), (id) => this.resolveAs(id))
         : Effect.succeed(this.#id)
     )
   }
@@ -72,22 +78,22 @@ export class UnresolvedKey {
 
 /**
  * Runs a handler for the organization of a key, which its first read looks up; where no statement can, it is looked up
- * before. A stranger gets no other error than 401: a handler that fails before it reads has the key looked up by itself.
+ * before. An invalid key gets no other error than 401: where a handler fails before it reads, the key is looked up then.
  *
  * @param needsId the handler needs the organization before it reads
  */
-export const withKey = <A, E, R>(
-  key: UnresolvedKey,
-  handled: Effect.Effect<A, E, R>,
+export const resolveByRead = <A, E, R>(
+  organization: OrganizationOfKey,
+  handler: Effect.Effect<A, E, R>,
   needsId = false
 ): Effect.Effect<A, E | KeyError, Exclude<R, CurrentOrganization>> => {
-  const provided = Effect.provideService(handled, CurrentOrganization, key)
-  if (needsId || key.keys.database === undefined) return Effect.andThen(key.resolve, provided)
+  const provided = Effect.provideService(handler, CurrentOrganization, organization)
+  if (needsId || organization.resolver.database === undefined) return Effect.andThen(organization.resolve, provided)
   return Effect.catchCause(provided, (cause) => {
     const failure = Cause.squash(cause)
     if (failure instanceof KeyFailed) return Effect.fail(failure.error)
-    const isOver = key.isResolved || Cause.hasInterruptsOnly(cause)
-    return isOver ? Effect.failCause(cause) : Effect.andThen(key.resolve, Effect.failCause(cause))
+    const isOver = organization.isResolved || Cause.hasInterruptsOnly(cause)
+    return isOver ? Effect.failCause(cause) : Effect.andThen(organization.resolve, Effect.failCause(cause))
   })
 }
 
@@ -118,7 +124,7 @@ export const keyedText = ({
   const found = columns.map((name) => `r.${name}`).join(", ")
   // Not a column of every row: each would cost as much as a tenth of the row.
   return `
-    with k as materialized (${keyRow})
+    with k as materialized (${keyStatement})
     select k.key, ${nulls} from k
     union all
     select null, ${found} from k cross join lateral (${owned}) r`
@@ -157,7 +163,7 @@ export const make = (sql: Database) => {
     run<Row>(query, query.text, id, `organization ${id}`)
 
   /** True where keys are beside the records: not if these are distributed, since their statements need the id. */
-  const isBeside = ({ database }: Keys) =>
+  const isBeside = ({ database }: OrgResolver["Service"]) =>
     database !== undefined && isSameDatabase(sql, database) && sql.distribution.isDistributed() === false
 
   // In the background: until it is known, keys are looked up first.
@@ -168,20 +174,21 @@ export const make = (sql: Database) => {
   const failed = (error: KeyError) => Effect.die(new KeyFailed({ error }))
 
   /** Looks the key up first: for large pages as well, which an organization has one of at a time, whatever its keys. */
-  const readByKey = <Row extends object>(query: Query<Row>, key: UnresolvedKey) => {
-    const resolve = Effect.catch(key.resolve, failed)
-    if (query.limit > largePage || !isBeside(key.keys)) {
+  const readByKey = <Row extends object>(query: Query<Row>, organization: OrganizationOfKey) => {
+    const resolve = Effect.catch(organization.resolve, failed)
+    if (query.limit > largePage || !isBeside(organization.resolver)) {
       return Effect.andThen(
         learn,
         Effect.flatMap(resolve, (id) => readFor(query, id))
       )
     }
-    const hash = Buffer.from(key.digest, "binary")
-    // After a failure, `withKey` looks the key up.
-    return Effect.flatMap(run<Row & KeyRow>(query, keyedTextOf(query), hash, shareOf(hash)), ([row, ...rows]) =>
-      Effect.matchEffect(organizationOf(sql, hash, row), {
+    const { digest } = organization
+    // After a failure, `resolveByRead` looks the key up.
+    const read = run<Row & KeyRow>(query, keyedTextOf(query), digestBytes(digest), shareOf(digest))
+    return Effect.flatMap(read, ([row, ...rows]) =>
+      Effect.matchEffect(organizationOf(sql, digest, row), {
         onFailure: failed,
-        onSuccess: (id) => Effect.as(key.settle(id), rows)
+        onSuccess: (id) => Effect.as(organization.resolveAs(id), rows)
       })
     )
   }
@@ -190,7 +197,7 @@ export const make = (sql: Database) => {
     query: Query<Row>
   ): Effect.Effect<ReadonlyArray<Row>, RecordStoreDown, CurrentOrganization> =>
     Effect.flatMap(CurrentOrganization, (organization) =>
-      organization instanceof UnresolvedKey && !organization.isResolved
+      organization instanceof OrganizationOfKey && !organization.isResolved
         ? readByKey(query, organization)
         : readFor(query, organization.id)
     )

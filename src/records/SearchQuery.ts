@@ -4,17 +4,17 @@ import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
+import type { Json } from "../database/RecordJson.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import type { Json } from "./Pages.ts"
 import type { Page } from "../api/records/Requests.ts"
 import type { Columns } from "./Rows.ts"
 
-/** The criteria of a search: values of the resource's filters. */
-export type Criteria<R extends Resource = Resource> = {
+/** The values of a resource's filters in a search. */
+export type FilterValues<R extends Resource = Resource> = {
   readonly [Name in keyof R["filters"]]?: R["filters"][Name]["schema"]["Type"]
 }
 
-export interface Found {
+export interface RecordRow {
   readonly record: Json
 }
 
@@ -120,17 +120,17 @@ const comparisons: Readonly<
   })
 }
 
-export const conditionsOf = ({ filters, orderedBy }: Resource, criteria: Criteria): ReadonlyArray<Condition> => {
-  const found: Array<Condition> = []
-  const given: Readonly<Record<string, unknown>> = criteria
+export const conditionsOf = ({ filters, orderedBy }: Resource, values: FilterValues): ReadonlyArray<Condition> => {
+  const conditions: Array<Condition> = []
+  const given: Readonly<Record<string, unknown>> = values
   // Every search does this: with entries of the object it takes four times as long.
   for (const name in filters) {
     const filter = filters[name]
     const value = filter?.kind === "includeMarked" ? String(given[name] === true) : given[name]
     if (filter !== undefined && typeof value === "string")
-      found.push(comparisons[filter.kind](filter.columns, value, orderedBy))
+      conditions.push(comparisons[filter.kind](filter.columns, value, orderedBy))
   }
-  return found
+  return conditions
 }
 
 /** The offset from which walking the index first is faster, measured (`npm run bench`). */
@@ -145,12 +145,12 @@ const deepOffset = 1500
  */
 export const searchQuery = (
   resource: Resource,
-  criteria: Criteria,
+  filters: FilterValues,
   { limit, offset }: Page,
   deep = deepOffset
-): Query<Found> => {
+): Query<RecordRow> => {
   const { orderedBy, table } = resource
-  const conditions = conditionsOf(resource, criteria)
+  const conditions = conditionsOf(resource, filters)
   // One index is the best whatever the values: besides the order, it has to serve one exact value at most.
   const unordered = conditions.filter(({ index }) => index !== "order")
   const isPlannedOnce = offset === 0 && unordered.length <= 1 && unordered.every(({ index }) => index === "value")
@@ -186,7 +186,7 @@ export const searchQuery = (
   return { text, values, columns: ["record"], limit, isPlannedOnce }
 }
 
-export const getQuery = ({ table }: Resource, id: string): Query<Found> => ({
+export const getQuery = ({ table }: Resource, id: string): Query<RecordRow> => ({
   text: `select ${bytesOf("t.record")} from ${table} t where t.organization_id = $1 and t.id = $2`,
   values: [id],
   columns: ["record"],

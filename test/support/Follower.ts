@@ -5,11 +5,11 @@ import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { type Database, inOrder, lockTimeout, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
-import { ChangeClock } from "../../src/records/ChangeClock.ts"
+import { ChangeClock } from "../../src/changes/ChangeClock.ts"
 import * as Records from "../../src/records/Repository.ts"
 import { clientOf } from "./TestDatabase.ts"
 import { eventually } from "./eventually.ts"
-import * as Pages from "../../src/records/Pages.ts"
+import { toText } from "../../src/database/RecordJson.ts"
 
 export const organization = "org_copy"
 
@@ -36,7 +36,7 @@ const Page = Schema.fromJsonString(
 const decodePage = Schema.decodeEffect(Page)
 
 /** A page of a feed of one resource. */
-export const pageOf = (json: Uint8Array) => decodePage(Pages.toText(json))
+export const pageOf = (json: Uint8Array) => decodePage(toText(json))
 
 const pool = (url: string) =>
   clientOf(url, { maxConnections: 4, statementTimeout: "5 seconds", settings: { ...inOrder, ...lockTimeout } })

@@ -24,7 +24,7 @@ import * as Erasure from "../../../src/operations/Erasure.ts"
 import * as Organizations from "../../../src/operations/Organizations.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
-import { ChangeClock } from "../../../src/records/ChangeClock.ts"
+import { ChangeClock } from "../../../src/changes/ChangeClock.ts"
 import { Repositories } from "../../../src/records/Repository.ts"
 import { type Answers, record, type Recorded } from "./Recorder.ts"
 

@@ -5,18 +5,20 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter } from "effect"
 import { charges } from "../../../src/api/records/Charges.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { consumptionLogs, invoices } from "../../../src/api/records/Invoices.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { inOrder, RecordDatabase } from "../../../src/database/Database.ts"
 import { keyedText, type Query } from "../../../src/keys/OrganizationReads.ts"
-import { type Kind, ofAll, ofResource } from "../../../src/records/Pages.ts"
-import { makeChangesQuery, rangesText, wokenQuery } from "../../../src/records/FeedQuery.ts"
+import { type FeedDefinition, combinedFeed, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import type { Page } from "../../../src/api/records/Requests.ts"
+import { makeChangesQuery, wokenQuery } from "../../../src/changes/FeedQuery.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { searchQuery } from "../../../src/records/SearchQuery.ts"
-import * as Walk from "../../../src/records/Walk.ts"
+import * as Walk from "../../../src/changes/Walk.ts"
 import { clockOf } from "../../support/Follower.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -43,9 +45,9 @@ const waysOf = <Row>(query: Query<Row>, owner: string, keyHash: Uint8Array) =>
  */
 const costOf = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Records.Criteria,
+  criteria: Records.FilterValues,
   owner = organization,
-  page: Records.Page = { limit: 100, offset: 0 }
+  page: Page = { limit: 100, offset: 0 }
 ) {
   const keyHash = yield* keyOf(owner)
   const query = searchQuery(resource, criteria, page)
@@ -64,9 +66,14 @@ const costOf = Effect.fnUntraced(function* (
  * What a page of changes reads: rows of all tables, and by which kinds of scan, for any walk and for this one, where
  * the organization is known and where it is looked up by its key.
  */
-const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, limit: number, owner = organization) {
+const changesCostOf = Effect.fnUntraced(function* (
+  definition: FeedDefinition,
+  walk: Walk.Walk,
+  limit: number,
+  owner = organization
+) {
   const keyHash = yield* keyOf(owner)
-  const query = makeChangesQuery(kind, false)(limit, [String(limit + 1), rangesText(kind, [walk])])
+  const query = makeChangesQuery(definition)([walk], limit)
   const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )
@@ -121,7 +128,7 @@ const fill = Effect.fnUntraced(function* (
 /** The first page reads about the rows that it shows, and never looks for them through the table. */
 const checkCost = Effect.fnUntraced(function* (
   resource: Resource,
-  criteria: Records.Criteria,
+  criteria: Records.FilterValues,
   found: { readonly rows: number; readonly blocks: number },
   owner?: string
 ) {
@@ -280,7 +287,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   )
 })
 
-const simple: ReadonlyArray<readonly [name: string, criteria: Records.Criteria]> = [
+const simple: ReadonlyArray<readonly [name: string, criteria: Records.FilterValues]> = [
   ["a page", {}],
   ["a poll that finds nothing new", { updated_at_since: "2030-01-01" }],
   ["a filter that matches much", { home_clinic: "home_clinic_7" }]
@@ -295,7 +302,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
         const pool = { settings: inOrder, maxConnections: 2, sharedConnections: 1 }
         const sql = yield* clientOf((yield* TestDatabase).url, pool)
         yield* sql.distribution.refresh
-        const search = Records.make(sql, consumptionLogs, Records.still).search(criteria, { limit: 100, offset: 0 })
+        const search = Records.make(sql, consumptionLogs, stillClock).search(criteria, { limit: 100, offset: 0 })
         for (const as of [asKnown, asHolderOfKey]) {
           for (let times = 0; times < 12; times++)
             yield* as(organization)(search).pipe(Effect.provideService(RecordDatabase, sql))
@@ -349,14 +356,14 @@ const walks = Effect.fnUntraced(function* ({ table }: Resource) {
   const feeds = feedsOf(names)
   const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
   return [
-    Walk.opened(feeds),
+    Walk.fromStart(feeds),
     ...places.map((place): Walk.Walk => ({ feeds, place, running: [3, 5, 1000, place.position - 1] }))
   ]
 })
 
 const checkChanges = Effect.fnUntraced(function* (resource: Resource) {
   let told = 0
-  for (const kind of [ofResource(resource), ofAll(searchable)]) {
+  for (const kind of [resourceFeed(resource), combinedFeed(searchable)]) {
     for (const walk of yield* walks(resource)) {
       for (const limit of [1, 1000]) {
         for (const cost of yield* changesCostOf(kind, walk, limit)) {
@@ -416,19 +423,24 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of cha
         from generate_series(1, 30000) n`
       yield* insert("late_")
       const loaded = 2 ** 50
-      const cases: ReadonlyArray<readonly [string, Kind, Walk.Walk, number]> = [
-        ["a first load", ofAll(searchable), Walk.opened(feedsOf(names)), 40],
-        ["a load of one table", ofAll(searchable), Walk.opened(feedsOf(["pets"])), 40],
-        ["a page within a load", ofAll(searchable), { ...Walk.opened(feedsOf(names)), place, floor: loaded }, 20],
-        ["other resources", ofAll(searchable), { feeds: feedsOf(others), place, running: [place.position] }, 20],
-        ["its own feed", ofResource(pets), { feeds: feedsOf(["pets"]), place, running: [] }, 20],
+      const cases: ReadonlyArray<readonly [string, FeedDefinition, Walk.Walk, number]> = [
+        ["a first load", combinedFeed(searchable), Walk.fromStart(feedsOf(names)), 40],
+        ["a load of one table", combinedFeed(searchable), Walk.fromStart(feedsOf(["pets"])), 40],
+        [
+          "a page within a load",
+          combinedFeed(searchable),
+          { ...Walk.fromStart(feedsOf(names)), place, floor: loaded },
+          20
+        ],
+        ["other resources", combinedFeed(searchable), { feeds: feedsOf(others), place, running: [place.position] }, 20],
+        ["its own feed", resourceFeed(pets), { feeds: feedsOf(["pets"]), place, running: [] }, 20],
         [
           "nothing new",
-          ofAll(searchable),
+          combinedFeed(searchable),
           { feeds: feedsOf(names), place: { ...place, position: loaded }, running: [] },
           0
         ],
-        ["removals alone", ofAll(searchable), { feeds: feedsOf(["invoices"]), place, running: [] }, 1001]
+        ["removals alone", combinedFeed(searchable), { feeds: feedsOf(["invoices"]), place, running: [] }, 1001]
       ]
       for (const [name, kind, walk, told] of cases) {
         for (const cost of yield* changesCostOf(kind, walk, 1000, owner)) {

@@ -8,6 +8,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
@@ -144,7 +145,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const repository = Records.make(yield* clientOf(url), invoices, Records.still)
+      const repository = Records.make(yield* clientOf(url), invoices, stillClock)
       const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { Client } from "pg"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -15,7 +16,7 @@ import { keepingTimes } from "../../../src/records/Rows.ts"
 import { reasonOf } from "../../../src/process/Failure.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 
 /** Writes a row in which these columns have these SQL expressions, times included, and reads what is shown of it. */
 const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<string, string>>) => {
@@ -255,8 +256,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
       yield* keepingTimes(sql, times)
-      const search = (criteria: Records.Criteria) =>
-        Effect.map(Records.make(sql, charges, Records.still).search(criteria, { limit: 100, offset: 0 }), Pages.toText)
+      const search = (criteria: Records.FilterValues) =>
+        Effect.map(Records.make(sql, charges, stillClock).search(criteria, { limit: 100, offset: 0 }), toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
       for (const field of ["updated_at_since", "created_at_since"]) {

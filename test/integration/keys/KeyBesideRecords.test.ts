@@ -25,11 +25,11 @@ const theOther = { headers: { authorization: `Bearer ${Http.other.key}` }, path:
 const unknownKey = "pda_live_unknown"
 const unknown = { authorization: `Bearer ${unknownKey}` }
 
-const statementsOf = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+const statementsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const statements = yield* Statements
     const before = { ...statements }
-    const answer = yield* asked
+    const answer = yield* effect
     const { records, credentials } = statements
     return { answer, records: records - before.records, credentials: credentials - before.credentials }
   })
@@ -62,39 +62,43 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         }).pipe(Effect.provide(Layer.orDie(services)))
     )
 
-    it.effect("is looked up before a long body is read, one of another form before any; nobody's is not read", () =>
-      Effect.gen(function* () {
-        assert.strictEqual((yield* Http.send()).status, 200)
-        const foreign = { authorization: "Bearer sk_of_another_service", "content-length": "2" }
-        for (const more of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }, foreign]) {
-          const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...more }, raw: watchedBody() }))
-          assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials, reads], [401, 0, 1, 0])
-        }
-        const raw = `{"status":"${"s".repeat(100_000)}"}`
-        const sent = { headers: { "content-length": String(raw.length) }, raw }
-        const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
-        assert.deepStrictEqual([answer.status, records, credentials], [200, 1, 1])
-      })
+    it.effect(
+      "is looked up before a long body is read, one of another form before any; an unknown key's is not read",
+      () =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* Http.send()).status, 200)
+          const foreign = { authorization: "Bearer sk_of_another_service", "content-length": "2" }
+          for (const more of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }, foreign]) {
+            const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...more }, raw: watchedBody() }))
+            assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials, reads], [401, 0, 1, 0])
+          }
+          const raw = `{"status":"${"s".repeat(100_000)}"}`
+          const sent = { headers: { "content-length": String(raw.length) }, raw }
+          const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
+          assert.deepStrictEqual([answer.status, records, credentials], [200, 1, 1])
+        })
     )
 
-    it.effect("cannot be told while its table is locked: 503 within 2 seconds, and 200 when the lock is gone", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const locked = Effect.gen(function* () {
-          yield* sql`lock table api_keys in access exclusive mode`
-          const busy = { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }
-          const [took] = yield* Effect.timed(
-            Effect.forEach(
-              [{}, { raw: "{" }, { headers: unknown }, { path: get }],
-              (sent) => Http.expectAnswer(sent, 503, busy),
-              { concurrency: "unbounded" }
+    it.effect(
+      "cannot be looked up while its table is locked: 503 within 2 seconds, and 200 when the lock is gone",
+      () =>
+        Effect.gen(function* () {
+          const { sql } = yield* TestDatabase
+          const locked = Effect.gen(function* () {
+            yield* sql`lock table api_keys in access exclusive mode`
+            const busy = { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }
+            const [took] = yield* Effect.timed(
+              Effect.forEach(
+                [{}, { raw: "{" }, { headers: unknown }, { path: get }],
+                (sent) => Http.expectAnswer(sent, 503, busy),
+                { concurrency: "unbounded" }
+              )
             )
-          )
-          assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
+            assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
+          })
+          yield* sql.withTransaction(locked)
+          yield* eventually("a page", Http.send(), ({ status }) => status === 200)
         })
-        yield* sql.withTransaction(locked)
-        yield* eventually("a page", Http.send(), ({ status }) => status === 200)
-      })
     )
 
     it.effect("is valid while 64 reads of it wait for the records: 503, and nobody else waits behind them", () =>

@@ -2,14 +2,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Layer, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
+import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import * as Erasure from "../../../src/operations/Erasure.ts"
 import * as Organizations from "../../../src/operations/Organizations.ts"
-import * as Pages from "../../../src/records/Pages.ts"
-import * as Records from "../../../src/records/Repository.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
+import { combinedFeed } from "../../../src/changes/FeedDefinition.ts"
 import { cli, runWith } from "../../support/cli.ts"
 import { clockOf } from "../../support/Follower.ts"
 import { openTransaction } from "../../support/deletions/sessions.ts"
@@ -37,11 +38,11 @@ const reader = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
-  const changes = Records.makeChanges(sql, Pages.ofAll(searchable), yield* clockOf(sql))
+  const changes = databaseFeed(sql, combinedFeed(searchable), yield* clockOf(sql))
   let cursor: string | undefined
   const read = Effect.gen(function* () {
     const request = { cursor, limit: 1000, wait: Duration.zero }
-    const page = yield* Schema.decodeEffect(Page)(Pages.toText((yield* asKnown(organization)(changes(request))).json))
+    const page = yield* Schema.decodeEffect(Page)(toText((yield* asKnown(organization)(changes(request))).json))
     cursor = page.cursor
     const removed = page.body.filter((item) => item.removed !== undefined)
     return { records: page.body.length - removed.length, removed: removed.length }

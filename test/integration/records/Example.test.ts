@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { all, migrate } from "../../../src/database/Migrations.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { scriptOf } from "../../../src/database/script.ts"
@@ -40,8 +40,8 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
         const found: Array<string> = []
         for (const criteria of [{}, { include_boosters: true }]) {
           const page = { limit: 100, offset: 0 }
-          found.push(Pages.toText(yield* postgres.search(criteria, page)))
-          assert.strictEqual(found.at(-1), Pages.toText(yield* memory.search(criteria, page)))
+          found.push(toText(yield* postgres.search(criteria, page)))
+          assert.strictEqual(found.at(-1), toText(yield* memory.search(criteria, page)))
         }
         const [withoutBoosters = "", withBoosters = ""] = found
         assert.isAbove(withBoosters.length, withoutBoosters.length)

@@ -5,8 +5,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
-import * as Pages from "../../../src/records/Pages.ts"
-import type { Criteria, Page } from "../../../src/records/Repository.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
+import type { Page } from "../../../src/api/records/Requests.ts"
+import type { FilterValues } from "../../../src/records/Repository.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 import { integer, owners, recordsOf } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -22,22 +23,22 @@ const readers = (stores: Stores) =>
   ] as const
 
 /** Every reader returns exactly the rows of the page. */
-const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: Criteria, page: Page) {
+const checkSearch = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: FilterValues, page: Page) {
   const resource = stores.resource.name
   const rows = found(resource, stores.rows, owner, criteria).slice(page.offset, page.offset + page.limit)
-  const asked = Formatter.format({ resource, owner, criteria, page })
+  const search = Formatter.format({ resource, owner, criteria, page })
   yield* Effect.forEach(
     readers(stores),
     ([reader, repository, as]) =>
       Effect.map(as(owner)(repository.search(criteria, page)), (answer) =>
-        assert.strictEqual(Pages.toText(answer), pageOf(rows), `${reader}: ${asked}`)
+        assert.strictEqual(toText(answer), pageOf(rows), `${reader}: ${search}`)
       ),
     { concurrency: "unbounded", discard: true }
   )
 })
 
 /** Pages of this length, one after the other, and one beyond the last. */
-const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: Criteria, limit: number) {
+const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, criteria: FilterValues, limit: number) {
   const { length } = found(stores.resource.name, stores.rows, owner, criteria)
   for (let offset = 0; offset < length + limit; offset += limit)
     yield* checkSearch(stores, owner, criteria, { limit, offset })
@@ -46,11 +47,11 @@ const checkWalk = Effect.fnUntraced(function* (stores: Stores, owner: string, cr
 /** A record is found by its own organization alone. */
 const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
   const owned = stores.rows.filter((row) => row.organization === owner)
-  const own = new Map(owned.map(({ id, record }) => [id, Pages.toText(record)]))
+  const own = new Map(owned.map(({ id, record }) => [id, toText(record)]))
   const ids = [...new Set(stores.rows.map(({ id }) => id)), "nowhere", ""]
   for (const [reader, repository, as] of readersOf(stores)) {
     for (const id of ids) {
-      const answer = yield* as(owner)(Effect.match(repository.get(id), { onSuccess: Pages.toText, onFailure: String }))
+      const answer = yield* as(owner)(Effect.match(repository.get(id), { onSuccess: toText, onFailure: String }))
       assert.strictEqual(answer, own.get(id) ?? String(new RecordNotFound()), `${reader}: ${id}`)
     }
   }
@@ -59,7 +60,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, owner: string) {
 /** For each filter, its candidate; out of range: the request leaves the filter out. */
 const choices = Arbitrary.array(integer(-12, 9), { minLength: 12, maxLength: 12 })
 
-const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: ReadonlyArray<number>): Criteria =>
+const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: ReadonlyArray<number>): FilterValues =>
   Object.fromEntries(
     Object.keys(filters[resource] ?? {}).flatMap((filter, index) => {
       const value = candidates(resource, filter, rows)[chosen[index] ?? -1]
@@ -72,7 +73,7 @@ layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { 
     const { name } = resource
     for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 }))
       it.effect.prop(
-        `${name}: records of the key's organization alone, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
+        `${name}: records of the key's organization, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
         {
           records: recordsOf(resource, { minLength: 12, maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 3, maxLength: 3 }),

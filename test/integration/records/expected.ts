@@ -1,8 +1,8 @@
 /** What a search returns by the contract, worked out from the rows: nothing of how the stores read. */
 import { resources } from "../../support/contract/Contract.ts"
 import type { Filter } from "../../support/contract/Resource.ts"
-import type { Criteria } from "../../../src/records/Repository.ts"
-import { toText } from "../../../src/records/Pages.ts"
+import type { FilterValues } from "../../../src/records/Repository.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 
 const contract = new Map(resources.map((resource) => [resource.name, resource]))
@@ -22,7 +22,7 @@ const hidden: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /**
  * The sign of a filter, and the columns that it looks at. `=`: one of them equals; `#`: it is the number of this text;
- * `>=` and `<`: bounds of a time; `-`: records that it marks are left out unless asked for.
+ * `>=` and `<`: bounds of a time; `-`: records that it marks are left out unless wanted.
  */
 export const meaningOf = (resource: string, filter: string) => {
   const meant = filters[resource]?.[filter]
@@ -32,28 +32,28 @@ export const meaningOf = (resource: string, filter: string) => {
   }
 }
 
-const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
+const holds = (sign: string, stored: unknown, wanted: FilterValues[string]) => {
   switch (sign) {
     case "=":
-      return stored === asked
+      return stored === wanted
     case "#":
-      return stored === Number(asked)
+      return stored === Number(wanted)
     case ">=":
-      return String(stored) >= String(asked)
+      return String(stored) >= String(wanted)
     case "<":
-      return String(stored) < String(asked)
+      return String(stored) < String(wanted)
     default:
-      return asked === true || stored !== true
+      return wanted === true || stored !== true
   }
 }
 
-const satisfies = (resource: string, row: Row, criteria: Criteria) =>
+const satisfies = (resource: string, row: Row, criteria: FilterValues) =>
   Object.keys(filters[resource] ?? {}).every((filter) => {
     const { sign, columns } = meaningOf(resource, filter)
-    const asked = criteria[filter]
+    const wanted = criteria[filter]
     return (
-      ((asked === undefined || asked === null) && sign !== "-") ||
-      columns.some((column) => holds(sign, row.columns[column], asked))
+      ((wanted === undefined || wanted === null) && sign !== "-") ||
+      columns.some((column) => holds(sign, row.columns[column], wanted))
     )
   })
 
@@ -62,7 +62,7 @@ export const found = (
   resource: string,
   rows: ReadonlyArray<Row>,
   organization: string,
-  criteria: Criteria = {}
+  criteria: FilterValues = {}
 ): ReadonlyArray<Row> => {
   const time = ({ columns }: Row) => String(columns[contract.get(resource)?.orderedBy ?? ""])
   return rows
@@ -86,7 +86,7 @@ export const candidates = (
   resource: string,
   filter: string,
   rows: ReadonlyArray<Row>
-): ReadonlyArray<Criteria[string]> => {
+): ReadonlyArray<FilterValues[string]> => {
   const { sign, columns } = meaningOf(resource, filter)
   if (sign === "-") return [true, false, null]
   const stored = [...new Set(rows.flatMap((row) => columns.map((column) => row.columns[column])))]

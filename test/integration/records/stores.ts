@@ -1,10 +1,11 @@
 /** Records of a resource in both stores: what the suites run over. */
 import { Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
-import { UnresolvedKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
 import { clockOf } from "../../support/Follower.ts"
@@ -36,7 +37,7 @@ export const asHolderOfKey =
   (id: string) =>
   <A, E, R>(read: Effect.Effect<A, E, R>) =>
     Effect.flatMap(RecordDatabase, (database) =>
-      withKey(new UnresolvedKey(id, { database, resolve: () => Effect.succeed(id) }), read)
+      resolveByRead(new OrganizationOfKey(id, { database, resolve: () => Effect.succeed(id) }), read)
     )
 
 /** Makes these records the only ones in their table. */
@@ -57,7 +58,7 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
     rows,
     memory: Records.makeMemory(resource, rows),
     postgres: Records.make(sql, resource, yield* clockOf(sql)),
-    skipping: Records.make(sql, resource, Records.still, 1)
+    skipping: Records.make(sql, resource, stillClock, 1)
   }
 })
 

@@ -12,7 +12,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
 import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { keyedText, make, UnresolvedKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { keyedText, make, OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 
@@ -63,23 +63,25 @@ it.effect("a read looks its key up first if the database is distributed, or has 
       Effect.gen(function* () {
         const database = yield* databaseOf(distribution)
         const unauthorized = new Unauthorized()
-        const key = new UnresolvedKey("pda_live_of_a", { database, resolve: () => Effect.fail(unauthorized) })
-        return yield* Effect.flip(withKey(key, pageOf(database, 1)))
+        const key = new OrganizationOfKey("pda_live_of_a", { database, resolve: () => Effect.fail(unauthorized) })
+        return yield* Effect.flip(resolveByRead(key, pageOf(database, 1)))
       })
     )
     for (const error of found) assert.instanceOf(error, Unauthorized)
   })
 )
 
-it.effect("a stranger gets no other error than 401 where a handler fails before it reads, and where it has a bug", () =>
-  Effect.gen(function* () {
-    const database = yield* databaseOf(Distribution.single)
-    const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
-    for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
-      const error = yield* Effect.flip(withKey(new UnresolvedKey("pda_live_of_nobody", keys), failing))
-      assert.instanceOf(error, Unauthorized)
-    }
-  })
+it.effect(
+  "an invalid key gets no other error than 401 where a handler fails before it reads, and where it has a bug",
+  () =>
+    Effect.gen(function* () {
+      const database = yield* databaseOf(Distribution.single)
+      const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
+      for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
+        const error = yield* Effect.flip(resolveByRead(new OrganizationOfKey("pda_live_of_nobody", keys), failing))
+        assert.instanceOf(error, Unauthorized)
+      }
+    })
 )
 
 const pageOf = (sql: Database, limit: number) =>
@@ -112,7 +114,7 @@ it.effect("one such page is read at a time for an organization, whatever its key
   Effect.gen(function* () {
     const database = yield* databaseOf(Distribution.single)
     const keys = { database, resolve: () => Effect.succeed("org_a") }
-    const large = (key: string) => begun(withKey(new UnresolvedKey(key, keys), pageOf(database, 251)))
+    const large = (key: string) => begun(resolveByRead(new OrganizationOfKey(key, keys), pageOf(database, 251)))
     const [first, second] = [yield* large("pda_live_of_a"), yield* large("pda_live_of_a_as_well")]
     yield* TestClock.adjust("1 second")
     assert.isUndefined(first.pollUnsafe())

@@ -23,17 +23,17 @@ const Place = Schema.Struct({
 export type Place = typeof Place.Type
 
 /** The place before all changes of a position. */
-const before = (position: number): Place => ({ position, id: "", branch: "" })
+const beforeAll = (position: number): Place => ({ position, id: "", branch: "" })
 
-export const start = before(-1)
+export const start = beforeAll(-1)
 
 export const lastBranch = "~"
 
 /** The place after all changes below a position. One whose id is not ASCII may come once more. */
-const below = (position: number): Place => ({ position: position - 1, id: "~", branch: lastBranch })
+const afterAllBelow = (position: number): Place => ({ position: position - 1, id: "~", branch: lastBranch })
 
 /** The transactions whose changes a statement sees: those below `next` that are not running. */
-export interface Snapshot {
+export interface Visible {
   readonly next: number
   /** Ascending. */
   readonly running: ReadonlyArray<number>
@@ -61,7 +61,7 @@ export type Walk = typeof Walk.Type
 const maximumPosition = Number.MAX_SAFE_INTEGER
 
 /** The walk of a reader who has nothing. */
-export const opened = (feeds: Walk["feeds"]): Walk => ({
+export const fromStart = (feeds: Walk["feeds"]): Walk => ({
   feeds,
   place: start,
   running: [],
@@ -70,13 +70,16 @@ export const opened = (feeds: Walk["feeds"]): Walk => ({
 })
 
 /** All transactions below it have ended. */
-const horizonOf = ({ next, running }: Snapshot): number => running[0] ?? next
+const horizonOf = ({ next, running }: Visible): number => running[0] ?? next
 
-const isSeen = ({ next, running }: Snapshot, position: number) => position < next && !running.includes(position)
+const isVisible = ({ next, running }: Visible, position: number) => position < next && !running.includes(position)
 
 /** The lowest transaction that has ended since a snapshot, or may have; infinite if there is none. */
-export const lowestEnded = (since: Snapshot, now: Snapshot): number =>
-  Math.min(...since.running.filter((position) => isSeen(now, position)), now.next > since.next ? since.next : Infinity)
+export const lowestEnded = (since: Visible, now: Visible): number =>
+  Math.min(
+    ...since.running.filter((position) => isVisible(now, position)),
+    now.next > since.next ? since.next : Infinity
+  )
 
 /** Changes after a place, and below a position. */
 interface Range extends Place {
@@ -90,10 +93,10 @@ const rest = (place: Place, high: number, isLoad = false): Range => ({ ...place,
 /** The ranges that a walk has not read, in the order in which they are read. No change is in two of them. */
 export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArray<Range> => [
   ...(partial === undefined ? [] : [rest(partial, partial.position + 1)]),
-  ...running.map((position) => rest(before(position), position + 1)),
+  ...running.map((position) => rest(beforeAll(position), position + 1)),
   ...(floor === undefined
     ? [rest(place, maximumPosition)]
-    : [rest(place, floor, true), rest(before(floor), maximumPosition)])
+    : [rest(place, floor, true), rest(beforeAll(floor), maximumPosition)])
 ]
 
 /** The position from which on a walk needs removals. Of a load, it is its floor: a reader without a copy needs none below. */
@@ -105,35 +108,45 @@ export const isAfter = Order.isGreaterThan(byPlace)
 
 const furthest = Order.max(byPlace)
 
-const unseen = (seen: Snapshot, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>
-  Array.sort(
-    Array.dedupe(positions.flat().filter((position) => position < place.position && !isSeen(seen, position))),
-    Order.Number
-  )
+const ascending = (positions: ReadonlyArray<number>) => Array.sort(Array.dedupe(positions), Order.Number)
 
-/** The first load after a page that was read up to a position. */
-const loadAfter = ({ floor, target }: Walk, seen: Snapshot, position: number, read: number) => {
-  const lowest = floor === undefined ? position : Math.min(floor, horizonOf(seen))
-  const end = target === maximumPosition ? seen.next : target
+/** The positions before a place whose changes are not visible. */
+const hidden = (visible: Visible, place: Place, positions: ReadonlyArray<number>) =>
+  ascending(positions.filter((position) => position < place.position && !isVisible(visible, position)))
+
+/** The transactions before the place of a walk that it has not read to their end. */
+const unread = ({ partial, running }: Walk) => (partial === undefined ? running : [partial.position, ...running])
+
+/** The first load after a page: its walk is at `position` then, and has read all changes below `read`. */
+const loadAfter = ({ floor, target }: Walk, visible: Visible, position: number, read: number) => {
+  const lowest = floor === undefined ? position : Math.min(floor, horizonOf(visible))
+  const end = target === maximumPosition ? visible.next : target
   return {
     floor: lowest > position + 1 ? lowest : undefined,
     target: end === undefined || read >= end ? undefined : end
   }
 }
 
+/** The walk that has read all visible changes up to a place. A hidden transaction is read as a whole once it is visible. */
+const moveTo = (walk: Walk, visible: Visible, place: Place, read: number): Walk => ({
+  feeds: walk.feeds,
+  place,
+  running: hidden(visible, place, [...unread(walk), ...visible.running]),
+  ...loadAfter(walk, visible, place.position, read)
+})
+
 /** The walk after a page that ends at a place, with more behind it. */
-export const cutAt = (walk: Walk, seen: Snapshot, last: Place): Walk => {
+export const advanceTo = (walk: Walk, visible: Visible, last: Place): Walk => {
   const { partial, place, running } = walk
-  // A transaction that this server does not show yet is read as a whole once it does.
-  const hidden = partial !== undefined && !isSeen(seen, partial.position) ? [partial.position] : []
-  if (last.position === partial?.position || running.includes(last.position)) {
-    const left = last.position === partial?.position ? running : running.filter((position) => position > last.position)
-    const kept = Array.sort(Array.dedupe([...left, ...unseen(seen, place, running, hidden)]), Order.Number)
-    return { ...walk, partial: last, running: kept, ...loadAfter(walk, seen, place.position, place.position) }
+  const isInPartial = last.position === partial?.position
+  if (!isInPartial && !running.includes(last.position)) return moveTo(walk, visible, last, last.position)
+  const left = isInPartial ? running : running.filter((position) => position > last.position)
+  return {
+    ...walk,
+    partial: last,
+    running: ascending([...left, ...hidden(visible, place, unread(walk))]),
+    ...loadAfter(walk, visible, place.position, place.position)
   }
-  const left = unseen(seen, last, running, hidden, seen.running)
-  const { position } = last
-  return { ...walk, place: last, partial: undefined, running: left, ...loadAfter(walk, seen, position, position) }
 }
 
 /**
@@ -142,25 +155,21 @@ export const cutAt = (walk: Walk, seen: Snapshot, last: Place): Walk => {
  * @param last the place of the last change of the page
  * @param durable all transactions below it have ended, and their ids are not given out again
  */
-export const exhausted = (walk: Walk, seen: Snapshot, last: Place | undefined, durable: number): Walk => {
-  const { feeds, partial, running } = walk
+export const advanceToEnd = (walk: Walk, visible: Visible, last: Place | undefined, durable: number): Walk => {
   const reached = last === undefined ? walk.place : furthest(walk.place, last)
-  const place = furthest(reached, below(Math.min(durable, horizonOf(seen))))
-  const hidden = partial === undefined ? [] : [partial.position]
-  const left = unseen(seen, place, running, hidden, seen.running)
-  const { position } = place
-  return { feeds, place, running: left, ...loadAfter(walk, seen, position, Math.max(position, seen.next)) }
+  const place = furthest(reached, afterAllBelow(Math.min(durable, horizonOf(visible))))
+  return moveTo(walk, visible, place, Math.max(place.position, visible.next))
 }
 
 /** One walk of several that have read all that a snapshot shows. */
-export const merge = (walks: ReadonlyArray<Walk>, seen: Snapshot): Walk => {
+export const merge = (walks: ReadonlyArray<Walk>, visible: Visible): Walk => {
   const place = walks.map((walk) => walk.place).reduce(furthest, start)
   const feeds: Record<string, string> = Object.assign({}, ...walks.map((walk) => walk.feeds))
   const floor = Math.max(...walks.map((walk) => walk.floor ?? 0))
   return {
     feeds,
     place,
-    running: unseen(seen, place, seen.running),
+    running: hidden(visible, place, visible.running),
     floor: floor > place.position && walks.every((walk) => walk.floor !== undefined) ? floor : undefined
   }
 }
@@ -168,7 +177,7 @@ export const merge = (walks: ReadonlyArray<Walk>, seen: Snapshot): Walk => {
 /** The walk whose changes from a position on are read again: their transactions may not be those that it has seen. */
 export const setBack = (walk: Walk, position: number): Walk => ({
   ...walk,
-  place: walk.place.position < position ? walk.place : below(position),
+  place: walk.place.position < position ? walk.place : afterAllBelow(position),
   running: walk.running.filter((one) => one < position),
   partial: walk.partial !== undefined && walk.partial.position < position ? walk.partial : undefined
 })

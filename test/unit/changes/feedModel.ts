@@ -1,13 +1,14 @@
 /** A model of a database as the feed of changes sees it: transactions, marks, crashes, a standby and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
-import * as Cursor from "../../../src/records/Cursor.ts"
-import * as Feed from "../../../src/records/Feed.ts"
-import { still } from "../../../src/records/Repository.ts"
-import { type ChangeRow, fromText, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/Pages.ts"
-import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/records/Walk.ts"
+import { type FeedSnapshot, horizonOf, isHeldBack } from "../../../src/changes/FeedSnapshot.ts"
+import * as Feed from "../../../src/changes/Feed.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
+import { fromText } from "../../../src/database/RecordJson.ts"
+import { type ChangeRow, combinedFeed, placeOf, removalMark, tableOf } from "../../../src/changes/FeedDefinition.ts"
+import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/changes/Walk.ts"
 
-const kind = ofAll([invoices, invoiceLines])
+const kind = combinedFeed([invoices, invoiceLines])
 /** The resources of the model. */
 export const names = kind.resources.map(({ name }) => name)
 /** The resource of each table. */
@@ -143,7 +144,7 @@ export const initial = mark({
   marks: []
 })
 
-const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined): Cursor.FeedSnapshot => {
+const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined): FeedSnapshot => {
   const { keptFrom, marks, next, run, tokens, wal } = server
   const running = runningIn(server)
   const known = marks.find((one) => one.token === of)
@@ -171,13 +172,14 @@ const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined):
 const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
   const written = Object.entries(rows).map(([key, { position, version }]) => {
     const [branch = "", id] = key.split(" ")
-    return { record: fromText(JSON.stringify({ id, version })), removal: null, position, branch }
+    return { record: fromText(JSON.stringify({ id, version })), position, branch }
   })
   const removed = Object.entries(removals).map(([key, position]) => {
     const [table = "", id = ""] = key.split(" ")
     return {
       record: null,
-      removal: `${key in rows ? "+" : "-"}${id}`,
+      id,
+      existsAgain: key in rows,
       position,
       branch: `${table}${removalMark}`
     }
@@ -196,7 +198,7 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
   const isStandby = role === "standby"
   const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number, of: string | undefined) => {
     const snapshot = snapshotOf(server, isStandby, of)
-    const horizon = Cursor.isHeldBack(snapshot) ? Cursor.horizonOf(snapshot) : Infinity
+    const horizon = isHeldBack(snapshot) ? horizonOf(snapshot) : Infinity
     const changes = changesOf(server)
     const rows = walks.flatMap((walk) =>
       rangesOf(walk).flatMap((range) =>
@@ -210,11 +212,10 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     return { snapshot, rows: rows.slice(0, limit + 1) }
   }
   return Feed.make(kind, {
-    check: Effect.void,
     largePage: 250,
     read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
     clock: {
-      ...still,
+      ...stillClock,
       hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
       keep: Effect.sync(() => (model.primary = mark(model.primary)))
     }

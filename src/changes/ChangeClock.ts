@@ -2,21 +2,20 @@
  * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
  * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
-import { Context, Deferred, Duration, Effect, Fiber, Iterable, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import { clientEnds } from "../http/ServedRequest.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
-import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
-import { progressMembers, type Seen, wokenQuery } from "./FeedQuery.ts"
-import { lowestEnded, type Snapshot } from "./Walk.ts"
+import { horizonOf, isHeldBack, Progress, readableIn, visibleIn } from "./FeedSnapshot.ts"
+import { progressMembers, wokenQuery } from "./FeedQuery.ts"
+import * as Waiters from "./Waiters.ts"
 
 /** The number of connections that the process accepts: half of them may wait at once, and an eighth for one organization. */
-export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
+export const Connections = Context.Reference<number>("practice-data/changes/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
 
@@ -32,55 +31,8 @@ const query = <A>(
   )
 
 const wokenRows = rowsOf(Schema.Struct({ index: Schema.Int }))
+
 const markRows = rowsOf(Schema.Struct({ has: Schema.Boolean }))
-
-interface Waiter extends Seen {
-  /** True for changes, false for a stop. */
-  readonly woken: Deferred.Deferred<boolean>
-  snapshot: Snapshot
-}
-
-const wake = (woken: Iterable<Waiter>, isForChanges = true) =>
-  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, isForChanges), { discard: true })
-
-const makeWaiters = (records: Database, connections: number) => {
-  const waiters = new Set<Waiter>()
-  let isStopped = false
-
-  const isFull = (organization: string) =>
-    waiters.size >= connections / 2 ||
-    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= connections / 8
-
-  const wait = Effect.fnUntraced(function* (seen: Seen, within: Duration.Duration) {
-    if (isStopped || isFull(seen.organization)) return false
-    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<boolean>() }
-    waiters.add(waiter)
-    return yield* Deferred.await(waiter.woken).pipe(
-      Effect.raceFirst(clientEnds),
-      Effect.timeoutOrElse({ duration: within, orElse: () => Effect.succeed(false) }),
-      Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
-    )
-  })
-
-  let tokens: string | undefined
-  /** Wakes the readers for whom there may be changes; all of them where a feed has ended. */
-  const advance = Effect.fnUntraced(function* (now: Snapshot, feeds: string) {
-    if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
-    tokens = feeds
-    const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
-    const found =
-      behind.length === 0 ? [] : yield* query(records, wokenRows(wokenQuery(records, behind, now).unprepared))
-    if (found === undefined) return
-    for (const waiter of behind) waiter.snapshot = now
-    yield* wake(found.flatMap(({ index }) => behind[index] ?? []))
-  })
-
-  const stop = Effect.suspend(() => {
-    isStopped = true
-    return wake(waiters, false)
-  })
-  return { wait, advance, stop, size: () => waiters.size }
-}
 
 const ServerProgress = Schema.Struct({
   progress: Progress,
@@ -94,15 +46,19 @@ const progressRows = rowsOf(ServerProgress)
 
 const maxSamples = 1000
 
-const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
+const nextOf = (progress: Progress) => visibleIn(progress).next + progress.inFlight
 
 /** A clock over the primary of the records, and the database that they are read from. */
-export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/records/ChangeClock", {
+export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/changes/ChangeClock", {
   make: Effect.gen(function* () {
     const tasks = yield* TaskDatabase
     const records = yield* RecordDatabase
     const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
-    const waiters = makeWaiters(records, yield* Connections)
+    const waiters = Waiters.make(yield* Connections, (readers, now) =>
+      Effect.map(query(records, wokenRows(wokenQuery(records, readers, now).unprepared)), (rows) =>
+        rows?.map(({ index }) => index)
+      )
+    )
     const { gauge } = yield* Series.current
     const lagSeconds = gauge("practice_data_changes_lag_seconds")
     gauge("practice_data_changes_waiting").set(waiters.size)

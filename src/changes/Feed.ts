@@ -2,12 +2,14 @@
 import { Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
+import type { Json } from "../database/RecordJson.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
-import type { Seen } from "./FeedQuery.ts"
-import { type ChangeRow, type Json, type Kind, type Page, placeOf, tableOf } from "./Pages.ts"
+import type { SeenState } from "./FeedQuery.ts"
+import { type ChangeRow, type ChangesPage, type FeedDefinition, placeOf, tableOf } from "./FeedDefinition.ts"
+import { type FeedSnapshot, horizonOf, isHeldBack, readableIn, visibleIn } from "./FeedSnapshot.ts"
 import * as Walk from "./Walk.ts"
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */
@@ -31,25 +33,23 @@ export interface Changes {
   readonly rows: number
   readonly isEmpty: boolean
   /** The state that the reader has seen: where the page is empty, it may wait for changes after it. */
-  readonly seen: Seen
+  readonly seen: SeenState
 }
 
-interface Found {
-  readonly snapshot: Cursor.FeedSnapshot
+interface FeedRead {
+  readonly snapshot: FeedSnapshot
   /** One more than the limit if there are more. */
   readonly rows: ReadonlyArray<ChangeRow>
 }
 
 /** The store of a feed, for the organization of the request. */
 export interface Store {
-  /** Fails where the store has no order of changes. */
-  readonly check: Effect.Effect<void, Errors.ChangesNotServed | Errors.RecordStoreDown>
   /** Reads up to `limit` changes of walks, and one more; with the mark of a cursor, also the state of the feed. */
   readonly read: (
     walks: ReadonlyArray<Walk.Walk>,
     limit: number,
     mark?: string
-  ) => Effect.Effect<Found, Errors.RecordStoreDown, CurrentOrganization>
+  ) => Effect.Effect<FeedRead, Errors.RecordStoreDown, CurrentOrganization>
   readonly clock: Pick<ChangeClock["Service"], "hasMark" | "isOfRun" | "keep" | "lag" | "wait">
   /** The number of records above which a page is large. */
   readonly largePage: number
@@ -67,8 +67,8 @@ const replication = "400 millis"
 /** The most reads for a page, where the feed has to be settled first or a table is truncated. */
 const attempts = 5
 
-/** A request for changes with the walks that it continues. */
-interface Asked {
+/** The walks that a request continues. */
+interface ReadPlan {
   readonly cursor: Cursor.Cursor | undefined
   readonly limit: number
   readonly names: ReadonlyArray<string>
@@ -77,40 +77,46 @@ interface Asked {
   readonly resets: ReadonlyArray<string>
 }
 
-/** A request for some resources. Those that no walk has, or whose feed has ended, are read from their beginning. */
-const askedOf = (
-  { cursor, limit, names }: Pick<Asked, "cursor" | "limit" | "names">,
+/** Plans to read resources. Those that no walk has, or whose feed has ended, are read from their beginning. */
+const makePlan = (
+  { cursor, limit, names }: Pick<ReadPlan, "cursor" | "limit" | "names">,
   ended: ReadonlyArray<string> = []
-): Asked => {
+): ReadPlan => {
   const known = (cursor?.walks ?? []).flatMap((walk) => {
     const feeds = Object.entries(walk.feeds).filter(([name]) => names.includes(name) && !ended.includes(name))
     return feeds.length === 0 ? [] : [{ ...walk, feeds: Object.fromEntries(feeds) }]
   })
   const others = names.filter((name) => !known.some(({ feeds }) => name in feeds))
   const feeds = Object.fromEntries(others.map((name) => [name, ""]))
-  const opened = others.length === 0 ? [] : [Walk.opened(feeds)]
+  const opened = others.length === 0 ? [] : [Walk.fromStart(feeds)]
   return { cursor, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
 }
 
 const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
 
 /** Reads changes for the current organization, in one order. */
-export type Feed = ReturnType<typeof make>
+export type Feed = (
+  request: ChangesRequest
+) => Effect.Effect<
+  Changes,
+  Errors.ChangesNotServed | Errors.CursorInvalid | Errors.CursorExpired | Errors.RecordStoreDown,
+  CurrentOrganization
+>
 
-export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
-  const { lengthOf, name, ordered, render, resources } = kind
+export const make = (definition: FeedDefinition, { clock, largePage, read }: Store) => {
+  const { name, orderTable, pageLength, render, resources } = definition
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const byTable = new Map(resources.map((resource) => [resource.table, resource.name]))
   const turns = Semaphore.makeUnsafe(wokenAtOnce)
   /** The snapshot of the feed when its state was last read. */
-  let settled: Cursor.FeedSnapshot | undefined
+  let settled: FeedSnapshot | undefined
 
-  const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
+  const tokenOf = ({ tokens }: FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
+  const advance = ({ limit, walks }: ReadPlan, { rows: found, snapshot }: FeedRead) => {
     const hasMore = found.length > limit
-    const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
-    const seen = Cursor.readableIn(snapshot)
+    const rows = hasMore ? found.slice(0, pageLength(found, limit)) : found
+    const seen = readableIn(snapshot)
     const indexOf = ({ branch }: ChangeRow) =>
       walks.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
     const lasts = new Map(rows.map((row) => [indexOf(row), row]))
@@ -120,19 +126,19 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
       const walk = { ...before, feeds }
       const row = lasts.get(index)
       const last = row && placeOf(row)
-      if (index < cut) return Walk.exhausted(walk, seen, last, snapshot.marked)
-      return index === cut && last !== undefined ? Walk.cutAt(walk, seen, last) : walk
+      if (index < cut) return Walk.advanceToEnd(walk, seen, last, snapshot.marked)
+      return index === cut && last !== undefined ? Walk.advanceTo(walk, seen, last) : walk
     })
-    const isOne = !hasMore && after.length > 1 && !Cursor.isHeldBack(snapshot)
+    const isOne = !hasMore && after.length > 1 && !isHeldBack(snapshot)
     return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
   }
 
   /** A page with the cursor behind it. */
-  const changesOf = (
-    { names }: Asked,
-    snapshot: Cursor.FeedSnapshot,
+  const renderPage = (
+    { names }: ReadPlan,
+    snapshot: FeedSnapshot,
     next: Cursor.Cursor,
-    page: Omit<Page, "cursor">,
+    page: Omit<ChangesPage, "cursor">,
     isEmpty: boolean
   ) => {
     const { organization } = snapshot
@@ -146,15 +152,15 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
       isComplete: isComplete(next.walks),
       rows: page.rows.length,
       isEmpty,
-      seen: { organization, tables: followed, snapshot: Cursor.readableIn(snapshot) }
+      seen: { organization, tables: followed, snapshot: readableIn(snapshot) }
     }))
   }
 
-  const respond = (asked: Asked, found: Found) => {
-    const { cursor, resets } = asked
+  const respond = (plan: ReadPlan, found: FeedRead) => {
+    const { cursor, resets } = plan
     const { snapshot } = found
-    const { hasMore, rows, walks } = advance(asked, found)
-    const isHeldBack = Cursor.isHeldBack(snapshot)
+    const { hasMore, rows, walks } = advance(plan, found)
+    const isDelayed = isHeldBack(snapshot)
     const had = cursor ?? { ceiling: 0, wal: 0 }
     const { mark, tokens } = snapshot
     const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
@@ -163,66 +169,70 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
     // back: where those are lost, the states before them are there again. So its walk stays as it is. A page of a load
     // leaves removals out, so it says something where it is empty: a removal that is lost brings its record back.
     const reached =
-      rows.length === 0 && !isHeldBack && isComplete(asked.walks)
+      rows.length === 0 && !isDelayed && isComplete(plan.walks)
         ? { ceiling: had.ceiling, wal: had.wal }
-        : { ceiling: Math.max(Cursor.shownBy(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
+        : { ceiling: Math.max(visibleIn(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
     // Nor does that of a replica's reader, until it is half as old as a cursor can be.
-    const isYoung = cursor !== undefined && Cursor.isFrom(cursor, (snapshot.keptFrom + snapshot.marked) / 2)
+    const isYoung = cursor !== undefined && Cursor.needsNoneBelow(cursor, (snapshot.keptFrom + snapshot.marked) / 2)
     const next =
-      isEmpty && isHeldBack && isYoung
-        ? { ...cursor, walks: asked.walks }
-        : { ...reached, mark, order: tokens[ordered] ?? "", walks }
+      isEmpty && isDelayed && isYoung
+        ? { ...cursor, walks: plan.walks }
+        : { ...reached, mark, order: tokens[orderTable] ?? "", walks }
     // A standby that is behind the reader does not show the rest of what the reader has in part.
-    const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= reached.ceiling)
-    return changesOf(asked, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
+    const isConsistent = !hasMore && (!isDelayed || horizonOf(snapshot) >= reached.ceiling)
+    return renderPage(plan, snapshot, next, { rows, resets, hasMore, isConsistent }, isEmpty)
   }
 
   /** The response of a standby that is behind the cursor: nothing yet. */
-  const respondBehind = Effect.fnUntraced(function* (asked: Asked, snapshot: Cursor.FeedSnapshot) {
-    const { cursor, resets, walks } = asked
+  const respondBehind = Effect.fnUntraced(function* (plan: ReadPlan, snapshot: FeedSnapshot) {
+    const { cursor, resets, walks } = plan
     // A mark of a server that was promoted and is gone never arrives.
     if (cursor === undefined || !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
     // A resource that has left restarts when it joins again.
     const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
     const nothing = { rows: [], resets: [], hasMore: false, isConsistent: false }
-    const changes = yield* changesOf(asked, snapshot, { ...cursor, walks: kept }, nothing, true)
+    const changes = yield* renderPage(plan, snapshot, { ...cursor, walks: kept }, nothing, true)
     return { ...changes, lag: Math.max(changes.lag, 1) }
   })
 
   /** The resources whose feed has ended since the cursor was given out: their tables were truncated. */
-  const endedIn = ({ walks }: Asked, snapshot: Cursor.FeedSnapshot) =>
+  const endedIn = ({ walks }: ReadPlan, snapshot: FeedSnapshot) =>
     walks
       .flatMap(({ feeds }) => Object.entries(feeds))
       .flatMap(([resource, token]) => (token === "" || token === tokenOf(snapshot, resource) ? [] : [resource]))
 
   /** The changes of a request, where its cursor is resumed as it is. */
-  const readSettled = Effect.fnUntraced(function* ({ cursor, limit, walks }: Asked) {
+  const readSettled = Effect.fnUntraced(function* ({ cursor, limit, walks }: ReadPlan) {
     if (settled === undefined) return undefined
     // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
     const first = isComplete(walks) && limit > largePage ? 0 : limit
     let found = yield* read(walks, first)
     if (first < limit && found.rows.length > 0) found = yield* read(walks, limit)
     const { snapshot } = found
-    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[ordered], cursor) ? found : undefined
+    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? found : undefined
   })
 
-  const next = Effect.fnUntraced(function* (given: string | undefined, limit: number, names: ReadonlyArray<string>) {
+  const readPage = Effect.fnUntraced(function* (
+    given: string | undefined,
+    limit: number,
+    names: ReadonlyArray<string>
+  ) {
     const decoded = given === undefined ? undefined : Cursor.decode(given)
     if (given !== undefined && decoded === undefined) return yield* cursorInvalid
-    let asked = askedOf({ cursor: decoded, limit, names })
+    let plan = makePlan({ cursor: decoded, limit, names })
     for (let attempt = 0; attempt < attempts; attempt++) {
-      const { cursor } = asked
-      const found = yield* readSettled(asked)
+      const { cursor } = plan
+      const found = yield* readSettled(plan)
       const { snapshot } = found ?? (yield* read([], 0, cursor?.mark ?? ""))
       const { isStandby, mark, organization, run, state, tokens } = snapshot
-      if (given !== undefined && !Cursor.isOf(given, { organization, resource: name })) return yield* cursorInvalid
+      if (given !== undefined && !Cursor.belongsTo(given, { organization, resource: name })) return yield* cursorInvalid
       if (found !== undefined) {
-        const ended = endedIn(asked, snapshot)
-        if (ended.length === 0) return yield* respond(asked, found)
-        asked = askedOf(asked, ended)
+        const ended = endedIn(plan, snapshot)
+        if (ended.length === 0) return yield* respond(plan, found)
+        plan = makePlan(plan, ended)
         continue
       }
-      const verdict = Cursor.verdictOf(snapshot, tokens[ordered], cursor)
+      const verdict = Cursor.verdictOf(snapshot, tokens[orderTable], cursor)
       // A standby may show what its primary wrote after it was started again, without the mark of that run yet: a cursor
       // with the mark before would expire. A standby that is further behind is read all the same.
       const mayLackMark = verdict === "Readable" && isStandby && run !== settled?.run && attempt < attempts - 2
@@ -234,14 +244,14 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
         case "Expired":
           return yield* cursorExpired
         case "Behind":
-          return yield* respondBehind(asked, snapshot)
+          return yield* respondBehind(plan, snapshot)
         case "Readable":
           settled = snapshot
           // Ids above those that the mark proves may have been given out again.
           if (cursor !== undefined && cursor.mark !== mark) {
             const proven = state?.proven ?? 0
             const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven))
-            asked = askedOf({ ...asked, cursor: { ...cursor, mark, walks } })
+            plan = makePlan({ ...plan, cursor: { ...cursor, mark, walks } })
           }
       }
     }
@@ -250,14 +260,13 @@ export const make = (kind: Kind, { check, clock, largePage, read }: Store) => {
 
   const all = resources.map((resource) => resource.name)
   return Effect.fnUntraced(function* ({ cursor, limit, resources: names = all, wait = Duration.zero }: ChangesRequest) {
-    yield* check
     const begun = Duration.isZero(wait) ? 0 : yield* Time.monotonic
-    let page = yield* next(cursor, limit, names)
+    let page = yield* readPage(cursor, limit, names)
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Time.monotonic) - begun)
       if (left <= 0 || !(yield* polling(clock.wait(page.seen, Duration.millis(left))))) break
       // One change may wake all readers: each reads a small page, on a shared connection, in its turn.
-      page = yield* turns.withPermit(next(page.cursor, Math.min(limit, largePage), names))
+      page = yield* turns.withPermit(readPage(page.cursor, Math.min(limit, largePage), names))
     }
     return page
   })

@@ -1,67 +1,41 @@
-/** The JSON of pages: of a search, and of the feeds of changes. Stored records are concatenated as bytes and never parsed. */
-import { hash } from "node:crypto"
+/** The feeds of changes: the resources of each, where its pages end, and their JSON. */
 import { Buffer } from "node:buffer"
-import { Effect } from "effect"
+import { hash } from "node:crypto"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { note } from "../observability/RequestFacts.ts"
+import { concat, fromText, type Json, toText } from "../database/RecordJson.ts"
 import * as Walk from "./Walk.ts"
 
-export type Json = Uint8Array
-
-const comma = ",".charCodeAt(0)
-
-export const fromText = (text: string): Json => Buffer.from(text)
-
-export const toText = ({ buffer, byteLength, byteOffset }: Json): string =>
-  Buffer.from(buffer, byteOffset, byteLength).toString()
-
-/** Concatenates values, with a comma between two of them. */
-const concat = (before: string, values: ReadonlyArray<Json>, after: string): Json => {
-  let size = Buffer.byteLength(before) + Buffer.byteLength(after) + Math.max(0, values.length - 1)
-  for (const value of values) size += value.length
-  const bytes = Buffer.allocUnsafe(size)
-  let end = bytes.write(before)
-  let isFirst = true
-  for (const value of values) {
-    if (!isFirst) bytes[end++] = comma
-    isFirst = false
-    bytes.set(value, end)
-    end += value.length
-  }
-  bytes.write(after, end)
-  return bytes
+interface Change {
+  readonly position: number
+  /** The table, with `-` behind it for a removal. The feed of one resource has none. */
+  readonly branch?: string
 }
 
-/** The page of a search: `{"body":[...]}`. */
-export const searchPage = (rows: ReadonlyArray<{ readonly record: Json }>): Effect.Effect<Json> => {
-  const records = rows.map(({ record }) => record)
-  return Effect.as(note({ rows: rows.length }), concat('{"body":[', records, "]}"))
+export interface WrittenRecord extends Change {
+  /** The record's JSON, which begins with its id: a column for the id would cost a page of a thousand a tenth more. */
+  readonly record: Json
 }
 
-/** A row of a feed, in the order of the changes. */
-export interface ChangeRow {
-  /** The record's JSON, which begins with its id; null for a removal. */
-  readonly record: Json | null
-  /**
-   * The id of a removal, after `-`; after `+` where the snapshot has a record of that id again, which has a change of its
-   * own. Null for a record: its id would cost a page of a thousand a tenth more.
-   */
-  readonly removal: string | null
-  readonly position: number | null
-  readonly branch?: string | null
+export interface Removal extends Change {
+  readonly record: null
+  readonly id: string
+  /** True if the snapshot has a record of that id again, which has a change of its own. */
+  readonly existsAgain: boolean
 }
+
+export type ChangeRow = WrittenRecord | Removal
 
 const leadingId = /^\{"id":("(?:[^"\\]|\\.)*")/
 
-const idOf = ({ removal, record }: ChangeRow): string =>
-  removal?.slice(1) ?? JSON.parse(leadingId.exec(record === null ? "" : toText(record))?.[1] ?? '""')
+const idOf = (row: ChangeRow): string =>
+  row.record === null ? row.id : JSON.parse(leadingId.exec(toText(row.record))?.[1] ?? '""')
 
-const isRemoval = ({ removal }: ChangeRow) => removal?.startsWith("-") === true
+const isRemoval = (row: ChangeRow): row is Removal => row.record === null && !row.existsAgain
 
 /** The place of a row. Without a branch, after all changes of the id in its transaction: those are of one record. */
 export const placeOf = (row: ChangeRow): Walk.Place => ({
-  position: row.position ?? 0,
+  position: row.position,
   id: idOf(row),
   branch: row.branch ?? Walk.lastBranch
 })
@@ -71,7 +45,7 @@ export const removalMark = "-"
 
 export const tableOf = (branch: string) => (branch.endsWith(removalMark) ? branch.slice(0, -1) : branch)
 
-export interface Page {
+export interface ChangesPage {
   readonly rows: ReadonlyArray<ChangeRow>
   /** The resources that restart with this page. */
   readonly resets: ReadonlyArray<string>
@@ -84,24 +58,24 @@ export interface Page {
 const isSamePlace = (one: ChangeRow | undefined, another: ChangeRow | undefined) =>
   one !== undefined && one.position === another?.position && idOf(one) === idOf(another)
 
-export interface Kind {
+export interface FeedDefinition {
   /** The resource, or `*` for all. */
   readonly name: string
   readonly resources: ReadonlyArray<Resource>
   /** The table whose feed names the order. If it ends, all positions do. */
-  readonly ordered: string
+  readonly orderTable: string
   /** The number of rows in a page of at most `limit`, of which there are more. */
-  readonly lengthOf: (rows: ReadonlyArray<ChangeRow>, limit: number) => number
-  readonly render: (page: Page) => Json
+  readonly pageLength: (rows: ReadonlyArray<ChangeRow>, limit: number) => number
+  readonly render: (page: ChangesPage) => Json
 }
 
 /** The feed of a resource: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
-export const ofResource = (resource: Resource): Kind => ({
+export const resourceFeed = (resource: Resource): FeedDefinition => ({
   name: resource.name,
   resources: [resource],
-  ordered: resource.table,
+  orderTable: resource.table,
   // A record that one transaction deletes and inserts again has two rows at one place: both belong to one page.
-  lengthOf: (rows, limit) => (isSamePlace(rows[limit], rows[limit - 1]) ? limit + 1 : limit),
+  pageLength: (rows, limit) => (isSamePlace(rows[limit], rows[limit - 1]) ? limit + 1 : limit),
   render: ({ cursor, hasMore, rows }) => {
     const removed = JSON.stringify(rows.filter(isRemoval).map(idOf))
     const body = rows.flatMap(({ record }) => record ?? [])
@@ -117,14 +91,14 @@ const wholeTransactions = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
   return limit
 }
 
-const textItem = (item: object) => fromText(`,${JSON.stringify(item)}`)
+// Each item begins with the comma that separates it from the one before.
+const item = (members: object) => fromText(`,${JSON.stringify(members)}`)
 
 /** The feed of several resources: `{"body":[{"resource":"...","record":{...}},...],"cursor":"...",...}`. */
-export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
+export const combinedFeed = (resources: ReadonlyArray<Resource>): FeedDefinition => {
   const fields = resources.map(({ name, record }) => [name, Object.keys(record.fields)])
   // A version of the fields of records: it changes when a resource or a field is added.
   const schema = hash("sha256", JSON.stringify(fields)).slice(0, 8)
-  // Each item begins with the comma that separates it from the one before.
   const openings = new Map(
     resources.map(({ name, table }) => [
       table,
@@ -137,18 +111,15 @@ export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
     if (found === undefined) return []
     const { opening, resource } = found
     if (row.record !== null) return [opening, row.record, closing]
-    return isRemoval(row) ? [textItem({ resource, removed: idOf(row) })] : []
+    return isRemoval(row) ? [item({ resource, removed: row.id })] : []
   }
   return {
     name: "*",
     resources,
-    ordered: organization.table,
-    lengthOf: wholeTransactions,
+    orderTable: organization.table,
+    pageLength: wholeTransactions,
     render: ({ cursor, hasMore, isConsistent, resets, rows }) => {
-      const [first, ...items] = [
-        ...resets.map((resource) => textItem({ resource, reset: true })),
-        ...rows.flatMap(itemOf)
-      ]
+      const [first, ...items] = [...resets.map((resource) => item({ resource, reset: true })), ...rows.flatMap(itemOf)]
       const state = { cursor, has_more: hasMore, is_consistent: isConsistent, schema }
       return Buffer.concat([
         fromText('{"body":['),

@@ -6,11 +6,13 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
-import * as Cursor from "../../../src/records/Cursor.ts"
-import * as Feed from "../../../src/records/Feed.ts"
-import { still } from "../../../src/records/Repository.ts"
-import * as Pages from "../../../src/records/Pages.ts"
-import * as Walk from "../../../src/records/Walk.ts"
+import * as Cursor from "../../../src/changes/Cursor.ts"
+import { type FeedSnapshot, readableIn } from "../../../src/changes/FeedSnapshot.ts"
+import * as Feed from "../../../src/changes/Feed.ts"
+import { stillClock } from "../../../src/changes/FeedStores.ts"
+import { fromText, toText } from "../../../src/database/RecordJson.ts"
+import { type ChangeRow, combinedFeed, placeOf, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import * as Walk from "../../../src/changes/Walk.ts"
 
 const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id: "a", branch: "~" }, running: [] }
 
@@ -18,7 +20,7 @@ const cursor: Cursor.Cursor = { order: "feed0000", mark: "aaaa0001", ceiling: 10
 
 const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
-const here: Cursor.FeedSnapshot = {
+const here: FeedSnapshot = {
   base: 0,
   snapshot: "120:120:",
   inFlight: 0,
@@ -33,13 +35,13 @@ const here: Cursor.FeedSnapshot = {
 }
 
 /** The difference to a primary that gave the cursor out. */
-type But = Partial<NonNullable<Cursor.FeedSnapshot["state"]> & Cursor.FeedSnapshot>
+type But = Partial<NonNullable<FeedSnapshot["state"]> & FeedSnapshot>
 
 const standby: But = { isStandby: true }
 const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
-const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
+const orderOf = ({ tokens }: FeedSnapshot) => tokens["pets"]
 
 it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is resumed where it was given out", "Readable", {}, cursor],
@@ -63,34 +65,28 @@ it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
 })
 
-it.for<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]>([
+it.for<readonly [string, Partial<FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
   ["of a server with another mark", { mark: "aaaa0002" }],
   ["of a server that was promoted", { isStandby: true }],
   ["of a cursor of another order", {}, { order: "another0" }],
-  ["of a cursor with another mark", {}, { mark: "aaaa0002" }],
-  ["of a cursor that needs deleted removals", { keptFrom: 92 }, {}],
-  ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
+  ["of a cursor with another mark", {}, { mark: "aaaa0002" }]
 ])("the whole state is examined %s", ([, but, given]) => {
   const at = given && { ...cursor, ...given }
-  assert.isTrue(Cursor.isUnchanged(here, here, orderOf(here), at && cursor))
-  assert.isFalse(Cursor.isUnchanged(here, { ...here, ...but }, orderOf(here), at))
-})
-
-it("the ceiling of a standby says nothing about a cursor", () => {
-  const there = { ...here, isStandby: true }
-  assert.isTrue(Cursor.isUnchanged(there, { ...there, snapshot: "90:90:" }, orderOf(here), cursor))
+  const settled = { ...here, state }
+  assert.isTrue(Cursor.isUnchanged(settled, here, orderOf(here), at && cursor))
+  assert.isFalse(Cursor.isUnchanged(settled, { ...here, ...but }, orderOf(here), at))
 })
 
 it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
-  assert.deepStrictEqual(Cursor.readableIn(busy), { next: 100, running: [] })
-  assert.deepStrictEqual(Cursor.readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
+  assert.deepStrictEqual(readableIn(busy), { next: 100, running: [] })
+  assert.deepStrictEqual(readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
   const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
-  assert.strictEqual(Cursor.readableIn(fewer).running.length, Walk.maximumRunning)
-  assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
+  assert.strictEqual(readableIn(fewer).running.length, Walk.maximumRunning)
+  assert.strictEqual(readableIn(fewer).next, 3000)
 })
 
 const owner = { organization: here.organization, resource: pets.name }
@@ -105,14 +101,14 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["a load", [{ ...walk, floor: 95, target: 97 }]],
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
   ["several walks, one of them with a transaction that is read in part", [walk, lines]],
-  ["walks that have read nothing yet", [Walk.opened({ pets: "" }), walk, Walk.opened({})]]
+  ["walks that have read nothing yet", [Walk.fromStart({ pets: "" }), walk, Walk.fromStart({})]]
 ])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
   const given = { ...cursor, walks }
   const text = Cursor.encode(given, owner)
   assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text))), given)
-  assert.isTrue(Cursor.isOf(text, owner))
-  assert.isFalse(Cursor.isOf(text, { ...owner, resource: "charges" }))
-  assert.isFalse(Cursor.isOf(text, { ...owner, organization: "another" }))
+  assert.isTrue(Cursor.belongsTo(text, owner))
+  assert.isFalse(Cursor.belongsTo(text, { ...owner, resource: "charges" }))
+  assert.isFalse(Cursor.belongsTo(text, { ...owner, organization: "another" }))
 })
 
 const Length = Schema.Literals([0, 1, 3, 700, Walk.maximumRunning, 2 * Walk.maximumRunning])
@@ -127,27 +123,27 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
   assert.isAtMost(fitting.flatMap(Walk.rangesOf).length, 2 * Walk.maximumRunning + 3 * lengths.length)
 })
 
-const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Snapshot => ({ next, running })
+const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Visible => ({ next, running })
 
 it("a first load is complete once all that its first page could see is read", () => {
-  const cut = Walk.cutAt(Walk.opened({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
+  const cut = Walk.advanceTo(Walk.fromStart({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
   assert.deepInclude(cut, { floor: 7, target: 9 })
-  assert.strictEqual(Walk.exhausted(cut, seen(7), undefined, 7).target, 9)
-  assert.isUndefined(Walk.exhausted(cut, seen(9, 7), undefined, 7).target)
+  assert.strictEqual(Walk.advanceToEnd(cut, seen(7), undefined, 7).target, 9)
+  assert.isUndefined(Walk.advanceToEnd(cut, seen(9, 7), undefined, 7).target)
 })
 
 it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
-  const positionAfter = (snapshot: Walk.Snapshot, durable: number) =>
-    Walk.exhausted(walk, snapshot, undefined, durable).place.position
+  const positionAfter = (snapshot: Walk.Visible, durable: number) =>
+    Walk.advanceToEnd(walk, snapshot, undefined, durable).place.position
   assert.strictEqual(positionAfter(seen(200), 150), 149)
   assert.strictEqual(positionAfter(seen(200, 120), 150), 119)
-  assert.deepStrictEqual(Walk.exhausted(walk, seen(200), undefined, 50).place, walk.place)
+  assert.deepStrictEqual(Walk.advanceToEnd(walk, seen(200), undefined, 50).place, walk.place)
 })
 
 it("a transaction that was read in part on another server is read as a whole where it is not seen yet", () => {
   const part = { ...walk, partial: { position: 40, id: "a", branch: "" } }
-  assert.deepStrictEqual(Walk.exhausted(part, seen(40), undefined, 0).running, [40])
-  assert.deepStrictEqual(Walk.exhausted(part, seen(200), undefined, 0).running, [])
+  assert.deepStrictEqual(Walk.advanceToEnd(part, seen(40), undefined, 0).running, [40])
+  assert.deepStrictEqual(Walk.advanceToEnd(part, seen(200), undefined, 0).running, [])
 })
 
 it("a walk is set back to what a mark proves, with what it had not read below that", () => {
@@ -162,13 +158,13 @@ it("a walk is set back to what a mark proves, with what it had not read below th
 
 /** Reads after a cursor, over statements and a clock of a store. */
 const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partial<Feed.Store["clock"]>) =>
-  Feed.make(Pages.ofResource(pets), { check: Effect.void, largePage: 1000, read, clock: { ...still, ...clock } })({
+  Feed.make(resourceFeed(pets), { largePage: 1000, read, clock: { ...stillClock, ...clock } })({
     cursor: Cursor.encode(given, owner),
     limit: 10
   }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: here.organization })))
 
 /** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
-const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {
+const resumed = Effect.fnUntraced(function* (but: Partial<FeedSnapshot>, marks: ReadonlyArray<string>) {
   const left = [...marks]
   let mark = ""
   const places: Array<number | undefined> = []
@@ -211,30 +207,29 @@ it.effect("a standby with nothing new returns the cursor; one behind it with a l
   })
 )
 
-const written = (id: string, position: number, branch = ""): Pages.ChangeRow => {
-  return { removal: null, position, record: Pages.fromText(`{"id":"${id}"}`), branch }
+const written = (id: string, position: number, branch = ""): ChangeRow => {
+  return { position, record: fromText(`{"id":"${id}"}`), branch }
 }
-/** The removal of `-id`; of a record that exists again, `+id`. */
-const removed = (removal: string, position: number, branch = ""): Pages.ChangeRow => {
-  return { removal, position, record: null, branch }
+const removed = (id: string, position: number, { branch = "", existsAgain = false } = {}): ChangeRow => {
+  return { record: null, id, existsAgain, position, branch }
 }
 
 const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
-  const record = Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(Pages.placeOf({ removal: null, position: 7, record }), { id, position: 7, branch: "~" })
+  const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
+  assert.deepStrictEqual(placeOf({ position: 7, record }), { id, position: 7, branch: "~" })
 })
 
 it("a removal is its id, unless there is a record again", () => {
-  const rows = [removed("-a", 1), removed("+b", 2), written("c", 3)]
-  const text = Pages.toText(Pages.ofResource(pets).render({ ...page, rows }))
+  const rows = [removed("a", 1), removed("b", 2, { existsAgain: true }), written("c", 3)]
+  const text = toText(resourceFeed(pets).render({ ...page, rows }))
   assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
 })
 
 it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
-  const rows = [written("a", 1, "invoices"), removed("-b", 1, "invoice_lines-")]
-  const shown = JSON.parse(Pages.toText(Pages.ofAll(searchable).render({ ...page, resets: ["pets"], rows })))
+  const rows = [written("a", 1, "invoices"), removed("b", 1, { branch: "invoice_lines-" })]
+  const shown = JSON.parse(toText(combinedFeed(searchable).render({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
     body: [
@@ -251,7 +246,7 @@ it("a page of all resources begins with those that begin anew, and names the res
 
 it("the version of the fields changes with a resource", () => {
   const versionOf = (resources: typeof searchable) =>
-    JSON.parse(Pages.toText(Pages.ofAll(resources).render({ ...page, rows: [] }))).schema
+    JSON.parse(toText(combinedFeed(resources).render({ ...page, rows: [] }))).schema
   assert.notStrictEqual(versionOf(searchable), versionOf([searchable[0]]))
 })
 
@@ -262,10 +257,10 @@ it.each([
   { positions: [1, 2], limit: 1, length: 1 }
 ])("a transaction that fits into a page of all resources is not cut apart: %o", ({ length, limit, positions }) => {
   const rows = positions.map((position) => written("a", position, "pets"))
-  assert.strictEqual(Pages.ofAll(searchable).lengthOf(rows, limit), length)
+  assert.strictEqual(combinedFeed(searchable).pageLength(rows, limit), length)
 })
 
-it.each([[[removed("+a", 1), written("a", 1)]], [[written("a", 1), removed("+a", 1)]]])(
+it.each([[[removed("a", 1), written("a", 1)]], [[written("a", 1), removed("a", 1)]]])(
   "the two rows of a record that one transaction deleted and inserted are not cut apart",
-  (rows) => assert.strictEqual(Pages.ofResource(pets).lengthOf(rows, 1), 2)
+  (rows) => assert.strictEqual(resourceFeed(pets).pageLength(rows, 1), 2)
 )

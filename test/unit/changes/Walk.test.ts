@@ -5,7 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Record, Schema } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
 import { tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 
@@ -16,7 +16,7 @@ interface Reader {
   readonly known: Readonly<Record<string, number>>
 }
 
-const nobody: Reader = { cursor: undefined, copy: {}, known: {} }
+const newReader: Reader = { cursor: undefined, copy: {}, known: {} }
 
 const Page = Schema.fromJsonString(
   Schema.Struct({
@@ -43,12 +43,12 @@ const readPage = Effect.fnUntraced(function* (
   limit: number,
   read: ReadonlyArray<string> = Model.names
 ) {
-  const asked = feed({ cursor, limit, resources: read }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "" }))
+  const changes = yield* feed({ cursor, limit, resources: read }).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "" })),
+    Effect.catchTag("CursorExpired", () => Effect.undefined)
   )
-  const answer = yield* Effect.catchTag(asked, "CursorExpired", () => Effect.undefined)
-  if (answer === undefined) return nobody
-  const page = yield* decode(Pages.toText(answer.json))
+  if (changes === undefined) return newReader
+  const page = yield* decode(toText(changes.json))
   const isRead = (key: string) => read.some((name) => key.startsWith(`${name} `))
   const now = Record.filter(copy, (_, key) => isRead(key))
   const versions = { ...known }
@@ -84,7 +84,7 @@ it.effect("is_consistent is a state that the database had: every interleaving of
     const model: Model.Model = { primary: Model.initial, standby: Model.initial }
     const feed = Model.feedOf(model, "primary")
     const known = new Set<string>()
-    const left = [{ server: Model.initial, reader: nobody, plans }]
+    const left = [{ server: Model.initial, reader: newReader, plans }]
     for (let state = left.pop(); state !== undefined; state = left.pop()) {
       const { plans: rest, reader, server } = state
       const key = yield* json([server, reader, rest.map(({ length }) => length)])
@@ -113,7 +113,7 @@ const steps = Arbitrary.array(Arbitrary.schema(Step), { minLength: 5, maxLength:
 const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Type>) {
   const model: Model.Model = { primary: Model.initial, standby: Model.initial }
   const feeds = { primary: Model.feedOf(model, "primary"), standby: Model.feedOf(model, "standby") }
-  let reader = nobody
+  let reader = newReader
   let chosen = Model.names
   let runs = 0
   const page = Effect.fnUntraced(function* (role: "primary" | "standby", limit: number) {

@@ -10,12 +10,12 @@ import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
-import { toText } from "../../../src/records/Pages.ts"
-import * as Cursor from "../../../src/records/Cursor.ts"
+import { toText } from "../../../src/database/RecordJson.ts"
+import * as Cursor from "../../../src/changes/Cursor.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown, dataset, insertKeys, readersOf, storesOf } from "./stores.ts"
+import { asKnown, dataset, insertKeys, readersOf, storesOf } from "../records/stores.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 

@@ -1,20 +1,24 @@
 /** The statements that read a feed of changes. */
-import { Array } from "effect"
+import { Array, Effect, Schema } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import { maximumChanges } from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import { type ChangeRow, type Kind, removalMark } from "./Pages.ts"
-import { lowestEnded, maximumRunning, rangesOf, type Snapshot, type Walk } from "./Walk.ts"
+import { type ChangeRow, type FeedDefinition, type Removal, removalMark, type WrittenRecord } from "./FeedDefinition.ts"
+import { FeedSnapshot } from "./FeedSnapshot.ts"
+import { lowestEnded, maximumRunning, rangesOf, type Visible, type Walk } from "./Walk.ts"
 
 /** The SQL of the progress of a server: the members of a JSON object. */
 export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
   'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
 
+/** True if the rows of a feed have branches: those of one resource need none. */
+const hasBranches = ({ resources }: FeedDefinition) => resources.length > 1
+
 /** The SQL of the snapshot of a feed: one row, JSON. With the mark of a cursor, `$4`, the state of the feed is in it. */
-const snapshotText = ({ ordered, resources }: Kind, isMarked: boolean) => {
-  const tables = [...new Set([ordered, ...resources.map(({ table }) => table)])]
+const snapshotText = ({ orderTable, resources }: FeedDefinition, isMarked: boolean) => {
+  const tables = [...new Set([orderTable, ...resources.map(({ table }) => table)])]
   const listed = (textOf: (table: string) => string) => tables.map(textOf).join(", ")
   const state = `, 'state', json_build_object(
     'isInPlace', coalesce(f.is_in_place, false),
@@ -45,7 +49,7 @@ const snapshotText = ({ ordered, resources }: Kind, isMarked: boolean) => {
 }
 
 /** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
-export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): string =>
+const rangesText = ({ resources }: FeedDefinition, walks: ReadonlyArray<Walk>): string =>
   JSON.stringify(
     walks.flatMap((walk) => {
       const read = resources.flatMap(({ name, table }, index) =>
@@ -61,26 +65,53 @@ export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): str
 // may read all records of the owner.
 const existingIn = ({ table }: Resource) => `(select '+' from ${table} e where e.organization_id = $1 and e.id = c.id)`
 
-/** The values of a query of changes: the number of rows, the ranges as `rangesText` makes them, and the mark of a cursor. */
-type Values = readonly [rows: string, ranges: string, mark?: string]
+/** The first row. */
+interface SnapshotRow {
+  readonly record: null
+  /** The snapshot, as JSON. */
+  readonly detail: string
+  readonly position: null
+  readonly branch?: null
+}
+
+interface RemovalRow extends Omit<Removal, "id" | "existsAgain"> {
+  /** The id behind `-`, or behind `+` where the record exists again. */
+  readonly detail: string
+}
+
+// A column of its own for each kind of row would cost a page of a thousand a tenth more.
+export type FeedRow = SnapshotRow | RemovalRow | (WrittenRecord & { readonly detail: null })
+
+const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(FeedSnapshot))
+
+const removalOf = ({ branch, detail, position }: SnapshotRow | RemovalRow): Removal => ({
+  record: null,
+  id: detail.slice(1),
+  existsAgain: detail.startsWith("+"),
+  position: position ?? 0,
+  ...(typeof branch === "string" && { branch })
+})
+
+/** Decodes the rows of a query. */
+export const decodeRows = ([first, ...rows]: ReadonlyArray<FeedRow>) =>
+  Effect.map(Effect.orDie(decodeSnapshot(first?.detail ?? "")), (snapshot) => ({
+    snapshot,
+    rows: rows.map((row): ChangeRow => (row.record === null ? removalOf(row) : row))
+  }))
 
 /**
- * The query of the first changes, in the order of the ranges. Each table is read in the
- * order of an index, and merged as it is read. A standby, and a server with very many running transactions, is read below
- * its horizon. A transaction that is still running is passed over. The `removal` of the first row, which has no `position`,
- * is the snapshot.
- *
- * @param isMarked there is the mark of a cursor
+ * The text of a query of the first changes, in the order of the ranges. Each table is read in the order of an index, and
+ * merged as it is read. A standby, and a server with very many running transactions, is read below its horizon. A
+ * transaction that is still running is passed over.
  */
-export const makeChangesQuery = (kind: Kind, isMarked: boolean) => {
-  const { resources } = kind
+const changesText = (definition: FeedDefinition, isMarked: boolean) => {
+  const { resources } = definition
   // The plan is made for the largest page. A smaller one stops earlier: with a text for each limit, those that a connection
   // keeps prepared would take 100 MB.
   const bounds = `limit ${maximumChanges + 1}`
   // Hidden from the planner, which would plan anew for each value.
   const stop = "limit (select $2::bigint)"
-  const [only] = resources.length === 1 ? resources : []
-  const also = (column: string) => (only === undefined ? `, ${column}` : "")
+  const also = (column: string) => (hasBranches(definition) ? `, ${column}` : "")
   /** The changes of a table in a range of an index, in the order of the changes. */
   const changesIn = (columns: string, table: string, branch: string, isIn: string) => `
       select ${columns}, t.id, t.change_position, ${branch} as branch from ${table} t
@@ -104,17 +135,13 @@ export const makeChangesQuery = (kind: Kind, isMarked: boolean) => {
       order by change_position, id, branch ${bounds}
     )`
   ].join(" union all ")
-  const existing =
-    only === undefined
-      ? `case c.branch ${resources
-          .map((resource) => `when '${resource.table}${removalMark}' then ${existingIn(resource)}`)
-          .join(" ")} end`
-      : existingIn(only)
-  const text = `
-      select null::bpchar as record, s.text as removal, null::float8 as position${also("null::text as branch")}
-      from (${snapshotText(kind, isMarked)}) s (text)
+  const existing = resources.map((resource) => `when '${resource.table}${removalMark}' then ${existingIn(resource)}`)
+  return `
+      select null::bpchar as record, s.text as detail, null::float8 as position${also("null::text as branch")}
+      from (${snapshotText(definition, isMarked)}) s (text)
       union all
-      select ${bytesOf("c.record")}, case when c.record is null then coalesce(${existing}, '-') || c.id end,
+      select ${bytesOf("c.record")}, case when c.record is null then coalesce(
+          case c.branch ${existing.join(" ")} end, '-') || c.id end,
         c.change_position::float8${also("c.branch")}
       from (select c.* from (
         select g.position, g.id, g.branch, g.tables, g.removed,
@@ -130,22 +157,31 @@ export const makeChangesQuery = (kind: Kind, isMarked: boolean) => {
       ) r cross join lateral (
         ${branches} order by change_position, id${also("branch")} ${bounds}
       ) c ${stop}) c`
-  const columns = ["record", "removal", "position", ...(only === undefined ? ["branch" as const] : [])] as const
-  return (limit: number, values: Values): Query<ChangeRow> => ({ text, columns, values, limit, isPlannedOnce: true })
+}
+
+/** Makes the queries of a feed: of at most `limit` changes and one more, and, with the mark of a cursor, of its state. */
+export const makeChangesQuery = (definition: FeedDefinition) => {
+  const [text, markedText] = [changesText(definition, false), changesText(definition, true)]
+  const columns = ["record", "detail", "position", ...(hasBranches(definition) ? ["branch" as const] : [])] as const
+  return (walks: ReadonlyArray<Walk>, limit: number, mark?: string): Query<FeedRow> => {
+    const values = [String(limit + 1), rangesText(definition, walks)]
+    const given = mark === undefined ? { text, values } : { text: markedText, values: [...values, mark] }
+    return { ...given, columns, limit, isPlannedOnce: true }
+  }
 }
 
 /** The changes that a reader who waits has seen. */
-export interface Seen {
+export interface SeenState {
   readonly organization: string
   readonly tables: ReadonlyArray<string>
   /** The transactions of which there is nothing more. */
-  readonly snapshot: Snapshot
+  readonly snapshot: Visible
 }
 
 /** The indexes of the readers with a change in a transaction that ended since they read, or began after. */
-export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<Seen>, now: Snapshot) => {
+export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<SeenState>, now: Visible) => {
   const tables = Array.dedupe(readers.flatMap((reader) => reader.tables)).toSorted()
-  const bitsOf = (reader: Seen) => reader.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
+  const bitsOf = (reader: SeenState) => reader.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
   const isNew = sql`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
   const hasChanges = tables.map(
     (table, index) => sql`(w.tables & ${2 ** index}::bigint <> 0 and (
