@@ -167,12 +167,13 @@ export const finish = Effect.fn("Organizations.finish")(function* (actor: Actor,
   return deleted satisfies Counts
 })
 
+const lacking = (sql: Database, privilege: string, names: ReadonlyArray<string>) =>
+  textsOf(sql`
+    select format('The login %I may not %s on %I. Use the role that migrated.', current_user, ${privilege}::text, name) as text
+    from unnest(${names}::text[]) as needed (name) where not has_table_privilege(name, ${privilege}::text) limit 1`)
+
 /** The privilege that the login lacks for the commands of this module and of `Erasure`, as a sentence; none if it may. */
 export const lackingPrivilege = Effect.gen(function* () {
-  const lacking = (sql: Database, privilege: string, names: ReadonlyArray<string>) =>
-    textsOf(sql`
-      select format('The login %I may not %s on %I. Use the role that migrated.', current_user, ${privilege}::text, name) as text
-      from unnest(${names}::text[]) as needed (name) where not has_table_privilege(name, ${privilege}::text) limit 1`)
   const sql = yield* TaskDatabase
   return Array.head([
     ...(yield* lacking(sql, "delete", [...tables, ...left.map(([table]) => table), "closed_organizations"])),
