@@ -127,7 +127,7 @@ const polls: ReadonlyArray<Work> = [
 const polled = polls.map(() => new Array<Awaited<ReturnType<typeof load>>>())
 for (let round = 0; round <= rounds; round++) {
   for (const [index, poll] of polls.entries()) {
-    const result = await load(ours, postgres.pid, poll, { connections: 16, seconds })
+    const result = await load(ours, postgres.pid, poll, seconds)
     if (round > 0) polled[index]?.push(result)
   }
 }
