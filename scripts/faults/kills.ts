@@ -8,7 +8,7 @@ import * as Ledger from "../../test/support/Ledger.ts"
 import { freePort } from "../../test/support/LocalPostgres.ts"
 import * as Sender from "../../test/support/Sender.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
-import type { Database, Ground } from "./support/Ground.ts"
+import type { Ground } from "./Ground.ts"
 
 /** How many deliveries are under way at once, each in up to five copies. */
 const concurrency = 24
@@ -58,7 +58,7 @@ interface Stored {
 }
 
 /** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
-const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: ReadonlyArray<Acknowledged>) {
+const misled = Effect.fnUntraced(function* ({ sql }: Ground, acknowledged: ReadonlyArray<Acknowledged>) {
   const rows = yield* sql<Stored>`
     select idempotency_key as key, id, received_at, scheduled_for from deletion_tasks`
   const stored = new Map(
@@ -74,9 +74,8 @@ const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: Rea
  *
  * @returns the figures, and the promises that were not kept
  */
-export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground, deliveries: number) {
-  const database = yield* empty
-  const { sql, url } = database
+export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: number, seed: number) {
+  const { power, sql, url } = ground
   yield* Ledger.open(sql, invoiceOf(deliveries))
   const environment = { DELETION_DELAY: "1s" }
   const ports = [yield* freePort, yield* freePort] as const
@@ -111,7 +110,7 @@ export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground
   const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
   const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
   const happened = Object.entries(yield* Ref.get(incidents))
-  const answeredOtherwise = yield* misled(database, acknowledged)
+  const answeredOtherwise = yield* misled(ground, acknowledged)
   return {
     figures: [
       `completed once ${counts.completed} of ${deliveries}, in ${requests} requests`,

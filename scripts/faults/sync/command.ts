@@ -35,10 +35,6 @@ const flags = {
     Flag.withDescription("How many Postgres servers to play on at once"),
     Flag.withDefault(2)
   ),
-  told: Flag.Int("told").pipe(
-    Flag.withDescription("How many histories that fail to tell step by step"),
-    Flag.withDefault(3)
-  ),
   reduce: Flag.Boolean("reduce").pipe(
     Flag.withDescription("Find out which steps of a history that fails are needed for that"),
     Flag.withDefault(false)
@@ -76,7 +72,6 @@ export const sync = Command.make(
       stands,
       embedded,
       events: options.events / 100,
-      told: options.told,
       isReduced: options.reduce
     })
     yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s; ${where}\n\n${table(tally)}`)

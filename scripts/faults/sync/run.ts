@@ -11,11 +11,11 @@ import * as Tally from "./tally.ts"
 /** One history in so many is played on the embedded database. */
 const oneInEmbedded = 20
 
-/** Whether the history of a number is one for the embedded database. */
-export const isEmbedded = (number: number) => number % oneInEmbedded === 0
+/** True if the history of a number is one for the embedded database. */
+const isEmbedded = (number: number) => number % oneInEmbedded === 0
 
 /** The history of a number on a stand. */
-export const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
+const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
   generate(seed, number, {
     isMultiple: !stand.isSingle,
     hasReplica: stand.replica !== undefined,
@@ -24,7 +24,10 @@ export const historyOn = (stand: Stand, seed: number, number: number, events = 0
 
 const every = 10_000
 
-export interface Options {
+/** How many histories that fail are told step by step. */
+const told = 3
+
+interface Options {
   readonly seed: number
   readonly numbers: ReadonlyArray<number>
   /** Stands of real Postgres, each of which plays one history at a time. */
@@ -32,14 +35,12 @@ export interface Options {
   readonly embedded: Stand
   /** The share of the histories in which servers crash, fail over, and are restored. */
   readonly events: number
-  /** How many histories that fail are told step by step. */
-  readonly told: number
-  /** Whether a history that fails is told without the steps that are not needed for that. */
+  /** True if a history that fails is told without the steps that are not needed for that. */
   readonly isReduced: boolean
 }
 
 /** Plays the histories, tells of those that fail, and counts. */
-export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands, told }: Options) {
+export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands }: Options) {
   const tally: Tally.Tally = new Map()
   const failed: Array<number> = []
   const begun = yield* Clock.currentTimeMillis
