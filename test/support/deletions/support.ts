@@ -10,6 +10,7 @@ import * as Distribution from "../../../src/database/Distribution.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import type { Claim, ClaimLimits, SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Task.ts"
 import { TestDatabase } from "../TestDatabase.ts"
+import { long } from "../tries.ts"
 
 /** From receiving a delivery to running it. */
 export const delay = Duration.minutes(1)
@@ -108,17 +109,17 @@ export const distributed = Layer.effect(
   Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
 )
 
-/** The schedulers over Postgres, by name. */
+/** The schedulers over Postgres, by name. That of a distributed database has the same rules by other statements. */
 export const postgres = [
-  { store: "over Postgres", scheduler: layerPostgres },
-  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed) }
+  { store: "over Postgres", scheduler: layerPostgres, tags: [] },
+  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed), ...long }
 ] as const
 
 /** The scheduler over a Postgres that is not distributed. */
 export const single = postgres.slice(0, 1)
 
 /** All schedulers. */
-export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay) }, ...postgres] as const
+export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay), tags: [] }, ...postgres] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -143,9 +144,11 @@ export const suite = (
   rules: Readonly<Record<string, Check>>
 ) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store } of over) {
-      it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
-        inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
+    for (const { scheduler, store, tags } of over) {
+      it.effect.each(Object.entries(rules))(
+        `%s (${store})`,
+        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+        { tags: [...tags] }
       )
     }
   })
