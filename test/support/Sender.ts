@@ -5,13 +5,13 @@ import { type Answer, type Client, json } from "./Client.ts"
 import { idOf, organization } from "./Ledger.ts"
 
 /** What a delivery says. */
-export interface Delivery {
+interface Delivery {
   readonly key: string
   readonly invoices: ReadonlyArray<number>
 }
 
 /** Not acknowledged: the store was down or busy, or, with another status than 503, as no delivery of these tests may be. */
-export class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Answer }> {}
+class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Answer }> {}
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt))
 
