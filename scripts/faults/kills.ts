@@ -2,11 +2,11 @@
  * Deliveries, each sent one to five times in parallel, while intakes, workers and Postgres are killed at random. Then:
  * each acknowledged task ran once, none early, nothing is half done, and the counts agree.
  */
-import { Array, Duration, Effect, Fiber, Random, Record, Ref, Schedule } from "effect"
+import { Array, Data, Duration, Effect, Fiber, Random, Record, Ref, Schedule, Schema } from "effect"
+import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
 import * as Client from "../../test/support/Client.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
 import { freePort } from "../../test/support/LocalPostgres.ts"
-import * as Sender from "../../test/support/Sender.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
 import type { Ground } from "./Ground.ts"
 
@@ -15,6 +15,32 @@ const concurrency = 24
 
 /** Up to two deliveries delete the same invoice. */
 const invoiceOf = (delivery: number) => Math.floor(delivery / 2) + 1
+
+/** Not acknowledged: the store was down or busy, or, with another status than 503, as no delivery of these may be. */
+class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Client.Answer }> {}
+
+const decodeReceipt = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt))
+
+/** Sends a delivery until it is acknowledged. It is sent again after a 503 and after no answer, as the contract says. */
+const deliver = (client: Client.Client, key: string, invoice: number) =>
+  client
+    .call({
+      path: "/api/v1/invoice-deletions",
+      headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": Ledger.organization },
+      body: Client.json({ invoices: [{ invoice_id: Ledger.idOf(invoice) }] })
+    })
+    .pipe(
+      Effect.timeout("5 seconds"),
+      Effect.filterOrFail(
+        ({ status }) => status === 200 || status === 202,
+        (answer) => new NotAcknowledged({ answer })
+      ),
+      Effect.retry({
+        schedule: Schedule.spaced("100 millis"),
+        while: (error) => error._tag !== "NotAcknowledged" || error.answer.status === 503
+      }),
+      Effect.timeout("60 seconds")
+    )
 
 interface Acknowledged {
   readonly key: string
@@ -31,14 +57,14 @@ const sendCopies = Effect.fnUntraced(function* (
   clients: ReadonlyArray<Client.Client>,
   { number, copies }: { readonly number: number; readonly copies: number }
 ) {
-  const delivery = { key: `delivery ${number}`, invoices: [invoiceOf(number)] }
+  const key = `delivery ${number}`
   const turns = Array.makeBy(copies, (copy) => clients[(number + copy) % clients.length]).filter((c) => c !== undefined)
-  const answers = yield* Effect.forEach(turns, (client) => Sender.deliver(client, delivery), {
+  const answers = yield* Effect.forEach(turns, (client) => deliver(client, key, invoiceOf(number)), {
     concurrency: "unbounded"
   })
-  const receipts = yield* Effect.forEach(answers, Sender.receiptOf)
+  const receipts = yield* Effect.forEach(answers, ({ text }) => decodeReceipt(text))
   const acknowledged: Acknowledged = {
-    key: delivery.key,
+    key,
     copies,
     scheduled: answers.filter(({ status }) => status === 202).length,
     told: new Set(
