@@ -8,28 +8,21 @@
  * BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other checkouts.
  */
 import { allContenders, ask, type Contender, service } from "./reads/contenders.ts"
-import { prepare } from "./reads/data.ts"
+import { open, records } from "./reads/data.ts"
 import { answered, load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
-import { figure, machine, median, startPostgres } from "./support.ts"
+import { caption, figure, median } from "./support.ts"
 
 const [roundsText = "5", secondsText = "2", ...named] = process.argv.slice(2)
 const rounds = Number(roundsText)
 const seconds = Number(secondsText)
 const works = Work.all.filter(({ name }) => named.length === 0 || named.includes(name))
 if (works.length < named.length) throw new Error(`One of ${named.join(", ")} is not known`)
-const records = 1_000_000
 
 const contenders = allContenders()
-const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} rounds of ${seconds} s`
-
-const postgres = await startPostgres(process.env["BENCH_DATA"], {
-  shared_buffers: "4GB",
-  max_wal_size: "8GB",
-  checkpoint_timeout: "1h"
-})
-const database = await prepare(postgres.url, records)
+const postgres = await open()
+const { database } = postgres
 
 type Servers = ReadonlyMap<Contender, Server>
 
@@ -172,7 +165,7 @@ const starts = async () => {
   console.log(`\nFrom start to the first answer, on a migrated Postgres: ${figure(median(took))} ms`)
 }
 
-console.log(caption)
+console.log(caption(`${rounds} rounds of ${seconds} s`))
 await eachKind()
 if (named.length === 0) {
   await memory()

@@ -3,17 +3,16 @@
  * organizations, of which one has 40 in 100.
  */
 import { hash } from "node:crypto"
-import { fileURLToPath } from "node:url"
 import { execFileSync } from "node:child_process"
 import pg from "pg"
+import { startPostgres } from "../support.ts"
+import { root } from "./processes.ts"
 
 /** The organization with 40 in 100 of the records. */
-export const largest = "org_0"
+const largest = "org_0"
 
 /** The API key of the largest organization. */
 export const key = "pda_bench_key_of_the_largest_organization"
-
-const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 const isoTime = (seconds: string) => `timestamptz '2024-01-01T00:00:00Z' + ${seconds} * interval '1 second'`
 
@@ -99,4 +98,14 @@ const fill = async (url: string, logs: number) => {
   await client.query("vacuum analyze")
   await client.query("checkpoint")
   await client.end()
+}
+
+/** How many consumption logs the benches of reads have. */
+export const records = 1_000_000
+
+/** A Postgres with the data. BENCH_DATA is a folder that keeps it for another run. */
+export const open = async () => {
+  const settings = { shared_buffers: "4GB", max_wal_size: "8GB", checkpoint_timeout: "1h" }
+  const postgres = await startPostgres(process.env["BENCH_DATA"], settings)
+  return { ...postgres, database: await prepare(postgres.url, records) }
 }

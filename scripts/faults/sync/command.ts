@@ -11,7 +11,6 @@ import { circumstances } from "../circumstances.ts"
 import * as InProcessStand from "./InProcessStand.ts"
 import * as PostgresStand from "./PostgresStand.ts"
 import { run } from "./run.ts"
-import { table } from "./tally.ts"
 
 /** Something was lost. */
 class Lost extends Data.TaggedError("Lost")<{ readonly message: string }> {}
@@ -74,7 +73,7 @@ export const sync = Command.make(
       events: options.events / 100,
       isReduced: options.reduce
     })
-    yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s; ${where}\n\n${table(tally)}`)
+    yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s: ${tally}; ${where}`)
     if (failed.length > 0) {
       const list = failed.slice(0, named).join(", ")
       return yield* new Lost({

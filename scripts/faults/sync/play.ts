@@ -241,18 +241,13 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
 
   const outcomes = yield* Effect.forEach(readings, (reading, at) =>
     Effect.gen(function* () {
-      const { kinds, manner, pages, reader, room, trouble } = reading
-      const truth = yield* truthOf(stand, reading)
-      const { gone, missing, stale } = compare(truth, reader.copy())
+      const { manner, pages, reader, room, trouble } = reading
+      const { gone, missing, stale } = compare(yield* truthOf(stand, reading), reader.copy())
       happened.push([
         `reader ${at} (${manner}, ${room.kind.table})`,
         `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
       ])
       const outcome: Outcome = {
-        manner,
-        room,
-        isOfAll: kinds !== undefined,
-        records: truth.size,
         lost: missing.length + gone.length,
         stale: stale.length,
         pages,

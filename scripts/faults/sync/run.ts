@@ -2,11 +2,10 @@
 import { Clock, Console, Effect } from "effect"
 import { generate } from "./generate.ts"
 import type { History } from "./History.ts"
-import { isFailed, type Played } from "./outcome.ts"
+import { isFailed, type Outcome, type Played, tally } from "./outcome.ts"
 import { play } from "./play.ts"
 import { reduce } from "./reduce.ts"
 import type { Stand } from "./Stand.ts"
-import * as Tally from "./tally.ts"
 
 /** One history in so many is played on the embedded database. */
 const oneInEmbedded = 20
@@ -41,7 +40,7 @@ interface Options {
 
 /** Plays the histories, tells of those that fail, and counts. */
 export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands }: Options) {
-  const tally: Tally.Tally = new Map()
+  const outcomes: Array<Outcome> = []
   const failed: Array<number> = []
   const begun = yield* Clock.currentTimeMillis
   let done = 0
@@ -64,7 +63,8 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
   const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
     const history = yield* historyOn(stand, seed, number, events)
     const played = yield* play(stand, history)
-    if (Tally.add(tally, played, stand.isSingle)) {
+    outcomes.push(...played.outcomes)
+    if (isFailed(played)) {
       failed.push(number)
       if (failed.length <= told) yield* tell(stand, history, played)
     }
@@ -85,5 +85,5 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
     discard: true
   })
   const seconds = ((yield* Clock.currentTimeMillis) - begun) / 1000
-  return { tally, failed: failed.toSorted((first, second) => first - second), seconds }
+  return { tally: tally(outcomes), failed: failed.toSorted((first, second) => first - second), seconds }
 })
