@@ -41,8 +41,10 @@ export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined
   const { direct, power, url } = yield* databaseUrl === undefined ? own : given(databaseUrl)
   const admin = yield* clientOf(direct)
   const name = `practice_data_faults_${process.pid}`
+  const drop = Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
   yield* Effect.acquireRelease(admin.unsafe(`create database ${name}`), () =>
-    Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
+    // One of our own goes away as a whole.
+    databaseUrl === undefined ? Effect.void : drop
   )
   const at = (server: string) => Object.assign(new URL(server), { pathname: `/${name}` }).href
   const sql = yield* clientOf(at(direct), { maxConnections: 4, statementTimeout: "2 minutes" })
