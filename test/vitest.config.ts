@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
@@ -20,13 +21,23 @@ const rank = ({ moduleId }: TestSpecification) => {
   return found === -1 ? longest.length : found
 }
 
+/** False if a run leaves out all tests of a file, so that the file need not be loaded. */
+const hasTests = (tagsFilter: string, { moduleId }: TestSpecification) => {
+  const text = readFileSync(moduleId, "utf8")
+  // A suite of deletions has long tests too.
+  if (tagsFilter === "long") return /\b(long|tries|suite)\b/.test(text)
+  return !tagsFilter.startsWith("!long") || !/@module-tag (long|browser)\b/.test(text)
+}
+
 /**
  * Begins with the longest files. How long a file took before says nothing: `npm test` and `npm run test:long` each leave
  * out tests of it.
  */
 class LongestFirst extends BaseSequencer {
   override sort(files: Array<TestSpecification>) {
-    return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b)))
+    const [tagsFilter = ""] = this.ctx.config.tagsFilter ?? []
+    const wanted = files.filter((file) => hasTests(tagsFilter, file))
+    return Promise.resolve(wanted.toSorted((a, b) => rank(a) - rank(b)))
   }
 }
 

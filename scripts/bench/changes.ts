@@ -5,23 +5,17 @@
  * Usage: `npm run bench:changes [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
  */
 import { ask, service } from "./reads/contenders.ts"
-import { prepare } from "./reads/data.ts"
+import { open, records } from "./reads/data.ts"
 import { load } from "./reads/load.ts"
 import { cpuOf, type Server } from "./reads/processes.ts"
 import type { Work } from "./reads/work.ts"
-import { figure, machine, median, startPostgres } from "./support.ts"
+import { caption, figure, median } from "./support.ts"
 
 const [rounds = 5, seconds = 2] = process.argv.slice(2).map(Number)
-const records = 1_000_000
 
-console.log(`${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds`)
-const postgres = await startPostgres(process.env["BENCH_DATA"], {
-  shared_buffers: "4GB",
-  max_wal_size: "8GB",
-  checkpoint_timeout: "1h"
-})
-const database = await prepare(postgres.url, records)
-const ours = await service.start(database)
+console.log(caption(`${rounds} interleaved rounds`))
+const postgres = await open()
+const ours = await service.start(postgres.database)
 
 interface Page {
   readonly body: ReadonlyArray<{ readonly id: string; readonly updated_at: string }>
@@ -35,29 +29,23 @@ const read = async (server: Server, work: Work): Promise<Page> => JSON.parse(awa
 type Next = (seen: number, page: Page) => Work | undefined
 
 const limit = 1000
+const changes = (body: Work["body"]): Work => ({ name: "changes", endpoint: "changes", body })
+const search = (body: Work["body"]): Work => ({ name: "search", endpoint: "search", body })
+const all = { limit, include_deleted: true }
+
 const ways: Readonly<Record<string, { readonly first: Work; readonly next: Next }>> = {
   "by changes": {
-    first: { name: "changes", endpoint: "changes", body: { limit } },
-    next: (_, { cursor = "", has_more }) =>
-      has_more === true ? { name: "changes", endpoint: "changes", body: { limit, cursor } } : undefined
+    first: changes({ limit }),
+    next: (_, { cursor = "", has_more }) => (has_more === true ? changes({ limit, cursor }) : undefined)
   },
   "by updated_at_since": {
-    first: { name: "since", endpoint: "search", body: { limit, include_deleted: true } },
+    first: search(all),
     next: (_, { body }) =>
-      body.length < limit
-        ? undefined
-        : {
-            name: "since",
-            endpoint: "search",
-            body: { limit, include_deleted: true, updated_at_since: body.at(-1)?.updated_at ?? "" }
-          }
+      body.length < limit ? undefined : search({ ...all, updated_at_since: body.at(-1)?.updated_at ?? "" })
   },
   "by offset": {
-    first: { name: "offset", endpoint: "search", body: { limit, include_deleted: true } },
-    next: (seen, { body }) =>
-      body.length < limit
-        ? undefined
-        : { name: "offset", endpoint: "search", body: { limit, include_deleted: true, offset: seen } }
+    first: search(all),
+    next: (seen, { body }) => (body.length < limit ? undefined : search({ ...all, offset: seen }))
   }
 }
 
@@ -114,20 +102,18 @@ console.table(
 )
 
 const end = await (async () => {
-  let page = await read(ours, { name: "changes", endpoint: "changes", body: {} })
-  while (page.has_more === true) {
-    page = await read(ours, { name: "changes", endpoint: "changes", body: { cursor: page.cursor ?? "" } })
-  }
+  let page = await read(ours, changes({}))
+  while (page.has_more === true) page = await read(ours, changes({ cursor: page.cursor ?? "" }))
   return page.cursor ?? ""
 })()
 const polls: ReadonlyArray<Work> = [
-  { name: "poll of changes", endpoint: "changes", body: { cursor: end } },
-  { name: "poll of a search", endpoint: "search", body: { updated_at_since: "2030-01-01T00:00:00Z" } }
+  { ...changes({ cursor: end }), name: "poll of changes" },
+  { ...search({ updated_at_since: "2030-01-01T00:00:00Z" }), name: "poll of a search" }
 ]
 const polled = polls.map(() => new Array<Awaited<ReturnType<typeof load>>>())
 for (let round = 0; round <= rounds; round++) {
   for (const [index, poll] of polls.entries()) {
-    const result = await load(ours, postgres.pid, poll, { connections: 16, seconds })
+    const result = await load(ours, postgres.pid, poll, seconds)
     if (round > 0) polled[index]?.push(result)
   }
 }

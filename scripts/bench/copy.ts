@@ -13,11 +13,11 @@ import pg from "pg"
 import { service } from "./reads/contenders.ts"
 import { key, prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
-import { figure, machine, median, startPostgres } from "./support.ts"
+import { caption, figure, median, startPostgres } from "./support.ts"
 
 const [rows = 200_000, rounds = 5] = process.argv.slice(2).map(Number)
 
-console.log(`${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds`)
+console.log(caption(`${rounds} interleaved rounds`))
 const postgres = await startPostgres(undefined, {
   shared_buffers: "1GB",
   max_wal_size: "8GB",

@@ -16,7 +16,7 @@ import { migrate } from "../../src/database/Migrations.ts"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
-import { machine, measure, type Measure, report, startPostgres } from "./support.ts"
+import { caption, measure, type Measure, report, startPostgres } from "./support.ts"
 
 const [deliveries = 3000, tasks = 2000, rounds = 3] = process.argv.slice(2).map(Number)
 const connections = 10
@@ -200,7 +200,7 @@ for (let round = 0; round <= rounds; round++) {
   }
 }
 
-console.log(`${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds`)
+console.log(caption(`${rounds} interleaved rounds`))
 report(`Deliveries (${deliveries} a round, ${callers} at once)`, sent)
 report(`Tasks (${tasks} a round, each an invoice with three lines)`, drained)
 

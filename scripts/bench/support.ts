@@ -61,6 +61,6 @@ export const report = (title: string, measures: Readonly<Record<string, Readonly
   )
 }
 
-/** The machine, for whoever reads the figures. */
-export const machine = () =>
-  `${Os.cpus().length} x ${Os.cpus()[0]?.model.trim() ?? "CPU"}, ${Math.round(Os.totalmem() / 2 ** 30)} GiB, Node ${process.version}`
+/** The day and the machine, for readers of the figures, which are medians of these rounds. */
+export const caption = (rounds: string) =>
+  `${new Date().toISOString().slice(0, 10)}, ${Os.cpus().length} x ${Os.cpus()[0]?.model.trim() ?? "CPU"}, ${Math.round(Os.totalmem() / 2 ** 30)} GiB, Node ${process.version}; medians of ${rounds}`

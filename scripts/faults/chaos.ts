@@ -3,10 +3,10 @@ import { Array, Effect, Random, Ref } from "effect"
 import type * as Process from "../../test/support/Process.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
 import type * as Program from "../../test/support/Program.ts"
-import type { Power } from "./support/Ground.ts"
+import type { Power } from "./Ground.ts"
 
 /** A role that is always there, or about to be. */
-export type Standing = Ref.Ref<Program.Program | undefined>
+type Standing = Ref.Ref<Program.Program | undefined>
 
 /** Keeps a role running until the scope closes. */
 export const keep = Effect.fnUntraced(function* (
@@ -25,7 +25,7 @@ export const keep = Effect.fnUntraced(function* (
 })
 
 /** All that runs. */
-export interface Fleet {
+interface Fleet {
   readonly postgres: Power
   readonly intakes: Array.NonEmptyReadonlyArray<Standing>
   readonly workers: Array.NonEmptyReadonlyArray<Standing>

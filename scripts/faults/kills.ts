@@ -2,19 +2,45 @@
  * Deliveries, each sent one to five times in parallel, while intakes, workers and Postgres are killed at random. Then:
  * each acknowledged task ran once, none early, nothing is half done, and the counts agree.
  */
-import { Array, Duration, Effect, Fiber, Random, Record, Ref, Schedule } from "effect"
+import { Array, Data, Duration, Effect, Fiber, Random, Record, Ref, Schedule, Schema } from "effect"
+import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
 import * as Client from "../../test/support/Client.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
 import { freePort } from "../../test/support/LocalPostgres.ts"
-import * as Sender from "../../test/support/Sender.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
-import type { Database, Ground } from "./support/Ground.ts"
+import type { Ground } from "./Ground.ts"
 
 /** How many deliveries are under way at once, each in up to five copies. */
 const concurrency = 24
 
 /** Up to two deliveries delete the same invoice. */
 const invoiceOf = (delivery: number) => Math.floor(delivery / 2) + 1
+
+/** Not acknowledged: the store was down or busy, or, with another status than 503, as no delivery of these may be. */
+class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Client.Answer }> {}
+
+const decodeReceipt = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt))
+
+/** Sends a delivery until it is acknowledged. It is sent again after a 503 and after no answer, as the contract says. */
+const deliver = (client: Client.Client, key: string, invoice: number) =>
+  client
+    .call({
+      path: "/api/v1/invoice-deletions",
+      headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": Ledger.organization },
+      body: Client.json({ invoices: [{ invoice_id: Ledger.idOf(invoice) }] })
+    })
+    .pipe(
+      Effect.timeout("5 seconds"),
+      Effect.filterOrFail(
+        ({ status }) => status === 200 || status === 202,
+        (answer) => new NotAcknowledged({ answer })
+      ),
+      Effect.retry({
+        schedule: Schedule.spaced("100 millis"),
+        while: (error) => error._tag !== "NotAcknowledged" || error.answer.status === 503
+      }),
+      Effect.timeout("60 seconds")
+    )
 
 interface Acknowledged {
   readonly key: string
@@ -31,14 +57,14 @@ const sendCopies = Effect.fnUntraced(function* (
   clients: ReadonlyArray<Client.Client>,
   { number, copies }: { readonly number: number; readonly copies: number }
 ) {
-  const delivery = { key: `delivery ${number}`, invoices: [invoiceOf(number)] }
+  const key = `delivery ${number}`
   const turns = Array.makeBy(copies, (copy) => clients[(number + copy) % clients.length]).filter((c) => c !== undefined)
-  const answers = yield* Effect.forEach(turns, (client) => Sender.deliver(client, delivery), {
+  const answers = yield* Effect.forEach(turns, (client) => deliver(client, key, invoiceOf(number)), {
     concurrency: "unbounded"
   })
-  const receipts = yield* Effect.forEach(answers, Sender.receiptOf)
+  const receipts = yield* Effect.forEach(answers, ({ text }) => decodeReceipt(text))
   const acknowledged: Acknowledged = {
-    key: delivery.key,
+    key,
     copies,
     scheduled: answers.filter(({ status }) => status === 202).length,
     told: new Set(
@@ -58,7 +84,7 @@ interface Stored {
 }
 
 /** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
-const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: ReadonlyArray<Acknowledged>) {
+const misled = Effect.fnUntraced(function* ({ sql }: Ground, acknowledged: ReadonlyArray<Acknowledged>) {
   const rows = yield* sql<Stored>`
     select idempotency_key as key, id, received_at, scheduled_for from deletion_tasks`
   const stored = new Map(
@@ -74,9 +100,8 @@ const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: Rea
  *
  * @returns the figures, and the promises that were not kept
  */
-export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground, deliveries: number) {
-  const database = yield* empty
-  const { sql, url } = database
+export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: number, seed: number) {
+  const { power, sql, url } = ground
   yield* Ledger.open(sql, invoiceOf(deliveries))
   const environment = { DELETION_DELAY: "1s" }
   const ports = [yield* freePort, yield* freePort] as const
@@ -111,7 +136,7 @@ export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground
   const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
   const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
   const happened = Object.entries(yield* Ref.get(incidents))
-  const answeredOtherwise = yield* misled(database, acknowledged)
+  const answeredOtherwise = yield* misled(ground, acknowledged)
   return {
     figures: [
       `completed once ${counts.completed} of ${deliveries}, in ${requests} requests`,

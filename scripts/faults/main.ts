@@ -11,7 +11,7 @@ import { Clock, Console, Data, DateTime, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { circumstances } from "./circumstances.ts"
 import { kills } from "./kills.ts"
-import * as Ground from "./support/Ground.ts"
+import * as Ground from "./Ground.ts"
 import { sync } from "./sync/command.ts"
 
 /** Promises were not kept. */
@@ -32,9 +32,9 @@ const command = Command.make(
   Effect.fn(function* ({ database, deliveries, seed: given }) {
     const now = yield* Clock.currentTimeMillis
     const seed = Option.getOrElse(given, () => now % 1_000_000)
-    const ground = yield* Ground.make({ databaseUrl: Option.getOrUndefined(database), seed })
+    const ground = yield* Ground.make(Option.getOrUndefined(database))
     yield* Console.log(circumstances(DateTime.formatIsoDateUtc(yield* DateTime.now), ground.version, seed))
-    const { broken, figures } = yield* kills(ground, deliveries)
+    const { broken, figures } = yield* kills(ground, deliveries, seed)
     yield* Console.log(figures.join("\n"))
     if (broken.length > 0) return yield* new Broken({ message: broken.join("; ") })
   }, Effect.scoped)

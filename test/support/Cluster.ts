@@ -43,7 +43,7 @@ const copyFiles = (from: string, to: string) => {
   rmSync(join(to, "postmaster.pid"), { force: true })
 }
 
-export interface Options extends Pick<LocalPostgres.Options, "settings"> {
+interface Options extends Pick<LocalPostgres.Options, "settings"> {
   readonly binaries?: string | undefined
 }
 

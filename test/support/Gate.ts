@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { openTransaction, waiting } from "./deletions/sessions.ts"
 
 /** Where a gate can be: at the end of the statement that claims a task, or halfway through a deletion. */
-export const gates = {
+const gates = {
   claim: {
     lock: 1,
     on: "after update on deletion_tasks for each row when (old.state = 'scheduled' and new.state = 'running')"

@@ -29,7 +29,7 @@ export interface End {
 }
 
 /** The process ended before it listened, or did not listen in time. */
-export class NotListening extends Data.TaggedError("NotListening")<{
+class NotListening extends Data.TaggedError("NotListening")<{
   readonly end: End | undefined
   readonly output: string
 }> {}
@@ -46,7 +46,7 @@ export const temporaryFolder = Effect.acquireRelease(
 )
 
 /** A command that starts a program. */
-export interface Command {
+interface Command {
   readonly file: string
   readonly args: ReadonlyArray<string>
   readonly cwd: string

@@ -9,7 +9,7 @@ import type { Fault } from "./stripe/faults.ts"
 import { answerTo, type Rules } from "./stripe/rules.ts"
 
 /** A request that came in. */
-export interface Seen {
+interface Seen {
   readonly account: string | undefined
   readonly authorization: string | undefined
   readonly traceParent: string | undefined

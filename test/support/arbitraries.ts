@@ -43,7 +43,7 @@ export const text = oneOf<string>(
 )
 
 /** Decimals of up to 15 significant digits, from 1e-30 to just below 1e21, and their limits. */
-export const decimal = oneOf<number>(
+const decimal = oneOf<number>(
   literal(0, 1, -1, 0.1, 100001, -4.25),
   literal(1e-7, -1.5e-10, 1e-6, 9.99999e-7, 1e-30, 1e20, 999999999999999e6, -999999999999999, 0.000123456789012345),
   Arbitrary.map(
@@ -120,7 +120,7 @@ const part = oneOf<string | null>(
 )
 
 /** The plan name that its parts make, as the contract composes it. */
-export const planNameOf = (parts: ReadonlyArray<unknown>) =>
+const planNameOf = (parts: ReadonlyArray<unknown>) =>
   parts.filter((value) => typeof value === "string" && value.trim() !== "").join(" ") || null
 
 /** What fields say together: a composed name. */

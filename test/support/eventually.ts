@@ -5,7 +5,7 @@ import { Data, Effect, Schedule } from "effect"
 export const patience = "50 seconds"
 
 /** The condition did not become true in time. */
-export class NotInTime extends Data.TaggedError("NotInTime")<{ readonly what: string }> {}
+class NotInTime extends Data.TaggedError("NotInTime")<{ readonly what: string }> {}
 
 /** Asks every few milliseconds until the answer is true, or as wanted. */
 export const eventually = <A, E = never, R = never>(

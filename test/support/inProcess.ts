@@ -29,7 +29,7 @@ export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo
 export type ServiceLayer = Layer.Layer<Layer.Success<typeof App.servicesMemory>>
 
 /** Which processor account each demo clinic has. */
-export const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
+const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
   organization: clinic.organization_id,
   clinic: clinic.id,
   account: clinic.processor_account ?? null
@@ -144,8 +144,6 @@ export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
   const json = isJson ? yield* Effect.orDie(parse(text)) : undefined
   return { status: response.status, headers, text, json }
 })
-
-export type Answer = Effect.Success<ReturnType<typeof send>>
 
 /** Asserts the status of an answer and its JSON. */
 export const expectAnswer = Effect.fnUntraced(function* (sent: Sent, status: number, json: unknown) {

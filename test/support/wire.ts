@@ -10,7 +10,7 @@ import { origin, type Sent } from "./TwoWays.ts"
 type Header = readonly [name: string, value: string]
 
 /** A request. Its body has a character for each byte. */
-export interface Request {
+interface Request {
   readonly method: string
   readonly path: string
   readonly version: string

@@ -11,7 +11,7 @@ import { key } from "./data.ts"
 import { root, type Server, start } from "./processes.ts"
 import type { Work } from "./work.ts"
 
-export interface Request {
+interface Request {
   readonly method: "POST"
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -48,8 +48,8 @@ const production = {
   CORS_ORIGINS: "https://app.example"
 }
 
-/** The service of a checkout, as its `npm start` starts it, with more variables. */
-const serviceOf = (folder: string, name: string, environment: Readonly<Record<string, string>> = {}): Contender => ({
+/** The service of a checkout, as its `npm start` starts it. */
+const serviceOf = (folder: string, name: string): Contender => ({
   name,
   start: async (database) => {
     const port = await Effect.runPromise(freePort)
@@ -62,8 +62,7 @@ const serviceOf = (folder: string, name: string, environment: Readonly<Record<st
         HOST: "127.0.0.1",
         PORT: "0",
         OPERATIONS_PORT: String(port),
-        ...production,
-        ...environment
+        ...production
       },
       folder
     )
@@ -72,9 +71,6 @@ const serviceOf = (folder: string, name: string, environment: Readonly<Record<st
 })
 
 export const service = serviceOf(root, "this service")
-
-/** The same, with a process for each of two cores. */
-export const withProcesses = serviceOf(root, "this service, PROCESSES=2", { PROCESSES: "2" })
 
 /** The services of other checkouts, to see what a change costs. */
 const others = (process.env["BENCH_BESIDE"] ?? "")

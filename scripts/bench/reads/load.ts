@@ -1,4 +1,4 @@
-/** Asks a server for a while over several connections at once. */
+/** Asks a server for a while over 16 connections at once. */
 import { setTimeout } from "node:timers/promises"
 import autocannon from "autocannon"
 import { samplesOf } from "../../../test/support/metrics.ts"
@@ -19,16 +19,17 @@ export interface Round {
 const settling = 200
 
 /** Asks the same for some seconds. An answer with another status than expected fails the bench. */
-export const load = async (
-  server: Server,
-  postmaster: number,
-  work: Work,
-  { connections, seconds }: { readonly connections: number; readonly seconds: number }
-): Promise<Round> => {
+export const load = async (server: Server, postmaster: number, work: Work, seconds: number): Promise<Round> => {
   const { path, ...request } = requestOf(work)
   await setTimeout(settling)
   const before = { server: cpuOf(server.pid), database: cpuOf(postmaster), time: performance.now() }
-  const run = await autocannon({ url: server.url + path, ...request, connections, duration: seconds, sampleInt: 100 })
+  const run = await autocannon({
+    url: server.url + path,
+    ...request,
+    connections: 16,
+    duration: seconds,
+    sampleInt: 100
+  })
   const took = (performance.now() - before.time) / 1000
   const count = run.requests.total
   const wrong = run.errors + run.timeouts + (statusOf(work) === 200 ? run.non2xx : run["2xx"])

@@ -25,6 +25,3 @@ export const all: ReadonlyArray<Work> = [
   { name: "single record", endpoint: "get", body: { id: "consumption_log_4001" } },
   { ...pageOf100, name: "no valid key", hasKey: false }
 ]
-
-/** A page at an offset. */
-export const at = (offset: number) => page(100, { offset }, `page at offset ${offset}`)

@@ -10,10 +10,10 @@ import * as Embedded from "../../../src/database/Embedded.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { InProcess } from "../../../test/support/inProcess.ts"
-import { settled } from "./PostgresStand.ts"
+import * as PostgresStand from "./PostgresStand.ts"
 import type { Stand } from "./Stand.ts"
 import type { Ask } from "./Service.ts"
-import * as Session from "./Session.ts"
+import type * as Session from "./Session.ts"
 import { sequence } from "./statements.ts"
 
 /** The data API over a database. */
@@ -81,7 +81,7 @@ export const embedded = Effect.gen(function* () {
     sessions: [session],
     primary: yield* serviceOver(sql),
     reopen: Effect.void,
-    caughtUp: settled(session),
+    caughtUp: PostgresStand.settled(session),
     isSingle: true
   }
   return stand
@@ -93,14 +93,5 @@ export const over = Effect.fnUntraced(function* (url: string, sql: Database) {
   // As a service does when it starts: in a copied database the order of changes begins anew.
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
-  const observer = yield* Session.open(url)
-  const stand: Stand = {
-    observer,
-    sessions: yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url))),
-    primary: yield* serviceOver(sql),
-    reopen: Effect.void,
-    caughtUp: settled(observer),
-    isSingle: false
-  }
-  return stand
+  return yield* PostgresStand.over(url, yield* serviceOver(sql))
 })

@@ -1,21 +1,18 @@
 /** A stand on real Postgres: services that are started and asked over HTTP, and a streaming replica where it is our own. */
-import { Effect, Redacted, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import * as HttpService from "./HttpService.ts"
+import type * as Process from "../../../test/support/Process.ts"
+import * as Program from "../../../test/support/Program.ts"
+import { clientOf } from "../../../test/support/TestDatabase.ts"
 import * as Servers from "./Servers.ts"
+import { type Ask, Refused } from "./Service.ts"
 import type { Stand } from "./Stand.ts"
 import * as Session from "./Session.ts"
 import { sequence } from "./statements.ts"
 
 const ready = Effect.fnUntraced(function* (url: string) {
-  const sql = yield* connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-sync",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
+  const sql = yield* clientOf(url)
   yield* migrate(sql)
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
   const [row] = yield* sql<{ version: string }>`select current_setting('server_version') as version`
@@ -54,23 +51,43 @@ const replayed = Effect.fnUntraced(function* (observer: Session.Session, replica
   yield* until(replica, "select where pg_last_wal_replay_lsn() >= $1::pg_lsn", [written?.lsn])
 }, Effect.scoped)
 
-const common = { DATABASE_POOL_SIZE: "8", ROLES: "data-api" }
-
-/** A stand on a given Postgres, without a replica. */
-const given = Effect.fnUntraced(function* (url: string) {
-  const version = yield* ready(url)
+/** A stand without a replica, on a Postgres that has the tables. */
+export const over = Effect.fnUntraced(function* (url: string, primary: Ask) {
   const observer = yield* Session.open(url)
-  const sessions = yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url)))
-  const primary = yield* HttpService.start({ ...common, DATABASE_URL: url })
   const stand: Stand = {
     observer,
-    sessions,
+    sessions: yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url))),
     primary,
     reopen: Effect.void,
     caughtUp: settled(observer),
     isSingle: false
   }
-  return { ...stand, version }
+  return stand
+})
+
+/** How much is told of what a service wrote that does not answer. */
+const shown = 4000
+
+/** Starts a service, which is gone when the scope closes. */
+const service = Effect.fnUntraced(function* (environment: Process.Environment) {
+  const { client, output } = yield* Program.start(
+    { DATABASE_POOL_SIZE: "8", ROLES: "data-api", ...environment },
+    { connections: 16 }
+  )
+  const ask: Ask = (path, key, body) =>
+    Effect.repeat(
+      client.call({ path, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body }),
+      { while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis"), times: 600 }
+    ).pipe(
+      Effect.mapError(({ cause }) => new Refused({ message: `No answer: ${String(cause)} ${output().slice(-shown)}` }))
+    )
+  return ask
+})
+
+/** A stand on a given Postgres. */
+const given = Effect.fnUntraced(function* (url: string) {
+  const version = yield* ready(url)
+  return { ...(yield* over(url, yield* service({ DATABASE_URL: url }))), version }
 })
 
 /** A stand on servers of our own. */
@@ -80,14 +97,10 @@ const own = Effect.gen(function* () {
   const openPrimary = Session.openAgain(() => servers.primary().url)
   const observer = yield* openPrimary
   const sessions = yield* Effect.all(Array.from({ length: 5 }, () => openPrimary))
-  const environment = { ...common, DATABASE_URL: servers.primaryUrl }
-  const primary = yield* HttpService.start(environment)
+  const primary = yield* service({ DATABASE_URL: servers.primaryUrl })
   const caughtUp = Effect.suspend(() => replayed(observer.session, servers.standby().url))
   yield* caughtUp
-  const replica = yield* HttpService.start({
-    ...environment,
-    READ_DATABASE_URL: servers.standbyUrl
-  })
+  const replica = yield* service({ DATABASE_URL: servers.primaryUrl, READ_DATABASE_URL: servers.standbyUrl })
   const stand: Stand = {
     observer: observer.session,
     sessions: sessions.map(({ session }) => session),

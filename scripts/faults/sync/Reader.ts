@@ -3,8 +3,9 @@
  * resume from what it saved last, as after a kill.
  */
 import { Effect } from "effect"
+import { json } from "../../../test/support/Client.ts"
 import { type Kind, ledgers } from "./Room.ts"
-import { allChanges, type Ask, changes, type Fields, type Item, json, Refused } from "./Service.ts"
+import { allChanges, type Ask, changes, type Fields, type Item, Refused } from "./Service.ts"
 
 /** A copy: the JSON of each record, by id; of all resources, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
@@ -101,7 +102,7 @@ export const make = ({ ask, key, kind, kinds }: Options) => {
           return yield* new Refused({ message: `${at} came as v${version} after v${versions.get(at)}` })
         }
         versions.set(at, version)
-        copy.set(at, yield* json(item.record))
+        copy.set(at, json(item.record))
         return words.push(`${at}=v${version}`)
       })
       for (const item of items) yield* apply(item)

@@ -1,22 +1,12 @@
 /** A service that is asked over HTTP, or in this process. */
 import { Data, Effect, Schema } from "effect"
+import { type Answer, json } from "../../../test/support/Client.ts"
 
 /** The service did not do what it must do for anybody. */
 export class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> {}
 
-export interface Answer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  readonly text: string
-}
-
 /** Asks an endpoint of the data API with a key. */
 export type Ask = (path: string, key: string, body: string) => Effect.Effect<Answer, Refused>
-
-const encode = Schema.encodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
-
-/** A value as JSON. */
-export const json = (value: unknown) => Effect.orDie(encode(value))
 
 /** A record as JSON has it. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -45,7 +35,7 @@ const changed = Schema.decodeUnknownEffect(Changed, { onExcessProperty: "error" 
 const allChanged = Schema.decodeUnknownEffect(AllChanged, { onExcessProperty: "error" })
 
 const asked = Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
-  const body = yield* json(request)
+  const body = json(request)
   const answer = yield* ask(path, key, body)
   if (answer.status === 200 || answer.status === 410) return answer
   return yield* new Refused({ message: `${path} ${body}: ${answer.status} ${answer.text.slice(0, 300)}` })

@@ -11,7 +11,6 @@ import { circumstances } from "../circumstances.ts"
 import * as InProcessStand from "./InProcessStand.ts"
 import * as PostgresStand from "./PostgresStand.ts"
 import { run } from "./run.ts"
-import { table } from "./tally.ts"
 
 /** Something was lost. */
 class Lost extends Data.TaggedError("Lost")<{ readonly message: string }> {}
@@ -34,10 +33,6 @@ const flags = {
   stands: positive("stands").pipe(
     Flag.withDescription("How many Postgres servers to play on at once"),
     Flag.withDefault(2)
-  ),
-  told: Flag.Int("told").pipe(
-    Flag.withDescription("How many histories that fail to tell step by step"),
-    Flag.withDefault(3)
   ),
   reduce: Flag.Boolean("reduce").pipe(
     Flag.withDescription("Find out which steps of a history that fails are needed for that"),
@@ -76,10 +71,9 @@ export const sync = Command.make(
       stands,
       embedded,
       events: options.events / 100,
-      told: options.told,
       isReduced: options.reduce
     })
-    yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s; ${where}\n\n${table(tally)}`)
+    yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s: ${tally}; ${where}`)
     if (failed.length > 0) {
       const list = failed.slice(0, named).join(", ")
       return yield* new Lost({

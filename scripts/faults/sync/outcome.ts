@@ -1,16 +1,8 @@
 /** What a history came to. */
-import { type Manner } from "./History.ts"
 import type { Copy } from "./Reader.ts"
-import type { Room } from "./Room.ts"
 
 /** What a reader had in the end. */
 export interface Outcome {
-  readonly manner: Manner
-  readonly room: Room
-  /** Whether the reader reads all resources. */
-  readonly isOfAll: boolean
-  /** How many records there are. */
-  readonly records: number
   /** Records that are not in the copy, and those in the copy that are no more. */
   readonly lost: number
   /** Records that are in the copy, and not as they are. */
@@ -28,10 +20,25 @@ export interface Played {
 }
 
 /** True if a reader lost anything. */
-export const isBroken = ({ lost, stale, trouble }: Outcome) => trouble !== undefined || lost + stale > 0
+const isBroken = ({ lost, stale, trouble }: Outcome) => trouble !== undefined || lost + stale > 0
 
 /** True if any reader of a history lost anything. */
 export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)
+
+/** Counts readers, and what went wrong. */
+export const tally = (outcomes: ReadonlyArray<Outcome>) => {
+  const sum = (of: (outcome: Outcome) => number) => outcomes.reduce((all, outcome) => all + of(outcome), 0)
+  const counts = {
+    readers: outcomes.length,
+    pages: sum(({ pages }) => pages),
+    lost: sum(({ lost }) => lost),
+    stale: sum(({ stale }) => stale),
+    "other faults": sum(({ trouble }) => (trouble === undefined ? 0 : 1))
+  }
+  return Object.entries(counts)
+    .map(([name, count]) => `${count.toLocaleString("en")} ${name}`)
+    .join(", ")
+}
 
 /** How a copy differs from the records that there are. */
 export const compare = (truth: Copy, copy: Copy) => {

@@ -1,11 +1,12 @@
 /** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
 import { Array, Effect, Fiber, Option, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { json } from "../../../test/support/Client.ts"
 import { type Event, type History, type Manner, Step } from "./History.ts"
 import { compare, type Outcome, type Played } from "./outcome.ts"
 import * as Reader from "./Reader.ts"
 import { type Kind, ledgers, type Organizations, type Room, tables } from "./Room.ts"
-import { type Ask, json } from "./Service.ts"
+import type { Ask } from "./Service.ts"
 import type { Moment } from "./Servers.ts"
 import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
@@ -210,7 +211,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         reading.reader.restart()
         reading.seen = reading.saved
         // A reader that is started again reads what is configured now.
-        if (reading.kinds !== undefined) reading.reader.choose?.(reading.kinds)
+        if (reading.kinds !== undefined) reading.reader.choose(reading.kinds)
         return ""
       }),
     Pause: ({ millis }) => Effect.as(Effect.sleep(millis), ""),
@@ -218,7 +219,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   })
 
   for (const [at, step] of history.steps.entries()) {
-    happened.push([`${at}. ${yield* json(step)}`, yield* take(step)])
+    happened.push([`${at}. ${json(step)}`, yield* take(step)])
   }
 
   yield* writers.settle
@@ -240,18 +241,13 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
 
   const outcomes = yield* Effect.forEach(readings, (reading, at) =>
     Effect.gen(function* () {
-      const { kinds, manner, pages, reader, room, trouble } = reading
-      const truth = yield* truthOf(stand, reading)
-      const { gone, missing, stale } = compare(truth, reader.copy())
+      const { manner, pages, reader, room, trouble } = reading
+      const { gone, missing, stale } = compare(yield* truthOf(stand, reading), reader.copy())
       happened.push([
         `reader ${at} (${manner}, ${room.kind.table})`,
         `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
       ])
       const outcome: Outcome = {
-        manner,
-        room,
-        isOfAll: kinds !== undefined,
-        records: truth.size,
         lost: missing.length + gone.length,
         stale: stale.length,
         pages,
@@ -260,7 +256,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       return outcome
     })
   )
-  const heading = yield* json({ ...history, steps: [] })
+  const heading = json({ ...history, steps: [] })
   const result: Played = {
     outcomes,
     story: () => [heading, ...happened.map(([what, seen]) => (seen === "" ? what : `${what} -> ${seen}`))].join("\n")

@@ -2,20 +2,19 @@
 import { Clock, Console, Effect } from "effect"
 import { generate } from "./generate.ts"
 import type { History } from "./History.ts"
-import { isFailed, type Played } from "./outcome.ts"
+import { isFailed, type Outcome, type Played, tally } from "./outcome.ts"
 import { play } from "./play.ts"
 import { reduce } from "./reduce.ts"
 import type { Stand } from "./Stand.ts"
-import * as Tally from "./tally.ts"
 
 /** One history in so many is played on the embedded database. */
 const oneInEmbedded = 20
 
-/** Whether the history of a number is one for the embedded database. */
-export const isEmbedded = (number: number) => number % oneInEmbedded === 0
+/** True if the history of a number is one for the embedded database. */
+const isEmbedded = (number: number) => number % oneInEmbedded === 0
 
 /** The history of a number on a stand. */
-export const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
+const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
   generate(seed, number, {
     isMultiple: !stand.isSingle,
     hasReplica: stand.replica !== undefined,
@@ -24,7 +23,10 @@ export const historyOn = (stand: Stand, seed: number, number: number, events = 0
 
 const every = 10_000
 
-export interface Options {
+/** How many histories that fail are told step by step. */
+const told = 3
+
+interface Options {
   readonly seed: number
   readonly numbers: ReadonlyArray<number>
   /** Stands of real Postgres, each of which plays one history at a time. */
@@ -32,15 +34,13 @@ export interface Options {
   readonly embedded: Stand
   /** The share of the histories in which servers crash, fail over, and are restored. */
   readonly events: number
-  /** How many histories that fail are told step by step. */
-  readonly told: number
-  /** Whether a history that fails is told without the steps that are not needed for that. */
+  /** True if a history that fails is told without the steps that are not needed for that. */
   readonly isReduced: boolean
 }
 
 /** Plays the histories, tells of those that fail, and counts. */
-export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands, told }: Options) {
-  const tally: Tally.Tally = new Map()
+export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands }: Options) {
+  const outcomes: Array<Outcome> = []
   const failed: Array<number> = []
   const begun = yield* Clock.currentTimeMillis
   let done = 0
@@ -63,7 +63,8 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
   const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
     const history = yield* historyOn(stand, seed, number, events)
     const played = yield* play(stand, history)
-    if (Tally.add(tally, played, stand.isSingle)) {
+    outcomes.push(...played.outcomes)
+    if (isFailed(played)) {
       failed.push(number)
       if (failed.length <= told) yield* tell(stand, history, played)
     }
@@ -84,5 +85,5 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
     discard: true
   })
   const seconds = ((yield* Clock.currentTimeMillis) - begun) / 1000
-  return { tally, failed: failed.toSorted((first, second) => first - second), seconds }
+  return { tally: tally(outcomes), failed: failed.toSorted((first, second) => first - second), seconds }
 })

@@ -7,7 +7,7 @@ import type { Recorded } from "./Recorder.ts"
 import { tablesOf, unowned } from "./Shape.ts"
 
 /** Returns the lines of the plan of a statement. */
-export type Explain = (statement: Recorded) => Effect.Effect<ReadonlyArray<string>, SqlError>
+type Explain = (statement: Recorded) => Effect.Effect<ReadonlyArray<string>, SqlError>
 
 /** Ends a transaction that is not to commit. */
 class RolledBack extends Data.TaggedError("RolledBack")<{ readonly plan: ReadonlyArray<string> }> {}
@@ -25,7 +25,7 @@ export const explainBy =
       Effect.catchTag("RolledBack", ({ plan }) => Effect.succeed(plan))
     )
 
-export interface Judgement {
+interface Judgement {
   readonly operation: string
   readonly sql: string
   /** What is wrong; undefined if all is well. */

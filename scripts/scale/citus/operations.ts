@@ -29,7 +29,7 @@ import { Repositories } from "../../../src/records/Repository.ts"
 import { type Answers, record, type Recorded } from "./Recorder.ts"
 
 /** The organization that the statements are about. There need not be one. */
-export const owner = "org_check_distributed"
+const owner = "org_check_distributed"
 
 const taskId = "00000000-0000-5000-8000-000000000001"
 
@@ -52,7 +52,7 @@ const reasons = {
 } as const
 
 /** Something that is asked of the database. */
-export interface Operation {
+interface Operation {
   readonly name: string
   /** Fewer statements than this are a bug of this list: the code went another way. */
   readonly statements: number

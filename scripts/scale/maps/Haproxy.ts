@@ -21,7 +21,7 @@ const targetOf = (socket: string) => {
 }
 
 /** Sends one command, and returns what haproxy says. */
-export const ask = (socket: string, command: string) =>
+const ask = (socket: string, command: string) =>
   Effect.callback<string, MapsRefused>((resume) => {
     let answer = ""
     const connection = connect(targetOf(socket), () => connection.write(`${command}\n`))

@@ -8,7 +8,7 @@ import * as MapFile from "./MapFile.ts"
 import * as Owners from "./Owners.ts"
 
 /** Where the maps go. */
-export interface Places {
+interface Places {
   /** The folder of the maps, as haproxy.cfg names it. */
   readonly folder: string
   /** The sockets of running haproxies that are to have them too. */

@@ -323,7 +323,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
   )
 })
 
-const histories = { seed: 1, events: 0.2, told: 3, isReduced: false }
+const histories = { seed: 1, events: 0.2, isReduced: false }
 
 layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
   it.effect("lose nothing on Postgres", () =>

@@ -111,32 +111,32 @@ const refused: ReadonlyArray<readonly [table: string, column: string, value: str
 ]
 
 /** Settings that a session, a login or a database may have, each of which changes how Postgres reads or writes something. */
-const settings: ReadonlyArray<readonly [name: string, value: string]> = [
-  ["standard_conforming_strings", "off"],
-  ["backslash_quote", "off"],
-  ["DateStyle", "'German, DMY'"],
-  ["DateStyle", "'SQL, MDY'"],
-  ["IntervalStyle", "sql_standard"],
-  ["TimeZone", "'Pacific/Apia'"],
-  ["extra_float_digits", "-15"],
-  ["bytea_output", "escape"],
-  ["array_nulls", "off"],
-  ["transform_null_equals", "on"],
-  ["xmlbinary", "hex"],
-  ["quote_all_identifiers", "on"],
-  ["search_path", "pg_temp"],
-  ["default_transaction_isolation", "serializable"],
-  ["default_transaction_deferrable", "on"],
-  ["default_text_search_config", "german"],
-  ["row_security", "off"],
-  ["client_encoding", "LATIN1"],
-  ["client_encoding", "SQL_ASCII"],
-  ["plpgsql.variable_conflict", "use_column"],
-  ["plpgsql.variable_conflict", "use_variable"],
-  ["plpgsql.extra_errors", "'all'"],
-  ["session_replication_role", "replica"],
-  ["plan_cache_mode", "force_generic_plan"],
-  ["synchronous_commit", "off"]
+const settings: ReadonlyArray<Readonly<Record<string, string>>> = [
+  {
+    standard_conforming_strings: "off",
+    backslash_quote: "off",
+    DateStyle: "'German, DMY'",
+    IntervalStyle: "sql_standard",
+    TimeZone: "'Pacific/Apia'",
+    extra_float_digits: "-15",
+    bytea_output: "escape",
+    array_nulls: "off",
+    transform_null_equals: "on",
+    xmlbinary: "hex",
+    quote_all_identifiers: "on",
+    search_path: "pg_temp",
+    default_transaction_isolation: "serializable",
+    default_transaction_deferrable: "on",
+    default_text_search_config: "german",
+    row_security: "off",
+    client_encoding: "LATIN1",
+    "plpgsql.variable_conflict": "use_column",
+    "plpgsql.extra_errors": "'all'",
+    session_replication_role: "replica",
+    plan_cache_mode: "force_generic_plan",
+    synchronous_commit: "off"
+  },
+  { DateStyle: "'SQL, MDY'", client_encoding: "SQL_ASCII", "plpgsql.variable_conflict": "use_variable" }
 ]
 
 /** A literal of ASCII that every session reads alike. */
@@ -233,13 +233,13 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       )
       const written = (by: string, set?: string) => Effect.all([load(by, set), rows])
       const expected = yield* written(login.url)
-      for (const [index, [name, value]] of settings.entries()) {
-        const set = `set ${name} = ${value}`
-        assert.deepStrictEqual(yield* written(url, set), expected, set)
+      for (const some of settings) {
+        const sets = Object.entries(some).map(([name, value]) => `set ${name} = ${value}`)
+        assert.deepStrictEqual(yield* written(url, sets.join("; ")), expected)
         // A session begins with the settings of its login as it does with those of its database.
-        for (const owner of [`role ${login.name}`, ...(index === 0 ? [`database ${database}`] : [])]) {
-          yield* sql.unsafe(`alter ${owner} ${set}`)
-          assert.deepStrictEqual(yield* written(login.url), expected, `${owner} ${set}`)
+        for (const owner of [`role ${login.name}`, `database ${database}`]) {
+          yield* Effect.forEach(sets, (set) => sql.unsafe(`alter ${owner} ${set}`))
+          assert.deepStrictEqual(yield* written(login.url), expected, owner)
           yield* sql.unsafe(`alter ${owner} reset all`)
         }
       }

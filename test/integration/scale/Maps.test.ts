@@ -1,4 +1,8 @@
-/** The maps of haproxy from the databases of two groups, and the documented move of an organization between them. */
+/**
+ * The maps of haproxy from the databases of two groups, and the documented move of an organization between them.
+ *
+ * @module-tag long
+ */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"

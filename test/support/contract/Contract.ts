@@ -39,7 +39,7 @@ export interface Endpoint {
 }
 
 /** An endpoint that returns records. */
-export interface RecordEndpoint extends Endpoint {
+interface RecordEndpoint extends Endpoint {
   readonly resource: Resource
 }
 

@@ -79,8 +79,6 @@ export const ways = {
   "replicated delete and insert": way(itself, (table, value) => [...asReplica(remove(table)), insert(table, value)])
 } as const satisfies Record<string, Way>
 
-export type WayName = keyof typeof ways
-
 /** Truncates and loads again. It waits for all who read the table, as all who read wait for it. */
 export const reload = way(itself, (table, value) => [`truncate ${table}`, insert(table, value)])
 
@@ -122,7 +120,7 @@ export const begin = Effect.fnUntraced(function* (from: Readonly<Record<Table, s
   return sql
 })
 
-export interface Row {
+interface Row {
   readonly id: string
   readonly field: string
   readonly is_deleted: boolean

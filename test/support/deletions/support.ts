@@ -11,6 +11,7 @@ import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import type { Claim, ClaimLimits } from "../../../src/deletions/WorkerTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
+import { long } from "../tries.ts"
 
 export const delay = Duration.minutes(1)
 
@@ -115,15 +116,17 @@ export const distributed = Layer.effect(
   Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
 )
 
+/** The schedulers over Postgres, by name. That of a distributed database has the same rules by other statements. */
 export const postgres = [
-  { store: "over Postgres", scheduler: layerPostgres },
-  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed) }
+  { store: "over Postgres", scheduler: layerPostgres, tags: [] },
+  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed), ...long }
 ] as const
 
 /** The scheduler over a Postgres that is not distributed. */
 export const single = postgres.slice(0, 1)
 
-export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay) }, ...postgres] as const
+/** All schedulers. */
+export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay), tags: [] }, ...postgres] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -148,9 +151,11 @@ export const suite = (
   rules: Readonly<Record<string, Check>>
 ) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store } of over) {
-      it.effect.each(Object.entries(rules))(`%s (${store})`, ([, check]) =>
-        inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
+    for (const { scheduler, store, tags } of over) {
+      it.effect.each(Object.entries(rules))(
+        `%s (${store})`,
+        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+        { tags: [...tags] }
       )
     }
   })

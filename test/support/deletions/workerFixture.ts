@@ -34,7 +34,7 @@ export const unavailable = Effect.fail(new SchedulerUnavailable({ message: "The 
 export const options: Worker.Options = { batch: 4, concurrency: 2, lease: Duration.millis(1500) }
 
 /** A run of a task that was started: the key of its delivery, its attempt, and the seconds since the test began. */
-export interface Run {
+interface Run {
   readonly key: string
   readonly attempt: number
   readonly at: number

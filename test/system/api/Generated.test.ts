@@ -40,8 +40,6 @@ const prepare = Effect.gen(function* () {
     writeFileSync(join(folder, document), yield* encode(content))
     yield* tool("openapi-typescript", document, "-o", `generated/openapi-typescript/${version}.d.ts`)
     yield* tool("openapi-ts", "-i", document, "-o", `generated/hey-api/${version}`, "-c", "@hey-api/client-fetch")
-    const swagger = ["-o", "generated/swagger-typescript-api", "-n", `${version}.ts`, "--disable-throw-on-error"]
-    yield* tool("swagger-typescript-api", "generate", "-p", document, ...swagger)
   }
 })
 
@@ -77,7 +75,7 @@ describe("The OpenAPI documents", () => {
         // The compiler of the project takes a third of the time.
         yield* node(join(root, "node_modules/typescript/bin/tsc"), "-p", ".")
         const { url } = yield* Program.startUsed({})
-        for (const program of ["openapiFetch", "heyApi", "swaggerTypescriptApi"]) {
+        for (const program of ["openapiFetch", "heyApi"]) {
           const compiled = `generated/compiled/clients/${program}.js`
           const copied = yield* readCounts(yield* node(compiled, url, oakridge.key))
           assert.deepStrictEqual(copied, counts, program)

@@ -2,6 +2,8 @@
  * Every endpoint of the started program: whatever is sent, it answers as documented and with nothing of another
  * organization, and answers the next request. The rules of requests are tested in this process, in `unit/api` and
  * `unit/http`; what each filter finds in each organization, over Postgres, in `integration/records`.
+ *
+ * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, Effect } from "effect"
@@ -10,7 +12,6 @@ import { type Headers, headersOf, json, parse } from "../../support/Client.ts"
 import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { anyJson, anyText, bytes, fieldsOf, nearlyValid, objectOf } from "../../support/requests.ts"
 import { options, Service } from "../../support/Service.ts"
-import { tries } from "../../support/tries.ts"
 
 const headerText = Arbitrary.map(anyText, (value) => value.replace(/[^\x20-\x7e]/g, "~").trim())
 const oddHeaders = oneOf<Headers>(
@@ -42,20 +43,19 @@ const documented: Readonly<Record<number, RegExp>> = {
 }
 
 layer(Service.layerPostgres, options)("The program", (it) => {
-  for (const { often, options: runs } of tries({ few: 40, many: 300, concurrency: 8, size: 20 }))
-    it.effect.prop(
-      `answers any request to any endpoint with a documented status and body, and then the next one${often}`,
-      [oneOf(...Array.map(endpoints, requestTo))],
-      ([{ body, chunked, endpoint, headers }]) =>
-        Effect.gen(function* () {
-          const client = yield* Service
-          const answer = yield* client.call({ path: `/api/v3${endpoint.path}`, headers, body, chunked })
-          const sent = `${endpoint.path} ${json(body.slice(0, 2000))} ${json(headers)}: ${answer.status} ${answer.text}`
-          assert.match(answer.text, documented[answer.status] ?? /^no such status$/, sent)
-          yield* parse(answer.text)
-          assert.notInclude(answer.text, "harbor_")
-          assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
-        }),
-      runs
-    )
+  it.effect.prop(
+    "answers any request to any endpoint with a documented status and body, and then the next one",
+    [oneOf(...Array.map(endpoints, requestTo))],
+    ([{ body, chunked, endpoint, headers }]) =>
+      Effect.gen(function* () {
+        const client = yield* Service
+        const answer = yield* client.call({ path: `/api/v3${endpoint.path}`, headers, body, chunked })
+        const sent = `${endpoint.path} ${json(body.slice(0, 2000))} ${json(headers)}: ${answer.status} ${answer.text}`
+        assert.match(answer.text, documented[answer.status] ?? /^no such status$/, sent)
+        yield* parse(answer.text)
+        assert.notInclude(answer.text, "harbor_")
+        assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+      }),
+    { arbitrary: { runs: 300, concurrency: 8, size: 20 } }
+  )
 })

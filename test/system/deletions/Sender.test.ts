@@ -1,4 +1,8 @@
-/** The documented example of a sender, against the started program. */
+/**
+ * The documented example of a sender, against the started program.
+ *
+ * @module-tag long
+ */
 import { spawnSync } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"

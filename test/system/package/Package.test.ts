@@ -166,15 +166,15 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
     )
 
     it.effect.each([
-      ["typescript5", "nodenext", "nodenext", "--skipLibCheck"],
-      ["typescript7", "bundler", "esnext"]
+      ["typescript 5", "nodenext", "nodenext", "--skipLibCheck"],
+      ["typescript 7", "bundler", "esnext"]
     ] as const)("compiles strictly with %s and %s %s", ([compiler, resolution, module, ...others]) =>
       Effect.gen(function* () {
         const { whole } = yield* Project
         for (const [index, { code, language }] of programs.entries()) {
           writeFileSync(join(whole, `document-${index}.${language}`), code)
         }
-        const tsc = join("node_modules", compiler, "bin/tsc")
+        const tsc = compiler === "typescript 5" ? "node_modules/typescript/bin/tsc" : ourTsc
         const options = ["--project", ".", "--module", module, "--moduleResolution", resolution, ...others]
         yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
       })

@@ -67,8 +67,7 @@ const make = Effect.gen(function* () {
     "effect@^4.1.0",
     "@effect/platform-node@^4.1.0",
     "@types/node@24.19.2",
-    "typescript5@npm:typescript@5.9.3",
-    "typescript7@npm:typescript@7.0.2",
+    "typescript@5.9.3",
     `${oldNode}@${oldestVersion}`
   )
   cpSync(join(import.meta.dirname, "project"), whole, { recursive: true })
@@ -85,7 +84,7 @@ const make = Effect.gen(function* () {
     packed,
     /** A project that has nothing but the package. */
     bare,
-    /** A project that has an `effect` of its own, compilers, and the files of `project`. */
+    /** A project that has an `effect` and a compiler of its own, and the files of `project`. */
     whole,
     /** The oldest Node that the package runs on. */
     oldest: join(whole, "node_modules", oldNode, "bin/node"),

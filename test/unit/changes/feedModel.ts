@@ -12,7 +12,7 @@ const kind = combinedFeed([invoices, invoiceLines])
 /** The resources of the model. */
 export const names = kind.resources.map(({ name }) => name)
 /** The resource of each table. */
-export const nameOf = new Map<string, string>(kind.resources.map(({ name, table }) => [table, name]))
+const nameOf = new Map<string, string>(kind.resources.map(({ name, table }) => [table, name]))
 
 interface Transaction {
   readonly position: number

@@ -1,0 +1,55 @@
+/** A Postgres that can be stopped, and a migrated database in it: one of our own, or a given one behind a proxy that is cut. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { migrate } from "../../src/database/Migrations.ts"
+import * as Cluster from "../../test/support/Cluster.ts"
+import { clientOf } from "../../test/support/TestDatabase.ts"
+import * as TcpProxy from "../../test/support/TcpProxy.ts"
+
+/** Stops the Postgres and starts it again. */
+export interface Power {
+  /** Refuses connections, and breaks the open ones. */
+  readonly stopImmediately: Effect.Effect<void>
+  /** Returns once it answers. */
+  readonly start: Effect.Effect<void>
+}
+
+export interface Ground {
+  readonly power: Power
+  /** The database for the service. */
+  readonly url: string
+  /** A client that reaches the database even when the service does not. */
+  readonly sql: PgClient.PgClient
+  /** The version of Postgres. */
+  readonly version: string
+}
+
+const own = Effect.map(Cluster.empty({ settings: { max_connections: 200 } }), ({ start, stopImmediately, url }) => ({
+  url,
+  direct: url,
+  power: { stopImmediately: Effect.orDie(stopImmediately), start: Effect.orDie(start) } satisfies Power
+}))
+
+const given = Effect.fnUntraced(function* (url: string) {
+  const { proxy, url: proxied } = yield* TcpProxy.through(url)
+  const power: Power = { stopImmediately: proxy.cut("refuse"), start: proxy.mend }
+  return { url: proxied, direct: url, power }
+})
+
+/** Makes the ground, until the scope closes. */
+export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined) {
+  const { direct, power, url } = yield* databaseUrl === undefined ? own : given(databaseUrl)
+  const admin = yield* clientOf(direct)
+  const name = `practice_data_faults_${process.pid}`
+  const drop = Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
+  yield* Effect.acquireRelease(admin.unsafe(`create database ${name}`), () =>
+    // One of our own goes away as a whole.
+    databaseUrl === undefined ? Effect.void : drop
+  )
+  const at = (server: string) => Object.assign(new URL(server), { pathname: `/${name}` }).href
+  const sql = yield* clientOf(at(direct), { maxConnections: 4, statementTimeout: "2 minutes" })
+  yield* migrate(sql)
+  const [row] = yield* sql<{ version: string }>`select current_setting('server_version') as version`
+  const ground: Ground = { power, url: at(url), sql, version: row?.version ?? "" }
+  return ground
+})

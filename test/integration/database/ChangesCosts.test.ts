@@ -1,0 +1,199 @@
+/** What changes cost: a page reads about the changes that it tells, however deep the cursor is, and is planned once. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Formatter } from "effect"
+import { charges } from "../../../src/api/records/Charges.ts"
+import { resources as all, searchable } from "../../../src/api/records/index.ts"
+import { invoices } from "../../../src/api/records/Invoices.ts"
+import { pets } from "../../../src/api/records/Pets.ts"
+import type { Resource } from "../../../src/api/records/Resource.ts"
+import { inOrder } from "../../../src/database/Database.ts"
+import { type FeedDefinition, combinedFeed, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import { makeChangesQuery, wokenQuery } from "../../../src/changes/FeedQuery.ts"
+import * as Records from "../../../src/records/Repository.ts"
+import * as Walk from "../../../src/changes/Walk.ts"
+import { clockOf } from "../../support/Follower.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { asKnown } from "../records/stores.ts"
+import { fill, keyOf, organization, waysOf } from "./filled.ts"
+import { blocksOf, explain, nodesOf, rowsOf, scansOf } from "./plans.ts"
+
+/**
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, for this walk where the organization
+ * is known, and for any walk where it is looked up by its key, as in most requests.
+ */
+const changesCostOf = Effect.fnUntraced(function* (
+  definition: FeedDefinition,
+  walk: Walk.Walk,
+  limit: number,
+  owner = organization
+) {
+  const keyHash = yield* keyOf(owner)
+  const query = makeChangesQuery(definition)([walk], limit)
+  const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values], way) =>
+    explain(text, values, way === 1)
+  )
+  return plans.map((plan) => {
+    const scans = scansOf(plan)
+    return {
+      rows: rowsOf(scans),
+      blocks: blocksOf(scans),
+      told: rowsOf(nodesOf(plan).slice(0, 1)),
+      scans: scans.map((node) => `${node["Node Type"]} ${node["Relation Name"]}`)
+    }
+  })
+})
+
+const names = searchable.map(({ name }) => name)
+
+const feedsOf = (read: ReadonlyArray<string>) => Object.fromEntries(read.map((name) => [name, ""]))
+
+layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
+  it.effect("a page of changes is planned once, whatever its limit", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder, maxConnections: 1 })
+      yield* sql`select change_mark()`
+      const { changes } = Records.make(sql, pets, yield* clockOf(sql))
+      for (let limit = 1; limit <= 12; limit++) yield* asKnown(organization)(changes({ limit }))
+      const plans = yield* sql`
+        select generic_plans > 0 as "isReused" from pg_prepared_statements where statement like '%json_to_recordset%'
+        order by 1`.unprepared
+      // The first statement also reads the state of the feed.
+      assert.deepStrictEqual(plans, [{ isReused: false }, { isReused: true }])
+    })
+  )
+})
+
+const changed = 3000
+
+/** Walks that have come to some changes, from the first to one after the last, with transactions that had not ended. */
+const walks = Effect.fnUntraced(function* ({ table }: Resource) {
+  const { sql } = yield* TestDatabase
+  const found = yield* sql<{ position: number; id: string }>`
+    select change_position::float8 as position, id from (
+      select change_position, id, row_number() over (order by change_position, id) as n from (
+        select change_position, id from ${sql.literal(table)} where organization_id = ${organization}
+        union all
+        select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
+      ) t
+    ) t where n % 1499 = 1 order by n`
+  const feeds = feedsOf(names)
+  const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
+  return [
+    Walk.fromStart(feeds),
+    ...places.map((place): Walk.Walk => ({ feeds, place, running: [3, 5, 1000, place.position - 1] }))
+  ]
+})
+
+const checkChanges = Effect.fnUntraced(function* (resource: Resource) {
+  let told = 0
+  for (const kind of [resourceFeed(resource), combinedFeed(searchable)]) {
+    for (const walk of yield* walks(resource)) {
+      for (const limit of [1, 1000]) {
+        for (const cost of yield* changesCostOf(kind, walk, limit)) {
+          const message = `${kind.name} ${limit} ${Formatter.format(walk)} costs ${Formatter.format(cost)}`
+          // In each range, removals are read until there are enough, then sorted. Of one, also whether there is a record again. Each
+          // resource has a first row of each range.
+          assert.isAtMost(cost.rows, 4 * limit + 50 + 10 * kind.resources.length, message)
+          assert.isFalse(cost.scans.includes(`Seq Scan ${resource.table}`), message)
+          assert.isFalse(cost.scans.includes("Seq Scan removals"), message)
+          told += cost.told
+        }
+      }
+    }
+  }
+  assert.isAbove(told, changed)
+})
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of changes reads what it tells", (it) => {
+  it.effect("of records that were written at once, and of some that were written since", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* fill(charges, changed)
+      yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 2000) n`
+      for (let n = 0; n < 5; n++) yield* sql`update charges set pet = ${String(n)} where id like ${`id_${n + 1}7%`}`
+      yield* checkChanges(charges)
+    })
+  )
+
+  it.effect("where most of them are removals, some of records that exist again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* fill(invoices, changed)
+      yield* sql`delete from invoices where id not like '%5'`
+      yield* sql`insert into invoices (organization_id, id) select organization_id, id from removals where id like '%3'`
+      yield* sql`analyze removals`
+      yield* checkChanges(invoices)
+    })
+  )
+
+  it.effect("where there are many removals that it does not tell; and so do the clock and a new order", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const others: ReadonlyArray<string> = all.flatMap(({ name }) =>
+        name === "invoices" || name === "charges" ? [] : [name]
+      )
+      const owner = "org_removed"
+      const rowsRead = sql<{ rows: number }>`
+        select sum(seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'removals'`
+      const insert = (name: string) =>
+        sql`insert into pets (organization_id, id) select ${owner}, ${name} || n from generate_series(1, 20) n`
+      yield* insert("early_")
+      const [begun] = yield* sql<{ at: number }>`select change_position()::float8 as at`
+      const place: Walk.Place = { position: begun?.at ?? 0, id: "", branch: "" }
+      yield* sql`
+        insert into removals
+        select ${owner}, case n % 2 when 0 then 'invoices' else 'charges' end, 'removed_' || n, change_position()
+        from generate_series(1, 30000) n`
+      yield* insert("late_")
+      const loaded = 2 ** 50
+      const cases: ReadonlyArray<readonly [string, FeedDefinition, Walk.Walk, number]> = [
+        ["a first load", combinedFeed(searchable), Walk.fromStart(feedsOf(names)), 40],
+        ["a load of one table", combinedFeed(searchable), Walk.fromStart(feedsOf(["pets"])), 40],
+        [
+          "a page within a load",
+          combinedFeed(searchable),
+          { ...Walk.fromStart(feedsOf(names)), place, floor: loaded },
+          20
+        ],
+        ["other resources", combinedFeed(searchable), { feeds: feedsOf(others), place, running: [place.position] }, 20],
+        ["its own feed", resourceFeed(pets), { feeds: feedsOf(["pets"]), place, running: [] }, 20],
+        [
+          "nothing new",
+          combinedFeed(searchable),
+          { feeds: feedsOf(names), place: { ...place, position: loaded }, running: [] },
+          0
+        ],
+        ["removals alone", combinedFeed(searchable), { feeds: feedsOf(["invoices"]), place, running: [] }, 1001]
+      ]
+      for (const [name, kind, walk, told] of cases) {
+        for (const cost of yield* changesCostOf(kind, walk, 1000, owner)) {
+          const message = `${name} costs ${Formatter.format(cost)}`
+          // The first rows are of the key and the snapshot. Of a removal, it looks for a record.
+          assert.include([told + 1, told + 2], cost.told, message)
+          assert.isAtMost(cost.rows, told + 40, message)
+          assert.isAtMost(cost.blocks, 3 * told + 300, message)
+        }
+      }
+      const seen = { organization: owner, snapshot: { next: place.position, running: [] } }
+      const tables = all.flatMap(({ name, table }) => (others.includes(name) && name !== "pets" ? [table] : []))
+      const readers = [
+        ...tables.map((table) => ({ ...seen, tables: [table] })),
+        { ...seen, tables: ["pets", "charges"] }
+      ]
+      const woken = yield* explain(...wokenQuery(sql, readers, { next: loaded, running: [] }).compile(), false)
+      assert.strictEqual(woken["Actual Rows"], 1)
+      assert.isAtMost(rowsOf(scansOf(woken)), 10)
+      const [started = 0, ended = Infinity] = yield* sql
+        .withTransaction(
+          Effect.all([
+            rowsRead,
+            sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`,
+            sql`select change_begin()`,
+            rowsRead
+          ])
+        )
+        .pipe(Effect.map(([before, , , after]) => [before[0]?.rows ?? 0, after[0]?.rows ?? Infinity]))
+      assert.isAtMost(ended - started, 20)
+    })
+  )
+})
