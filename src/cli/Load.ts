@@ -1,16 +1,16 @@
 /** `load`: loads records from files. */
 import { setFlagsFromString } from "node:v8"
 import { DateTime, Effect, Layer, Option, Redacted, Result } from "effect"
-import { Argument, Flag, TerminalCapabilities } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { config } from "../operations/Config.ts"
 import * as Files from "./load/Files.ts"
 import * as Load from "./load/Load.ts"
 import * as LocalTimes from "./load/LocalTimes.ts"
-import { reports } from "./load/Progress.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import * as PostgresSession from "./PostgresSession.ts"
+import * as Progress from "./Progress.ts"
 import { command, misused, refused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["load"], message)
@@ -53,14 +53,9 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks")
     ),
     keepTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
-    progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
-      Flag.optional,
-      Flag.withDescription(
-        "Progress report: text (default on a terminal), json (default otherwise), or none (faults and notes only)"
-      )
-    )
+    report: Progress.flag("faults and notes")
   }
-})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, timeZone, ...given }) {
+})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, report, timeZone }) {
   if (organization !== undefined && organizationColumn !== undefined) {
     return yield* refuse("Use either --organization or --organization-column.")
   }
@@ -73,18 +68,16 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   }
   const { databaseUrl } = yield* config
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
-  const parsed = ConnectionUrl.parse(Redacted.value(databaseUrl.value))
-  if (Result.isFailure(parsed)) return yield* refuse(`DATABASE_URL is not a URL: ${parsed.failure}.`)
+  // The configuration has checked it.
+  const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
   const files = yield* Files.find(paths)
   if (files.some(({ path }) => path === rejects)) return yield* refuse("--rejects would overwrite a file of the load.")
-  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-  const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
   yield* Effect.sync(() => {
     // V8 would let its heap grow, young and old, by more than a load needs.
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)
   })
   const session = yield* PostgresSession.open(databaseUrl.value, {
-    name: ConnectionUrl.format({ ...parsed.success, user: undefined }),
+    name: ConnectionUrl.format({ ...parsed, user: undefined }),
     applicationName: "practice-data-load"
   })
   if (organization !== undefined) {
@@ -94,7 +87,7 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   }
   yield* Load.run(files, {
     session,
-    report: reports[progress](),
+    report,
     organization,
     organizationColumn,
     times: Option.getOrUndefined(Option.map(zone, LocalTimes.make)),

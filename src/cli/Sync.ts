@@ -1,19 +1,19 @@
 /** `sync`: keeps a copy of the records in step. */
 import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
-import { Argument, Flag, TerminalCapabilities } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
 import { note } from "../process/Printed.ts"
 import * as FolderTarget from "./sync/FolderTarget.ts"
 import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
-import { reports } from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
 import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Target.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
+import * as Progress from "./Progress.ts"
 import { command, misused } from "./Usage.ts"
 
 const refuse = (message: string) => misused(["sync"], message)
@@ -85,19 +85,12 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
       "soft-delete",
       "Postgres and SQLite: set _removed_at on removed rows instead of deleting them"
     ),
-    progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
-      Flag.optional,
-      Flag.withDescription(
-        "Progress report: text (default on a terminal), json (default otherwise), or none (notes only)"
-      )
-    ),
+    report: Progress.flag("notes"),
     ...connection,
     allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
   }
 })(function* (given) {
   const source = Source.make(given.url, yield* clientOf(["sync"], given))
-  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-  const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
   // Until the command ends, only their user can read files that are made.
   yield* Effect.acquireRelease(
     Effect.sync(() => process.umask(0o077)),
@@ -107,7 +100,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
   yield* Sync.run({
     source,
     target: yield* targetOf(given.target, given),
-    report: reports[progress](),
+    report: given.report,
     tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
     watch: given.watch === undefined ? undefined : Duration.seconds(given.watch),
     allowNewUrl: given.allowNewUrl

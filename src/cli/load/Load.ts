@@ -1,14 +1,14 @@
 /** Loads files into the tables of their resources: each is read and checked as a whole, and then applied. */
 import * as fs from "node:fs"
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Predicate, Stream } from "effect"
 import { count, counted } from "../../operations/Format.ts"
 import * as Failure from "../../process/Failure.ts"
 import type { Session } from "../PostgresSession.ts"
+import { everySecond, type Report, warn } from "../Progress.ts"
 import { refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
-import type { Report } from "./Progress.ts"
 import * as Staging from "./Staging.ts"
 
 export interface Options extends Pick<Decoder.Options, "organization" | "organizationColumn" | "times"> {
@@ -21,7 +21,7 @@ export interface Options extends Pick<Decoder.Options, "organization" | "organiz
 }
 
 /** The faults that are reported. */
-const most = 100
+const mostListed = 100
 
 const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
 
@@ -42,13 +42,20 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   let rejected = 0
   const notLoaded: Array<string> = []
 
-  const note = (message: string) => report({ event: "note", message })
+  const limited = everySecond()
+  /** Reports that a part of a file, 0 to 1, was read or applied. */
+  const advanced = (event: "read" | "applied", file: string, rows: number, part: number) => {
+    const sentence = `${file}: ${Math.floor(part * 100)} % ${event}, ${counted(rows, "row")}`
+    return limited(report({ event, file, rows, part }, sentence))
+  }
 
   /** Reports the faults of a row, up to a number, and writes it to the rejects. */
   const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Staging.Rejected) {
     for (const one of found) {
       faults += 1
-      if (faults <= most) yield* report({ event: "fault", file, line, ...one })
+      if (faults > mostListed) continue
+      const words = [`${file}:${line}`, one.field, one.reason].filter(Predicate.isNotUndefined)
+      yield* report({ event: "fault", file, line, ...one }, words.join(": "), true)
     }
     if (rejects === undefined) return
     yield* Effect.try({
@@ -97,7 +104,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
         found.rows += rows
         found.rejected += bad.length
         if (isLast) found.isReadable = false
-        yield* report({ event: "read", file: file.path, rows: found.rows, part })
+        yield* advanced("read", file.path, found.rows, part)
       })
     )
     const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
@@ -127,7 +134,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     rejected += staged.rejected
     const indexes = yield* Indexes.drop(session, table.name)
     if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
-      yield* note(`This login does not own ${table.name}: the load keeps its indexes, which is slower.`)
+      yield* warn(report, `This login does not own ${table.name}: the load keeps its indexes, which is slower.`)
     }
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {
@@ -139,7 +146,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const apply = staging.apply(writing, ({ inserted, updated }, part) => {
       result.inserted += inserted
       result.updated += updated
-      return report({ event: "applied", file: file.path, rows: Math.round(staged.rows * part), part })
+      return advanced("applied", file.path, Math.round(staged.rows * part), part)
     })
     // Also a load that fails leaves the indexes.
     yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
@@ -152,16 +159,24 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   for (const file of files) {
     const [took, result] = yield* Effect.timed(load(file))
     if (result === undefined) continue
-    const unchanged = Math.max(0, result.rows - result.rejected - result.inserted - result.updated)
-    yield* report({ event: "loaded", file: file.path, ...result, unchanged, seconds: Duration.toSeconds(took) })
+    const { deleted, inserted, rejected: refusedRows, rows, updated } = result
+    const unchanged = Math.max(0, rows - refusedRows - inserted - updated)
+    const seconds = Duration.toSeconds(took)
+    const outcomes = Object.entries({ inserted, updated, unchanged, deleted, rejected: refusedRows })
+    const words = outcomes.flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
+    yield* report(
+      { event: "loaded", file: file.path, ...result, unchanged, seconds },
+      `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
+    )
   }
   const repeated = times?.repeated() ?? 0
   if (repeated > 0) {
-    yield* note(
+    yield* warn(
+      report,
       `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
     )
   }
-  if (faults > most) yield* note(`${count(faults - most)} more faults are not listed.`)
+  if (faults > mostListed) yield* warn(report, `${count(faults - mostListed)} more faults are not listed.`)
   if (notLoaded.length > 0) {
     return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
   }

@@ -3,9 +3,10 @@
  * killed, or that meets an outage, resumes there.
  */
 import { Duration, Effect, Stream } from "effect"
+import { type Report, warn } from "../Progress.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
-import type { Report } from "./Progress.ts"
+import * as Progress from "./Progress.ts"
 import type { CursorExpired, Source } from "./Source.ts"
 import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
 
@@ -26,8 +27,9 @@ const patience = 60_000
  */
 export const run = (options: Options): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
-  const asked = tables.map(({ resource }) => resource)
-  const note = (message: string) => report({ event: "note", message })
+  const requested = tables.map(({ resource }) => resource)
+  const progress = Progress.make(report)
+  const note = (message: string) => warn(report, message)
   let hasBegun = false
   let downSince: number | undefined
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
@@ -56,9 +58,9 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
 
   /** The page that begins a load: what does not come again until the round ends is gone. */
   const resets: Page = {
-    body: asked.map((resource) => ({ resource, reset: true })),
+    body: requested.map((resource) => ({ resource, reset: true })),
     cursor: undefined,
-    resources: asked,
+    resources: requested,
     has_more: true,
     is_consistent: false,
     lag: 0
@@ -75,11 +77,11 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     const receive = Effect.fnUntraced(function* (page: Page) {
       yield* keep(page)
       if (!isRestarted) yield* endOutage
-      yield* report({ event: "applied", changes: page.body })
+      yield* progress.applied(page.body)
     })
     const follow = Effect.suspend(() =>
       // Two pages are read ahead of the one that is applied.
-      Stream.runForEach(Stream.buffer(source.changes(last.cursor, asked), { capacity: 2 }), receive)
+      Stream.runForEach(Stream.buffer(source.changes(last.cursor, requested), { capacity: 2 }), receive)
     )
     let isPlain = true
     const restart = Effect.fnUntraced(function* (): Effect.fn.Return<void, Failed> {
@@ -92,12 +94,12 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
     })
     const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
       Effect.andThen(beginning, follow).pipe(Effect.catchTag("CursorExpired", () => restart()))
-    const whole = asked.filter((resource) => last.resources.includes(resource))
+    const whole = requested.filter((resource) => last.resources.includes(resource))
     if (last.cursor === undefined || whole.length === 0) yield* readFrom(keep(resets))
     else {
-      // A resource that a request leaves out comes with a reset when it is asked for again.
+      // A resource that a request leaves out comes with a reset when it is requested for again.
       const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
-      yield* readFrom(whole.length < asked.length ? leaveOut : Effect.void)
+      yield* readFrom(whole.length < requested.length ? leaveOut : Effect.void)
     }
     if (isPlain) {
       isRestarted = false
@@ -110,11 +112,14 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* target.open({ ...options, origin })
-    if (!hasBegun) yield* report({ event: "opened", ...origin, target: target.name })
+    if (!hasBegun) {
+      const sentence = `${origin.organization} at ${origin.url}, to ${target.name}`
+      yield* report({ event: "opened", ...origin, target: target.name }, sentence)
+    }
     hasBegun = true
     while (true) {
       const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
-      yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
+      yield* progress.inStep(Duration.toSeconds(duration), lag)
       if (watch === undefined) return
       yield* Effect.sleep(watch)
     }
