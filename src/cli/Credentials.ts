@@ -16,7 +16,7 @@ const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
   read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>,
   notesOf: (rows: ReadonlyArray<Row>) => ReadonlyArray<string> = () => []
 ) =>
-  command("list", services, {
+  command(`${group} list`, services, {
     description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without their values`,
     examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
     flags: { organization: Operators.ofOne(group), json: Output.json }
@@ -33,7 +33,7 @@ const revokeOf = <A, E, R, L, LE, LR>(
   revoke: (actor: Commands.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
   follows: (revoked: A) => string
 ) =>
-  command("revoke", services, {
+  command(`${one}s revoke`, services, {
     description: `Revoke ${one === "key" ? "an API key" : "a signing secret"}; it stops working at once`,
     examples: [[`practice-data ${one}s revoke ${example}`]],
     flags: {
@@ -69,7 +69,7 @@ const printMade = Effect.fnUntraced(function* (
   yield* noteUnknown(made.organization_id)
 })
 
-const createKey = command("create", Operators.keys, {
+const createKey = command("keys create", Operators.keys, {
   description: "Create an API key for an organization. Standard output contains only the key.",
   examples: [
     ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
@@ -109,7 +109,7 @@ const readSecret = Effect.gen(function* () {
   return yield* Effect.mapError(Effect.fromOption(IntakeSecrets.parse(text)), () => noSecret)
 })
 
-const addSecret = command("add", Operators.tasks, {
+const addSecret = command("secrets add", Operators.tasks, {
   description: `Create a signing secret for an organization, in addition to existing ones. Standard output contains only the secret.
 
 With --import, read the sender's own secret, such as one made by Svix, from standard input.`,
@@ -143,7 +143,7 @@ With --import, read the sender's own secret, such as one made by Svix, from stan
 const refusedNote = (organization: string) =>
   `${organization} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
 
-const allowUnsigned = command("allow-unsigned", Operators.tasks, {
+const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
   description:
     "Accept unsigned deliveries of an organization whose secrets are all revoked, from anyone who reaches the intake. Deletes the revoked secrets.",
   examples: [["practice-data secrets allow-unsigned --organization org_1"]],
@@ -178,7 +178,7 @@ export const secrets = Command.make("secrets").pipe(
   ])
 )
 
-const listChanges = command("list", Layer.merge(Operators.tasks, Operators.keys), {
+const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators.keys), {
   description: "List changes by operators, from commands and their page, newest first",
   examples: [["practice-data audit list --limit 10"]],
   flags: { limit: Output.limit("entries"), json: Output.json }

@@ -13,8 +13,6 @@ import * as PostgresSession from "./PostgresSession.ts"
 import * as Progress from "./Progress.ts"
 import { command, misused, refused } from "./Usage.ts"
 
-const refuse = (message: string) => misused(["load"], message)
-
 export const load = command("load", Layer.empty, {
   description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
 
@@ -57,29 +55,30 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   }
 })(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, report, timeZone }) {
   if (organization !== undefined && organizationColumn !== undefined) {
-    return yield* refuse("Use either --organization or --organization-column.")
+    return yield* misused("Use either --organization or --organization-column.")
   }
   if (rejects !== undefined && missing === "delete") {
-    return yield* refuse("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
+    return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }
   const zone = Option.flatMap(Option.fromUndefinedOr(timeZone), DateTime.zoneMakeNamed)
   if (timeZone !== undefined && Option.isNone(zone)) {
-    return yield* refuse(`${timeZone} is not an IANA time zone.`)
+    return yield* misused(`${timeZone} is not an IANA time zone.`)
   }
   const { databaseUrl } = yield* config
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
   // The configuration has checked it.
   const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
   const files = yield* Files.find(paths)
-  if (files.some(({ path }) => path === rejects)) return yield* refuse("--rejects would overwrite a file of the load.")
+  if (files.some(({ path }) => path === rejects)) return yield* misused("--rejects would overwrite a file of the load.")
   yield* Effect.sync(() => {
     // V8 would let its heap grow, young and old, by more than a load needs.
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)
   })
-  const session = yield* PostgresSession.open(databaseUrl.value, {
-    name: ConnectionUrl.format({ ...parsed, user: undefined }),
-    applicationName: "practice-data-load"
-  })
+  const session = yield* PostgresSession.open(
+    databaseUrl.value,
+    ConnectionUrl.format({ ...parsed, user: undefined }),
+    "practice-data-load"
+  )
   if (organization !== undefined) {
     const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
     const create = `organizations create ${organization} --name NAME`

@@ -37,15 +37,12 @@ export const fieldOf = (value: unknown, type: ColumnType) => {
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
 
-interface Options {
-  /** The name of the database in messages, without any secret. */
-  readonly name: string
-  readonly applicationName: string
-}
-
-/** Opens a session on the server of a route, until the scope closes. */
-const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, { applicationName, name }: Options) {
-  const toFailure = failureOf(name)
+/** Opens a connection to the server of a route, until the scope closes. */
+const connect = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  applicationName: string,
+  toFailure: ReturnType<typeof failureOf>
+) {
   const route = yield* Route.make(url, {
     applicationName,
     connectTimeout: "10 seconds",
@@ -94,10 +91,14 @@ const settings = {
   client_connection_check_interval: "10s"
 }
 
-/** Opens a session until the scope closes. */
-export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options: Options) {
-  const toFailure = failureOf(options.name)
-  const client = yield* Effect.catchTag(connect(url, options), "SqlError", ({ reason }) =>
+/**
+ * Opens a session until the scope closes.
+ *
+ * @param name the database in messages, without any secret
+ */
+export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string, applicationName: string) {
+  const toFailure = failureOf(name)
+  const client = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
     Effect.fail(toFailure(reason.cause))
   )
   const run = (

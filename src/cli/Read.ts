@@ -37,7 +37,7 @@ export const get = command("get", Layer.empty, {
   }
 })(function* ({ id, idempotencyKey, resource: name, ...given }) {
   const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
-  const { get: read } = (yield* clientOf(["get"], given)).resource(name)
+  const { get: read } = (yield* clientOf(given)).resource(name)
   yield* Output.shown(given.json, yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({})))
 })
 
@@ -102,9 +102,9 @@ export const search = command("search", Layer.empty, {
     json: Output.json
   }
 })(function* ({ fields, ...given }) {
-  if (given.all && given.limit !== undefined) return yield* misused(["search"], "Use either --limit or --all.")
+  if (given.all && given.limit !== undefined) return yield* misused("Use either --limit or --all.")
   const filters = filtersOf(given.resource, given.filter)
-  const found = (yield* clientOf(["search"], given)).resource(given.resource)
+  const found = (yield* clientOf(given)).resource(given.resource)
   const limit = given.limit ?? (given.all ? Infinity : 100)
   let hits = 0
   const records = read(found, filters, limit + 1).pipe(

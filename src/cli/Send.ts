@@ -79,14 +79,13 @@ export const send = command("send", Layer.empty, {
     ]
   }
   if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
-    return yield* misused(["send"], "Nothing to delete. Use --invoice, --invoice-line or --file.")
+    return yield* misused("Nothing to delete. Use --invoice, --invoice-line or --file.")
   }
   yield* refuseSlips
   // Before anything is sent: a missing key would be found too late.
-  const client = given.wait ? yield* clientOf(["send"], given) : undefined
+  const client = given.wait ? yield* clientOf(given) : undefined
   const secret = Option.getOrUndefined(Option.map(given.secret, (text) => Redacted.value(text)))
   const sender = yield* make(
-    ["send"],
     () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
   )
   const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))

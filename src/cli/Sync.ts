@@ -16,8 +16,6 @@ import * as Output from "./Output.ts"
 import * as Progress from "./Progress.ts"
 import { command, misused } from "./Usage.ts"
 
-const refuse = (message: string) => misused(["sync"], message)
-
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (
   text: string,
@@ -25,22 +23,22 @@ export const targetOf = Effect.fnUntraced(function* (
 ) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
-    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+    return yield* misused("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
   }
   const isPostgres = kind.startsWith("postgres")
-  if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (compact && kind !== "ndjson") return yield* refuse("--compact is for a folder of NDJSON.")
-  if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
+  if (Option.isSome(schema) && !isPostgres) return yield* misused("--schema is for a postgres:// target.")
+  if (compact && kind !== "ndjson") return yield* misused("--compact is for a folder of NDJSON.")
+  if (softDelete && !isPostgres && kind !== "sqlite") return yield* misused("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
     const parsed = ConnectionUrl.parse(text)
     if (Result.isFailure(parsed)) {
-      return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
+      return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
     }
     const ignored = parsed.success.ignored.filter((name) => name !== "schema")
     if (ignored.length > 0) yield* note(`Ignored parameters of the target: ${ignored.join(", ")}`)
     const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
     const name = Option.getOrElse(schema, () => inUrl)
-    if (name === "") return yield* refuse("The schema name is empty.")
+    if (name === "") return yield* misused("The schema name is empty.")
     const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
     return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
@@ -90,7 +88,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
   }
 })(function* (given) {
-  const source = Source.make(given.url, yield* clientOf(["sync"], given))
+  const source = Source.make(given.url, yield* clientOf(given))
   // Until the command ends, only their user can read files that are made.
   yield* Effect.acquireRelease(
     Effect.sync(() => process.umask(0o077)),

@@ -108,8 +108,8 @@ const faultOf = (value: unknown, text: string, type: ColumnType): string | undef
   }
 }
 
-/** The values of a column whose fields are kept, since most columns have few different ones. */
-const kept = 1000
+/** Most columns have few different values. Reading them again would cost a third more for a row. */
+const mostCached = 1000
 
 /** The reader of the values of a field. Null is for its caller. */
 export const reader = (
@@ -143,20 +143,14 @@ export const reader = (
     return type === "numeric" ? text : fieldOf(value, type)
   }
 
-  const cache = new Map<unknown, string>()
-  let hits = 0
   // A local time is counted each time.
-  let isUseful = !isTime || times === undefined
+  if (isTime && times !== undefined) return read
+  const cache = new Map<unknown, string>()
   return (given, isText) => {
-    if (!isUseful) return read(given, isText)
     const found = cache.get(given)
-    if (found !== undefined) {
-      hits += 1
-      return found
-    }
+    if (found !== undefined) return found
     const result = read(given, isText)
-    if (cache.size < kept && Predicate.isString(result)) cache.set(given, result)
-    else isUseful = hits > kept
+    if (cache.size < mostCached && Predicate.isString(result)) cache.set(given, result)
     return result
   }
 }

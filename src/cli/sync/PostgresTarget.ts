@@ -20,7 +20,7 @@ export const make = (options: Options): Target.Target => {
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const session = yield* Session.open(options.url, { name, applicationName: "practice-data-sync" })
+    const session = yield* Session.open(options.url, name, "practice-data-sync")
     const { copyIn, isPooled, run, takeLock } = session
     const lock = `practice-data sync ${options.schema}`
 
