@@ -5,20 +5,18 @@ import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
 import { type Answer, resultOf, type Sent, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
-const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
-  if (signal === undefined) return work
-  return new Promise<A>((resolve, reject) => {
+const abortable = <A>(work: Promise<A>, signal: AbortSignal): Promise<A> =>
+  new Promise<A>((resolve, reject) => {
     const abort = () => reject(signal.reason)
     if (signal.aborted) abort()
     signal.addEventListener("abort", abort, { once: true })
     void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort))
   })
-}
 
 export const pause = async (millis: number, signal: AbortSignal | undefined): Promise<void> => {
   let timer: ReturnType<typeof setTimeout> | undefined
   const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, millis)))
-  await abortable(elapsed, signal).finally(() => clearTimeout(timer))
+  await (signal ? abortable(elapsed, signal) : elapsed).finally(() => clearTimeout(timer))
 }
 
 /** In bytes: twice the service's limit for the payment processor, and some sixty pages of 1000 records. */
@@ -56,31 +54,27 @@ const exchange = async <A>(
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<WithResponse<string>> => {
-  signal?.throwIfAborted()
   const timeout = settings.timeout + held
   const host = new URL(url).origin
-  const controller = new AbortController()
+  const expired = new AbortController()
+  const ended = signal ? AbortSignal.any([signal, expired.signal]) : expired.signal
   const perform = async () => {
-    const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
+    const response = await fetch(url, { ...init, method: "POST", signal: ended, redirect: "manual" })
     const { headers, status } = response
     const requestId = headers.get("x-request-id") ?? undefined
     if (response.ok) onHeaders?.(headers)
-    return { status, headers, requestId, data: await textOf(response, controller.signal) }
+    return { status, headers, requestId, data: await textOf(response, ended) }
   }
-  const abort = () => controller.abort(signal?.reason)
-  signal?.addEventListener("abort", abort, { once: true })
   const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
-  const timer = setTimeout(() => controller.abort(late), timeout)
+  const timer = setTimeout(() => expired.abort(late), timeout)
   try {
-    return await abortable(perform(), controller.signal)
+    return await abortable(perform(), ended)
   } catch (cause) {
-    signal?.throwIfAborted()
-    if (controller.signal.aborted) throw late
+    ended.throwIfAborted()
     if (cause instanceof UnexpectedResponseError) throw cause
     throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener("abort", abort)
   }
 }
 
