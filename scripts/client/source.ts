@@ -12,7 +12,7 @@ import type { Document, JsonSchema } from "../../src/api/openapi/Parsed.ts"
 import { version } from "../../src/process/Package.ts"
 import { decode, endpointsOf, fail, feedPath, type Resource, resolve, resourcesOf } from "./Document.ts"
 import { declaration, referencesOf, type Side } from "./JsonSchema.ts"
-import { clientClass, infoOf, listOf } from "./resources.ts"
+import { clientClass, listOf } from "./resources.ts"
 
 /** The document of the data API. */
 export const data = decode(OpenApi.fromApi(DataApi))
@@ -128,7 +128,6 @@ export const source = (): Readonly<Record<string, string>> => ({
   ),
   "resources.ts": file(
     'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"\nimport type * as Types from "./types.ts"',
-    resources.map(infoOf).join("\n"),
     listOf(resources),
     clientClass(resources)
   )
