@@ -34,7 +34,6 @@ export const connection = {
 /** Makes a client. Arguments that it refuses are a usage error. */
 export const make = <A>(build: () => A) => Effect.try({ try: build, catch: (error) => misused(`${reasonOf(error)}.`) })
 
-/** The client of a command with an API key. */
 export const clientOf = Effect.fnUntraced(function* ({
   apiKey,
   url
@@ -49,5 +48,5 @@ export const clientOf = Effect.fnUntraced(function* ({
 export const refusalOf = (error: unknown) => refused(reasonOf(error))
 
 /** Sends a request. Interrupting it aborts the request. */
-export const ask = <A>(request: (signal: AbortSignal) => Promise<A>) =>
+export const sendRequest = <A>(request: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: request, catch: refusalOf })

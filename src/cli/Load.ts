@@ -38,9 +38,13 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
     ),
     organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
-    timeZone: Output.text(
-      "time-zone",
-      "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
+    times: Flag.String("time-zone").pipe(
+      Flag.withDescription(
+        "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
+      ),
+      Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
+      Flag.map(LocalTimes.make),
+      Output.optional
     ),
     rejects: Output.text(
       "rejects",
@@ -53,16 +57,12 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
     keepTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
     report: Progress.flag("faults and notes")
   }
-})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, report, timeZone }) {
+})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, report, times }) {
   if (organization !== undefined && organizationColumn !== undefined) {
     return yield* misused("Use either --organization or --organization-column.")
   }
   if (rejects !== undefined && missing === "delete") {
     return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
-  }
-  const zone = Option.flatMap(Option.fromUndefinedOr(timeZone), DateTime.zoneMakeNamed)
-  if (timeZone !== undefined && Option.isNone(zone)) {
-    return yield* misused(`${timeZone} is not an IANA time zone.`)
   }
   const { databaseUrl } = yield* config
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
@@ -89,7 +89,7 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
     report,
     organization,
     organizationColumn,
-    times: Option.getOrUndefined(Option.map(zone, LocalTimes.make)),
+    times,
     rejects,
     deletesMissing: missing === "delete",
     keepsTimes: keepTimes

@@ -75,7 +75,6 @@ const table = (counts: Erasure.Counts) =>
 
 const yes = Output.flag("yes", "Delete; without it, only count")
 
-/** The holders of copies, and what they do. */
 const copies = [
   "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and NDJSON files keep old lines until --compact.",
   "Copies by search, exports and backups keep the records: delete them there."

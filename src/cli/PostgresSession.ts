@@ -75,7 +75,6 @@ const connect = Effect.fnUntraced(function* (
   return client
 })
 
-/** The part of a connection that the types of `pg` lack. */
 interface CopyIn {
   readonly sendCopyFromChunk: (chunk: Uint8Array) => void
   readonly endCopyFrom: () => void
@@ -116,7 +115,6 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: s
     )
   }
   return {
-    /** Runs a statement, and returns its rows. */
     run,
     /** Runs a statement, and checks its rows. */
     rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),

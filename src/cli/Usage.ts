@@ -42,7 +42,9 @@ export const command =
       run,
       Effect.scoped,
       Effect.mapError((error) =>
-        error instanceof CliError.ShowHelp ? new CliError.ShowHelp({ commandPath, errors: error.errors }) : error
+        CliError.isCliError(error) && error._tag === "ShowHelp"
+          ? new CliError.ShowHelp({ commandPath, errors: error.errors })
+          : error
       )
     )
     return Command.make(commandPath.at(-1) ?? words, flags, handle).pipe(

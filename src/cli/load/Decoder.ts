@@ -8,7 +8,6 @@ import { type ColumnType, typeOf } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
 import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
-/** A row of a file. */
 export interface Row {
   /** The line on which it begins; in Parquet, the number of the row. */
   readonly line: number
@@ -28,13 +27,12 @@ export interface Fault {
   readonly reason: string
 }
 
-/** A column of the table. */
 export interface Column {
   readonly name: string
   readonly isRequired: boolean
 }
 
-export interface Options {
+export interface DecoderOptions {
   readonly resource: Resource
   readonly columns: ReadonlyArray<Column>
   /** The organization of all rows. Undefined: a column names it. */
@@ -49,9 +47,7 @@ const composedName = "wellnes_plan_name"
 const parts = Object.keys(Field.planNameParts)
 
 /** The fields of the one object in a record, `payment_split`, each of which has a column. */
-const split = PaymentIntent.fields.payment_split
-const splitFields = Object.keys(split.fields)
-const amount = split.fields.to_Clinic
+const split = PaymentIntent.fields.payment_split.fields
 
 /** A text that the database composes of such parts. */
 const compose = (texts: ReadonlyArray<unknown>) =>
@@ -59,18 +55,18 @@ const compose = (texts: ReadonlyArray<unknown>) =>
 
 type Codec = Schema.Codec<unknown, unknown>
 
-interface Target {
+interface ColumnReader {
   readonly index: number
   readonly column: Column
   readonly read: Read
 }
 
-/** The decoder of the rows of a file. */
-export const make = ({ columns, organization, organizationColumn, resource, times }: Options) => {
+export const make = ({ columns, organization, organizationColumn, resource, times }: DecoderOptions) => {
   const isOrganizations = resource.table === "organizations"
   const organizationName = organizationColumn ?? "organization_id"
-  const targets = new Map<string, Target>()
-  const nested = new Map<string, ReadonlyMap<string, string>>()
+  const targets = new Map<string, ColumnReader>()
+  /** The names of objects, with the beginning of their columns. */
+  const nested = new Map<string, string>()
 
   const add = (name: string, columnName: string, field: Codec, type: ColumnType) => {
     const index = columns.findIndex((one) => one.name === columnName)
@@ -83,9 +79,11 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const [columnName, type] = [Field.columnOf(name), typeOf(field)]
     if (type !== "jsonb") add(name, columnName, field, type)
     else {
-      const inner = splitFields.map((key) => [key, `${columnName}_${Field.columnOf(key)}`] as const)
-      for (const [, innerColumn] of inner) add(innerColumn, innerColumn, amount, "numeric")
-      nested.set(name, new Map(inner))
+      nested.set(name, `${columnName}_`)
+      for (const [key, amount] of Object.entries(split)) {
+        const innerColumn = `${columnName}_${Field.columnOf(key)}`
+        add(innerColumn, innerColumn, amount, "numeric")
+      }
     }
   }
   const isComposed = "plan_name" in resource.hidden && composedName in resource.record.fields
@@ -105,8 +103,8 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const set = (name: string, value: unknown, isText: boolean): void => {
       const target = targets.get(name)
       if (target === undefined) {
-        const inner = nested.get(name)
-        if (inner !== undefined) return setNested(name, inner, value)
+        const prefix = nested.get(name)
+        if (prefix !== undefined) return setNested(name, prefix, value)
         if (name === composedName && isComposed) composed = value
         else if (name !== organizationName) {
           isUnknown = true
@@ -127,14 +125,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
       out[index] = found
       if (target === zone && !isZone(found)) fault(name, `is not an IANA time zone: ${found.slice(0, 100)}`)
     }
-    const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
+    const setNested = (name: string, prefix: string, value: unknown) => {
       const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
-      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${[...inner.keys()].join(", ")}`)
-      for (const [key, each] of Object.entries<unknown>({ ...object })) {
-        const column = inner.get(key)
-        if (column === undefined) fault(`${name}.${key}`, "is not one of its fields")
-        else set(column, each, false)
-      }
+      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${Object.keys(split).join(", ")}`)
+      for (const [key, each] of Object.entries<unknown>({ ...object })) set(prefix + Field.columnOf(key), each, false)
     }
 
     row.names.forEach((name, index) => {
@@ -181,7 +175,6 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   return {
     /** The line of COPY of a row, or why it has none. With an unknown field, nothing of the file can be read. */
     decode,
-    /** The columns that some row has. */
     seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),
     /** True if `plan_name` has a whole `wellnes_plan_name` of some row. */
     hasComposed: () => hasComposed

@@ -35,7 +35,6 @@ export interface Batch {
   readonly part: number
 }
 
-/** The most characters of a row. */
 const longest = 4_194_304
 
 const extension = /\.(csv|ndjson|parquet)(\.gz)?$/
@@ -256,5 +255,4 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
 
 const readers = { csv, ndjson, parquet }
 
-/** The rows of a file, in batches. */
 export const read = (file: File): Stream.Stream<Batch, Refused> => Stream.suspend(() => readers[file.kind](file))

@@ -11,7 +11,7 @@ import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
 import * as Staging from "./Staging.ts"
 
-export interface Options extends Pick<Decoder.Options, "organization" | "organizationColumn" | "times"> {
+export interface LoadOptions extends Pick<Decoder.DecoderOptions, "organization" | "organizationColumn" | "times"> {
   readonly session: Session
   readonly report: Report
   /** The file for the rows that are refused. Undefined: a file with such a row is not applied. */
@@ -20,7 +20,6 @@ export interface Options extends Pick<Decoder.Options, "organization" | "organiz
   readonly keepsTimes: boolean
 }
 
-/** The faults that are reported. */
 const mostListed = 100
 
 const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
@@ -35,7 +34,7 @@ const openRejects = (path: string) =>
   )
 
 /** Loads files. Fails if there is a fault, after the last file. */
-export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
+export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: LoadOptions) {
   const { report, session, times } = options
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
@@ -64,7 +63,6 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     })
   })
 
-  /** Reads a file into the staging table. */
   const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
     const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
     const decode = ({ part, rows }: Files.Batch) => {

@@ -12,7 +12,6 @@ const formatted = (seconds: number) => {
   return `${sign}${pad(Math.floor(size / 3600))}:${pad(Math.floor(size / 60) % 60)}${rest}`
 }
 
-/** The times of a wall clock in a time zone. */
 export const make = (zone: DateTime.TimeZone.Named) => {
   const offsets = new Map<string, { readonly offset: string | undefined; readonly isRepeated: boolean }>()
   let repeated = 0
@@ -42,7 +41,7 @@ export const make = (zone: DateTime.TimeZone.Named) => {
       if (found.isRepeated) repeated += 1
       return found.offset
     },
-    /** The number of times that were asked for and happen twice, as clocks were set back. The first one was taken. */
+    /** The number of requested times that happened twice, as clocks were set back. The first one was taken. */
     repeated: () => repeated
   }
 }

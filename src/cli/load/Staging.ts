@@ -18,14 +18,12 @@ const TableColumn = Schema.Struct({
   value: Schema.NullOr(Schema.String)
 })
 
-/** A table of records. */
 export interface Table {
   readonly name: string
   /** The columns that a writer may give, `organization_id` excepted. */
   readonly columns: ReadonlyArray<typeof TableColumn.Type>
 }
 
-/** Reads the columns of a table. */
 export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: string) {
   const columns = yield* rows(
     TableColumn,
@@ -41,7 +39,6 @@ export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: str
   return yield* refused(`The database has no table ${name}. Run: practice-data migrate`)
 })
 
-/** A row that is refused, and its faults. */
 export interface Rejected {
   readonly line: number
   readonly faults: ReadonlyArray<Fault>
@@ -58,11 +55,9 @@ const RejectedRow = Schema.Struct({ line: Schema.Int, row: Schema.Unknown })
 const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int })
 const Count = Schema.Struct({ count: Schema.Int })
 const Organization = Schema.Struct({ id: Schema.String })
-const Page = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
+const DeletedPage = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
 
-/** A write of the staged rows. */
 export interface Writing {
-  /** The columns that the file has. */
   readonly columns: Table["columns"]
   /** True if the times of the last changes are those of the file. */
   readonly keepsTimes: boolean
@@ -257,8 +252,8 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       for (const { id: organization } of found) {
         let after: string | null = ""
         while (after !== null) {
-          const [page]: ReadonlyArray<typeof Page.Type> = yield* session.rows(
-            Page,
+          const [page]: ReadonlyArray<typeof DeletedPage.Type> = yield* session.rows(
+            DeletedPage,
             `with page as materialized (
                select id from ${table} where organization_id = $1 and id > $2 order by id limit 5000
              ), gone as (

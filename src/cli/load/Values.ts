@@ -5,7 +5,6 @@ import { fieldOf } from "../PostgresSession.ts"
 import type { ColumnType } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
 
-/** A value that does not fit, and why. */
 interface Unfit {
   readonly reason: string
 }

@@ -4,7 +4,7 @@ import * as Session from "../PostgresSession.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import * as Target from "./Target.ts"
 
-interface Options {
+interface PostgresOptions {
   /** With a password, unless `PGPASSWORD` or a password file has it. */
   readonly url: Redacted.Redacted
   /** The servers and the database, without a user. */
@@ -13,8 +13,7 @@ interface Options {
   readonly softDelete: boolean
 }
 
-/** The target of a `postgres://` URL. */
-export const make = (options: Options): Target.Target => {
+export const make = (options: PostgresOptions): Target.Target => {
   const name = `${options.database}, schema ${options.schema}`
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`

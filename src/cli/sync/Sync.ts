@@ -7,10 +7,10 @@ import { type Report, warn } from "../Progress.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
 import * as Progress from "./Progress.ts"
-import type { CursorExpired, Source } from "./Source.ts"
+import type { Source } from "./Source.ts"
 import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
 
-export interface Options extends Omit<OpenOptions, "origin"> {
+export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source
   readonly target: Target
   readonly report: Report
@@ -25,7 +25,7 @@ const patience = 60_000
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
  * target was unavailable for longer than a minute; never for this with `watch`.
  */
-export const run = (options: Options): Effect.Effect<void, Failed> => {
+export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
   const progress = Progress.make(report)
@@ -36,7 +36,6 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   let isRestarted = false
   let mayRestart = true
 
-  /** Records that a page was applied. */
   const endOutage = Effect.suspend(() => {
     if (downSince === undefined) return Effect.void
     downSince = undefined
@@ -83,29 +82,27 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
       // Two pages are read ahead of the one that is applied.
       Stream.runForEach(Stream.buffer(source.changes(last.cursor, requested), { capacity: 2 }), receive)
     )
-    let isPlain = true
-    const restart = Effect.fnUntraced(function* (): Effect.fn.Return<void, Failed> {
-      if (!mayRestart) return yield* new Unavailable({ message: "The order of changes keeps restarting" })
+    const whole = requested.filter((resource) => last.resources.includes(resource))
+    // A resource that a request leaves out comes with a reset when it is requested again.
+    const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
+    const resume = whole.length < requested.length ? leaveOut : Effect.void
+    const restart = Effect.gen(function* () {
       if (!isRestarted) yield* note("The order of changes restarted: reloading all records.")
       isRestarted = true
       mayRestart = false
-      isPlain = false
-      yield* readFrom(keep(resets))
+      yield* keep(resets)
+      yield* follow
     })
-    const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
-      Effect.andThen(beginning, follow).pipe(Effect.catchTag("CursorExpired", () => restart()))
-    const whole = requested.filter((resource) => last.resources.includes(resource))
-    if (last.cursor === undefined || whole.length === 0) yield* readFrom(keep(resets))
-    else {
-      // A resource that a request leaves out comes with a reset when it is requested for again.
-      const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
-      yield* readFrom(whole.length < requested.length ? leaveOut : Effect.void)
-    }
-    if (isPlain) {
+    const end = Effect.suspend(() => {
       isRestarted = false
       mayRestart = true
-      yield* endOutage
-    }
+      return endOutage
+    })
+    yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keep(resets) : resume, follow).pipe(
+      Effect.andThen(end),
+      Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
+      Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))
+    )
     return last
   })
 

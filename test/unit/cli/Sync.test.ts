@@ -12,14 +12,14 @@ const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
   ...Array.from({ length: removed }, (_, id) => ({ resource: "charges", removed: `${id}` }))
 ]
 
-const message = "The service says \u001b[2J\u202e\n, and is tried again."
+const warning = "The service says \u001b[2J\u202e\n, and is tried again."
 
 /** Reports a first load and three later rounds, half a second after each other. Returns the printed lines. */
 const linesOf = Effect.fnUntraced(function* (report: Report) {
   const { applied, inStep } = Progress.make(report)
   for (const step of [
     () => applied(changes(1000)),
-    () => warn(report, message),
+    () => warn(report, warning),
     () => applied(changes(234, 1)),
     () => applied(changes(500)),
     () => inStep(3, 5),
@@ -58,7 +58,7 @@ it.effect("a report for a program is a line of JSON for each event that matters"
       return event
     })
     assert.deepStrictEqual(lines, [
-      { event: "note", message },
+      { event: "note", message: warning },
       { event: "applied", records: 1234, removed: 1, reset: 0 },
       { event: "in_step", records: 1734, removed: 1, reset: 0, seconds: 3, lag: 5 },
       { event: "in_step", records: 2, removed: 1, reset: 0, seconds: 1, lag: 6 },

@@ -42,7 +42,7 @@ it.effect("reports a round, and fails at once when the service refuses, or is do
   Effect.gen(function* () {
     const { names, notes, run } = yield* stand
     yield* run((at) => page(at + 1, [], { has_more: at === 0 }))
-    assert.deepStrictEqual(names(), ["opened", "applied", "applied", "in_step"])
+    assert.deepStrictEqual(names(), ["opened", "in_step"])
     const refused = new Refused({ message: "The service refuses" })
     assert.strictEqual(yield* Effect.flip(run(() => Effect.fail(refused))), refused)
     assert.strictEqual(yield* Effect.flip(run(() => page(1), { source: { organization: down } })), unavailable)

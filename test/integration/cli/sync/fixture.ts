@@ -69,7 +69,7 @@ const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   ...over
 })
 
-export interface Given extends Partial<Pick<Sync.Options, "allowNewUrl" | "report" | "watch">> {
+export interface Given extends Partial<Pick<Sync.SyncOptions, "allowNewUrl" | "report" | "watch">> {
   readonly resources?: ReadonlyArray<string>
   /** A field that this package does not know. */
   readonly without?: string
