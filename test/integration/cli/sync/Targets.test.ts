@@ -74,14 +74,16 @@ const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], ru
 
 let schemas = 0
 
+const postgresAt = (url: string, schema: string, softDelete = false) =>
+  PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
+
 const postgres = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   const schema = `Copy "${++schemas}`
   const escaped = schema.replaceAll('"', '""')
   const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${escaped}".`)))
-  const make = (softDelete: boolean) =>
-    PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
-  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, escaped, name)), run)
+  const rowsOf = (name: string) => Effect.orDie(Readers.inPostgres(sql, escaped, name))
+  const stand = inSql(postgresAt(url, schema), postgresAt(url, schema, true), rowsOf, run)
   return { ...stand, occupy: Effect.andThen(run(`create schema "${escaped}"`), stand.occupy) }
 })
 
@@ -97,12 +99,8 @@ const runIn =
 
 const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   const file = join(folder, "copy.db")
-  return inSql(
-    SqliteTarget.make(file, "sqlite:copy.db"),
-    SqliteTarget.make(file, "sqlite:copy.db", true),
-    (name) => Effect.sync(() => Readers.inSqlite(file, name)),
-    runIn(file)
-  )
+  const make = (softDelete: boolean) => SqliteTarget.make(file, "sqlite:copy.db", softDelete)
+  return inSql(make(false), make(true), (name) => Effect.sync(() => Readers.inSqlite(file, name)), runIn(file))
 })
 
 const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>) =>
@@ -118,13 +116,8 @@ const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: str
     return { ...stand, occupy }
   })
 
-const ndjson = inFolder(Formats.ndjson(false), (folder, resource) =>
-  Effect.sync(() => Readers.inFolder(folder, resource))
-)
-
-const parquet = inFolder(Formats.parquet, (folder, resource) =>
-  Effect.promise(() => Readers.inParquet(folder, resource))
-)
+const ndjson = inFolder(Formats.ndjson(false), (...copied) => Effect.sync(() => Readers.inFolder(...copied)))
+const parquet = inFolder(Formats.parquet, (...copied) => Effect.promise(() => Readers.inParquet(...copied)))
 
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 
@@ -402,8 +395,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
   it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const settings = { url: Redacted.make(url), database: "postgres://db", schema: "ended", softDelete: false }
-      const target = PostgresTarget.make(settings)
+      const target = postgresAt(url, "ended")
       yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
       yield* sql`create function end_session() returns trigger language plpgsql
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
@@ -423,9 +415,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
   it.effect("behind a pooler leaves no lock, and of two runs the one that was overtaken ends", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const settings = { database: "postgres://db", schema: "pooled", softDelete: false }
-      const pooled = PostgresTarget.make({ ...settings, url: Redacted.make(yield* TcpProxy.poolerOf(url)) })
-      const direct = PostgresTarget.make({ ...settings, url: Redacted.make(url) })
+      const pooled = postgresAt(yield* TcpProxy.poolerOf(url), "pooled")
+      const direct = postgresAt(url, "pooled")
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
       const next = { ...page(1, [charge("a", "1")]), resources: ["charges"] }
       yield* one.apply(next)
@@ -449,13 +440,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       for (const name of ["statement_timeout", "lock_timeout"]) {
         yield* sql`do $$ begin execute format('alter database %I set ${sql.literal(name)} = 300', current_database()); end $$`
       }
-      const target = PostgresTarget.make({
-        url: Redacted.make(url),
-        database: "postgres://db",
-        schema: "slow",
-        softDelete: false
-      })
-      yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
+      yield* syncWith(postgresAt(url, "slow"), () => page(1, [charge("a", "1")]), { resources: ["charges"] })
       yield* sql`drop event trigger sleeps`
       const { run } = yield* Session.open(Redacted.make(url), "db", "test")
       assert.deepStrictEqual(yield* run("select current_setting('tcp_keepalives_idle') as idle"), [{ idle: "30" }])
