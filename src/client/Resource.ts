@@ -2,8 +2,8 @@
 import { PracticeDataError } from "./Errors.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { AllChangesOptions, AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
-import { pause } from "./Request.ts"
-import { type Answer, type Read, readChanges, readList, readLive, readRecord, type Sent } from "./Response.ts"
+import { pause } from "./Transport.ts"
+import { type Answer, type ApiRequest, type Read, readChanges, readList, readLive, readRecord } from "./Response.ts"
 
 /** An operation of a resource. `search` comes with `all`. */
 export type Verb = "search" | "get" | "changes"
@@ -91,7 +91,7 @@ export type Post = <A>(
   body: object,
   read: Read<A>,
   options?: RequestOptions,
-  more?: Pick<Sent<A>, "held" | "onHeaders">
+  more?: Pick<ApiRequest<A>, "held" | "onHeaders">
 ) => Answer<A>
 
 const largestPage = 1000

@@ -2,7 +2,7 @@
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
-import { type Answer, resultOf, type Sent, type WithResponse } from "./Response.ts"
+import { type Answer, type ApiRequest, resultOf, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
 const abortable = <A>(work: Promise<A>, signal: AbortSignal): Promise<A> =>
@@ -47,10 +47,10 @@ const reasonOf = (error: unknown): string => {
 }
 
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
-const exchange = async <A>(
+const sendOnce = async <A>(
   { fetch, ...settings }: Settings,
   url: string,
-  { held = 0, idempotencyKey, onHeaders }: Sent<A>,
+  { held = 0, idempotencyKey, onHeaders }: ApiRequest<A>,
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<WithResponse<string>> => {
@@ -102,18 +102,22 @@ const stringify = (body: object): string => {
   return JSON.stringify(body)
 }
 
-const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {
+const sendWithRetries = async <A>(
+  client: Settings,
+  request: ApiRequest<A>,
+  options: RequestOptions
+): Promise<WithResponse<A>> => {
   const settings = settingsWith(client, options)
   const { signal } = options
-  const url = `${settings.origin}${sent.path}`
-  const body = stringify(sent.body)
+  const url = `${settings.origin}${request.path}`
+  const body = stringify(request.body)
   for (let retries = 0; ; retries += 1) {
     signal?.throwIfAborted()
     const began = performance.now()
     let reply: WithResponse<string> | undefined
     const report = (error?: unknown) =>
       settings.onAttempt?.({
-        path: sent.path,
+        path: request.path,
         attempt: retries + 1,
         milliseconds: Math.round(performance.now() - began),
         status: reply?.status,
@@ -126,10 +130,10 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
         "user-agent": `practice-data/${version}`,
         ...settings.headers,
         "content-type": "application/json",
-        ...(await sent.headers(body))
+        ...(await request.headers(body))
       })
-      reply = await exchange(settings, url, sent, { headers, body }, signal)
-      const data = resultOf(url, sent, reply)
+      reply = await sendOnce(settings, url, request, { headers, body }, signal)
+      const data = resultOf(url, request, reply)
       report()
       return { ...reply, data }
     } catch (error) {
@@ -141,8 +145,8 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
   }
 }
 
-export const send = <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Answer<A> => {
-  const work = exchanged(client, sent, options)
+export const send = <A>(client: Settings, request: ApiRequest<A>, options: RequestOptions = {}): Answer<A> => {
+  const work = sendWithRetries(client, request, options)
   const result = work.then(({ data }) => data)
   const withResponse = () => {
     // A failure is reported by the promise that is returned.
