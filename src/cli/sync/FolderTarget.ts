@@ -134,7 +134,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
     return {
       ...copy,
-      apply: (page: Target.Page) => copy.apply({ ...page, body: page.body.map(stored) }),
+      apply: (page: Target.ChangePage) => copy.apply({ ...page, body: page.body.map(stored) }),
       finish: Effect.andThen(Effect.forEach(opening.tables, follow, { discard: true }), attempt(publish))
     }
   })

@@ -233,7 +233,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.Page) {
+  const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
     const state: Target.State = {
       cursor: page.cursor,
       resources: page.resources.map((each) => marks.get(each) ?? each)
@@ -274,7 +274,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const { cursor, resources: whole } = progress.staged ?? progress
       return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
     }),
-    apply: (page: Target.Page) =>
+    apply: (page: Target.ChangePage) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next

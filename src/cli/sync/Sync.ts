@@ -8,7 +8,7 @@ import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
 import * as Progress from "./Progress.ts"
 import type { Source } from "./Source.ts"
-import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
+import type { Copy, OpenOptions, ChangePage, Target } from "./Target.ts"
 
 export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source
@@ -56,7 +56,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   })
 
   /** The page that begins a load: what does not come again until the round ends is gone. */
-  const resets: Page = {
+  const resets: ChangePage = {
     body: requested.map((resource) => ({ resource, reset: true })),
     cursor: undefined,
     resources: requested,
@@ -67,13 +67,13 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
 
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
-    let last: Page = { ...resets, ...(yield* copy.state) }
-    const keep = Effect.fnUntraced(function* (page: Page) {
+    let last: ChangePage = { ...resets, ...(yield* copy.state) }
+    const keep = Effect.fnUntraced(function* (page: ChangePage) {
       // A stop signal waits until the page is applied.
       yield* Effect.uninterruptible(copy.apply(page))
       last = page
     })
-    const receive = Effect.fnUntraced(function* (page: Page) {
+    const receive = Effect.fnUntraced(function* (page: ChangePage) {
       yield* keep(page)
       if (!isRestarted) yield* endOutage
       yield* progress.applied(page.body)

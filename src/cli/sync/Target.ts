@@ -67,7 +67,7 @@ export const State = Schema.Struct({
 export type State = typeof State.Type
 
 /** A page of changes of some resources, with the state after it. */
-export interface Page extends State {
+export interface ChangePage extends State {
   readonly body: ReadonlyArray<Change>
   readonly has_more: boolean
   readonly is_consistent: boolean
@@ -76,13 +76,13 @@ export interface Page extends State {
 }
 
 /** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
-export const endsRound = ({ has_more, is_consistent }: Pick<Page, "has_more" | "is_consistent">) =>
+export const endsRound = ({ has_more, is_consistent }: Pick<ChangePage, "has_more" | "is_consistent">) =>
   is_consistent || !has_more
 
 export interface Copy {
   readonly state: Effect.Effect<State, Failed>
   /** Applies a page together with its state, or nothing of it. Fails if another process has changed the copy. */
-  readonly apply: (page: Page) => Effect.Effect<void, Failed>
+  readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }
