@@ -21,10 +21,26 @@ export interface Row {
   readonly operation?: "upsert" | "remove"
 }
 
+/** A line that is no row. */
+export interface Broken {
+  readonly line: number
+  readonly broken: string
+  /** The line, as far as it could be read. */
+  readonly row?: unknown
+  /** What follows cannot be read either. */
+  readonly isLast?: true
+}
+
 /** A fault of a row. Without a field, it is of the whole row. */
 export interface Fault {
   readonly field?: string
   readonly reason: string
+}
+
+export interface Rejected {
+  readonly line: number
+  readonly faults: ReadonlyArray<Fault>
+  readonly row: unknown
 }
 
 export interface Column {
@@ -91,7 +107,12 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   const seen = columns.map(() => false)
   let hasComposed = false
 
-  const decode = (row: Row) => {
+  const decode = (row: Row | Broken) => {
+    if ("broken" in row) {
+      const { broken, isLast = false, line, row: given } = row
+      const rejected: Rejected = { line, faults: [{ reason: broken }], row: given }
+      return { rejected, isLast }
+    }
     const isRemoval = row.operation === "remove"
     const faults: Array<Fault> = []
     const fault = (field: string, reason: string) => void faults.push({ field, reason })
@@ -162,7 +183,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     else if (expected !== undefined && !Predicate.isNullish(owner) && owner !== expected) {
       fault(organizationName, `is another organization: ${JSON.stringify(owner).slice(0, 100)}`)
     }
-    if (faults.length > 0) return { faults, isUnknown }
+    if (faults.length > 0) {
+      const given = Object.fromEntries(row.names.map((name, index) => [name, row.values[index]]))
+      return { rejected: { line: row.line, faults, row: given }, isLast: isUnknown }
+    }
     let line = `${row.line}\t${isRemoval}\t${fieldOf(found, "text")}`
     for (let index = 0; index < out.length; index++) {
       const text = out[index]
@@ -173,7 +197,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   }
 
   return {
-    /** The line of COPY of a row, or why it has none. With an unknown field, nothing of the file can be read. */
+    /** The line of COPY of a row, or its faults. Where it is the last one, nothing else of the file can be read. */
     decode,
     seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),
     /** True if `plan_name` has a whole `wellnes_plan_name` of some row. */

@@ -49,7 +49,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   }
 
   /** Reports the faults of a row, up to a number, and writes it to the rejects. */
-  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Staging.Rejected) {
+  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Decoder.Rejected) {
     for (const one of found) {
       faults += 1
       if (faults > mostListed) continue
@@ -67,24 +67,20 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
     const decode = ({ part, rows }: Files.Batch) => {
       const lines: Array<string> = []
-      const bad: Array<Staging.Rejected> = []
+      const bad: Array<Decoder.Rejected> = []
       let isLast = false
       for (const row of rows) {
-        if ("broken" in row) {
-          bad.push({ line: row.line, faults: [{ reason: row.broken }], row: row.row })
-          isLast = !row.goesOn
-        } else {
-          found.hasOperations ||= row.operation !== undefined
+        if ("operation" in row) {
+          found.hasOperations = true
           found.hasRemovals ||= row.operation === "remove"
-          const decoded = decoder.decode(row)
-          if ("line" in decoded) lines.push(`${decoded.line}\n`)
-          else {
-            const { line, names, values } = row
-            const given = Object.fromEntries(names.map((name, index) => [name, values[index]]))
-            bad.push({ line, faults: decoded.faults, row: given })
-            isLast = decoded.isUnknown
-          }
         }
+        const decoded = decoder.decode(row)
+        if ("line" in decoded) {
+          lines.push(`${decoded.line}\n`)
+          continue
+        }
+        bad.push(decoded.rejected)
+        isLast = decoded.isLast
         if (isLast) break
       }
       return { lines: lines.join(""), bad, rows: rows.length, part, isLast }
@@ -106,10 +102,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       })
     )
     const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
-    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, {
-      all: rejects !== undefined,
-      rejected: (row) => reject(file.path, row)
-    })
+    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, (row) => reject(file.path, row))
     return found
   })
 
@@ -119,14 +112,11 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
       return yield* refused(`Another load of ${table.name} is running. Wait until it ends.`)
     }
-    const before = faults
     const decoder = Decoder.make({ ...options, resource, columns: table.columns })
     const staging = yield* Staging.open(session, table)
     const staged = yield* stage(file, decoder, staging)
     if (!staged.isReadable || (rejects === undefined && staged.rejected > 0)) {
       notLoaded.push(file.path)
-      // The check counts rows whose faults are not listed.
-      faults = Math.max(faults, before + staged.rejected)
       return undefined
     }
     rejected += staged.rejected

@@ -6,7 +6,7 @@ import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import type { Session } from "../PostgresSession.ts"
 import { quoteName } from "../sync/SqlCopy.ts"
 import { type Failed, refused } from "../Usage.ts"
-import type { Fault } from "./Decoder.ts"
+import type { Fault, Rejected } from "./Decoder.ts"
 
 const staging = "pg_temp.practice_data_load"
 
@@ -39,17 +39,7 @@ export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: str
   return yield* refused(`The database has no table ${name}. Run: practice-data migrate`)
 })
 
-export interface Rejected {
-  readonly line: number
-  readonly faults: ReadonlyArray<Fault>
-  readonly row: unknown
-}
-
-/** The handling of the rows that a check refuses: of all of them, or of the first 100. */
-interface Handling {
-  readonly all: boolean
-  readonly rejected: (row: Rejected) => Effect.Effect<void, Failed>
-}
+type Reject = (row: Rejected) => Effect.Effect<void, Failed>
 
 const RejectedRow = Schema.Struct({ line: Schema.Int, row: Schema.Unknown })
 const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int })
@@ -71,6 +61,8 @@ const lastChanges = new Set(["updated_at", "modified_at"])
 
 /** The milliseconds that a transaction is to take. */
 const target = 300
+
+const rowsAtOnce = 10_000
 
 const sameKey = (one: string, other: string) =>
   `${one}.organization_id = ${other}.organization_id and ${one}.id = ${other}.id`
@@ -109,23 +101,22 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
 
   const countOf = (statement: string) => Effect.map(session.rows(Count, statement), ([found]) => found?.count ?? 0)
 
-  /** Removes the rows of a condition, after they were handed over: all, or the first ones. Returns their number. */
-  const reject = Effect.fnUntraced(function* (condition: string, fault: Fault, { all, rejected }: Handling) {
+  /** Hands over the rows of a condition, and removes them. Returns their number. */
+  const remove = Effect.fnUntraced(function* (condition: string, fault: Fault, reject: Reject) {
+    // All are marked first: a duplicate is none once the other one is gone.
     const count = yield* countOf(
       `with marked as (update ${staging} s set _removed = null where ${condition} returning 1)
        select count(*)::int as count from marked`
     )
-    const limit = all ? 10_000 : 100
-    for (let after = 0, left = count; left > 0; left -= limit) {
+    for (let [after, left] = [0, count]; left > 0; left -= rowsAtOnce) {
       const rows = yield* session.rows(
         RejectedRow,
         `select _line::int as line, to_jsonb(s) - '_line' - '_removed' as row from ${staging} s
-         where _removed is null and _line > $1 order by _line limit ${limit}`,
+         where _removed is null and _line > $1 order by _line limit ${rowsAtOnce}`,
         [after]
       )
-      for (const row of rows) yield* rejected({ ...row, faults: [fault] })
+      for (const row of rows) yield* reject({ ...row, faults: [fault] })
       after = rows.at(-1)?.line ?? after
-      if (!all) break
     }
     if (count > 0) yield* run(`delete from ${staging} where _removed is null`)
     return count
@@ -164,18 +155,18 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
      * Removes the rows of unknown organizations, and those whose id comes twice, or all but the last one of an id. Returns
      * their number.
      */
-    check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, handling: Handling) {
+    check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, reject: Reject) {
       let count = 0
       if (!knowsOrganizations) {
         const unknown = "not exists (select from organizations o where o.organization_id = s.organization_id)"
-        count += yield* reject(unknown, { field: "organization_id", reason: "does not exist" }, handling)
+        count += yield* remove(unknown, { field: "organization_id", reason: "does not exist" }, reject)
       }
       const index = "index on practice_data_load (organization_id, id)"
       if (yield* Effect.isSuccess(run(`create unique ${index}`))) return count
       yield* run(`create ${index}`)
       const other = (lines: string) => `exists (select from ${staging} o where ${sameKey("o", "s")} and ${lines})`
       if (lastCounts) yield* run(`delete from ${staging} s where ${other("o._line > s._line")}`)
-      else count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "is a duplicate" }, handling)
+      else count += yield* remove(other("o._line <> s._line"), { field: "id", reason: "is a duplicate" }, reject)
       return count
     }),
 

@@ -65,22 +65,24 @@ const converted = (text: string, type: ColumnType): unknown => {
 const plainInstant =
   /^(?!0000|0001|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?)$/
 
-const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?$/
+const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?)?$/
+
+const inPostgres = (instant: Instant.Instant): string | Unfit => {
+  const time = Instant.toPostgres(instant)
+  return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
+}
 
 /** A point in time as Postgres reads it. */
 const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => {
   if (plainInstant.test(text)) return text
   const instant = Instant.parse(text)
   if (Result.isFailure(instant)) return { reason: instant.failure }
-  const [, day, minute = "00:00", rest = ""] = local.exec(text) ?? []
-  if (day === undefined) {
-    const time = Instant.toPostgres(instant.success)
-    return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
-  }
+  const [, day, minute = "00:00"] = local.exec(text) ?? []
+  if (day === undefined) return inPostgres(instant.success)
   if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or use --time-zone" }
   const offset = times.offsetOf(`${day}T${minute}`)
   if (offset === undefined) return { reason: `does not exist in ${DateTime.zoneToString(times.zone)}` }
-  return timeOf(`${day}T${minute}${rest}${offset}`, undefined)
+  return inPostgres(instant.success - Instant.fromMillis(offset))
 }
 
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && Result.isSuccess(Instant.parse(text))
