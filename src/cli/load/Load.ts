@@ -64,16 +64,13 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   })
 
   const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
-    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
+    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false }
     const decode = ({ part, rows }: Files.Batch) => {
       const lines: Array<string> = []
       const bad: Array<Decoder.Rejected> = []
       let isLast = false
       for (const row of rows) {
-        if ("operation" in row) {
-          found.hasOperations = true
-          found.hasRemovals ||= row.operation === "remove"
-        }
+        if ("operation" in row) found.hasOperations = true
         const decoded = decoder.decode(row)
         if ("line" in decoded) {
           lines.push(`${decoded.line}\n`)
@@ -121,9 +118,6 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     }
     rejected += staged.rejected
     const indexes = yield* Indexes.drop(session, table.name)
-    if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
-      yield* warn(report, `This login does not own ${table.name}: the load keeps its indexes, which is slower.`)
-    }
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {
       columns: decoder.seen(table.columns),
@@ -131,15 +125,15 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       isFirst: indexes.isFirst,
       keepsTimes: options.keepsTimes
     }
-    const apply = staging.apply(writing, ({ inserted, updated }, part) => {
+    const apply = staging.apply(writing, ({ deleted, inserted, updated }, part) => {
       result.inserted += inserted
       result.updated += updated
+      result.deleted += deleted
       return advanced("applied", file.path, Math.round(staged.rows * part), part)
     })
     // Also a load that fails leaves the indexes.
     yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
     yield* indexes.create
-    if (staged.hasRemovals) result.deleted += yield* staging.remove
     if (options.deletesMissing) result.deleted += yield* staging.deleteMissing
     return result
   }, Effect.scoped)

@@ -42,7 +42,7 @@ export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: str
 type Reject = (row: Rejected) => Effect.Effect<void, Failed>
 
 const RejectedRow = Schema.Struct({ line: Schema.Int, row: Schema.Unknown })
-const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int })
+const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int, deleted: Schema.Int })
 const Count = Schema.Struct({ count: Schema.Int })
 const Organization = Schema.Struct({ id: Schema.String })
 const DeletedPage = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
@@ -123,9 +123,9 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
   })
 
   /** Runs a statement over the staged rows, some blocks at a time. */
-  const walk = Effect.fnUntraced(function* <A>(
-    statement: (rows: string) => Effect.Effect<ReadonlyArray<A>, Failed>,
-    applied: (found: A, part: number) => Effect.Effect<void>
+  const walk = Effect.fnUntraced(function* (
+    statement: (rows: string) => Effect.Effect<ReadonlyArray<typeof Counts.Type>, Failed>,
+    applied: (counts: typeof Counts.Type, part: number) => Effect.Effect<void>
   ) {
     const end = yield* countOf(
       `select (pg_relation_size('${staging}') / current_setting('block_size')::int)::int as count`
@@ -170,7 +170,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       return count
     }),
 
-    /** Writes the rows that differ from those of the table. */
+    /** Writes the rows that differ from those of the table, and deletes those that the file says are gone. */
     apply: Effect.fnUntraced(function* (
       writing: Writing,
       applied: (counts: typeof Counts.Type, part: number) => Effect.Effect<void>
@@ -199,14 +199,17 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
             ]
         return session.rows(
           Counts,
-          `with written as (
+          `with gone as (
+             delete from ${table} t using ${staging} s where ${rows} and s._removed and ${sameKey("t", "s")} returning 1
+           ), written as (
              insert into ${table} as t (organization_id, id${listed("")})
              select s.organization_id, s.id${listed("v.")}
              from ${staging} s ${join} cross join lateral (select ${values.join(", ")}) v
              where ${rows} and not s._removed ${differs} ${update} returning xmax = 0 as is_new
            )
            select (count(*) filter (where is_new))::int as inserted,
-             (count(*) filter (where not is_new))::int as updated from written`
+             (count(*) filter (where not is_new))::int as updated,
+             (select count(*) from gone)::int as deleted from written`
         )
       }
       const upsert = (rows: string) => statement(rows, false)
@@ -219,21 +222,6 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       )
       yield* run("select set_config('practice_data.keep_times', $1, false)", [writing.keepsTimes ? "on" : "off"])
       yield* walk(writing.isFirst ? insert : upsert, applied)
-    }),
-
-    /** Deletes the rows of the table that the file says are gone. Returns their number. */
-    remove: Effect.suspend(() => {
-      let removed = 0
-      const statement = (rows: string) =>
-        session.rows(
-          Count,
-          `with gone as (
-             delete from ${table} t using ${staging} s where ${rows} and s._removed and ${sameKey("t", "s")} returning 1
-           )
-           select count(*)::int as count from gone`
-        )
-      const add = ({ count }: typeof Count.Type) => Effect.sync(() => void (removed += count))
-      return Effect.map(walk(statement, add), () => removed)
     }),
 
     /** Deletes the rows of the organizations of the file that it does not have. Returns their number. */
