@@ -50,18 +50,20 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       "rejects",
       "Load the valid rows, and write the others with their faults to this file, as NDJSON"
     ),
-    missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
-      Flag.withDefault("keep"),
-      Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks")
+    deletesMissing: Flag.Literals("missing", ["keep", "delete"]).pipe(
+      Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks"),
+      Flag.map((missing) => missing === "delete"),
+      Flag.withDefault(false)
     ),
-    keepTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
+    keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
     report: Progress.flag("faults and notes")
   }
-})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, report, times }) {
-  if (organization !== undefined && organizationColumn !== undefined) {
+})(function* ({ paths, ...options }) {
+  const { organization, rejects } = options
+  if (organization !== undefined && options.organizationColumn !== undefined) {
     return yield* misused("Use either --organization or --organization-column.")
   }
-  if (rejects !== undefined && missing === "delete") {
+  if (rejects !== undefined && options.deletesMissing) {
     return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }
   const { databaseUrl } = yield* config
@@ -84,14 +86,5 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
     const create = `organizations create ${organization} --name NAME`
     if (known.length === 0) return yield* refused(`No organization ${organization}. Run: ${create}`)
   }
-  yield* Load.run(files, {
-    session,
-    report,
-    organization,
-    organizationColumn,
-    times,
-    rejects,
-    deletesMissing: missing === "delete",
-    keepsTimes: keepTimes
-  })
+  yield* Load.run(files, { ...options, session })
 })

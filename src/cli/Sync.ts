@@ -1,5 +1,5 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Duration, Effect, Layer, Redacted, Result } from "effect"
 import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
@@ -19,14 +19,14 @@ import { command, misused } from "./Usage.ts"
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (
   text: string,
-  { compact, schema, softDelete }: Readonly<{ schema: Option.Option<string>; compact: boolean; softDelete: boolean }>
+  { compact, schema, softDelete }: Readonly<{ schema: string | undefined; compact: boolean; softDelete: boolean }>
 ) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
     return yield* misused("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
   }
   const isPostgres = kind.startsWith("postgres")
-  if (Option.isSome(schema) && !isPostgres) return yield* misused("--schema is for a postgres:// target.")
+  if (schema !== undefined && !isPostgres) return yield* misused("--schema is for a postgres:// target.")
   if (compact && kind !== "ndjson") return yield* misused("--compact is for a folder of NDJSON.")
   if (softDelete && !isPostgres && kind !== "sqlite") return yield* misused("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
@@ -36,8 +36,7 @@ export const targetOf = Effect.fnUntraced(function* (
     }
     const ignored = parsed.success.ignored.filter((name) => name !== "schema")
     if (ignored.length > 0) yield* note(`Ignored parameters of the target: ${ignored.join(", ")}`)
-    const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
-    const name = Option.getOrElse(schema, () => inUrl)
+    const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
     if (name === "") return yield* misused("The schema name is empty.")
     const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
     return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
@@ -65,19 +64,18 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     target: Argument.String("target").pipe(
       Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder: ndjson:FOLDER, parquet:FOLDER")
     ),
-    resource: Flag.Literals("resource", names).pipe(
+    tables: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
       Flag.withDescription(
         "Only this resource; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
-      )
+      ),
+      Flag.map((chosen) => tables.filter(({ resource }) => chosen.length === 0 || chosen.includes(resource)))
     ),
-    watch: Output.optional(
-      Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds")
+    watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
+      Flag.map(Duration.seconds),
+      Output.optional
     ),
-    schema: Flag.String("schema").pipe(
-      Flag.optional,
-      Flag.withDescription("Postgres only: the schema, default public. Created if it does not exist")
-    ),
+    schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
     compact: Output.flag("compact", "NDJSON only: rewrite changed files to the last state of each record"),
     softDelete: Output.flag(
       "soft-delete",
@@ -95,12 +93,5 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* Sync.run({
-    source,
-    target: yield* targetOf(given.target, given),
-    report: given.report,
-    tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
-    watch: given.watch === undefined ? undefined : Duration.seconds(given.watch),
-    allowNewUrl: given.allowNewUrl
-  })
+  yield* Sync.run({ ...given, source, target: yield* targetOf(given.target, given) })
 })

@@ -1,6 +1,6 @@
 /** Reports of a running sync; the targets that texts name, and the secrets that no message shows. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { type Report, reports, warn } from "../../../src/cli/Progress.ts"
 import * as Progress from "../../../src/cli/sync/Progress.ts"
@@ -78,7 +78,7 @@ type Options = Partial<Readonly<{ schema: string; compact: boolean; softDelete: 
 
 /** The name of a target, or the error of a text. */
 const named = (text: string, { compact = false, schema, softDelete = false }: Options = {}) =>
-  targetOf(text, { schema: Option.fromNullishOr(schema), compact, softDelete }).pipe(
+  targetOf(text, { schema, compact, softDelete }).pipe(
     Effect.map(({ name }) => name),
     Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
   )

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Option, Schema, Struct } from "effect"
+import { Array, Effect, Schema, Struct } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
@@ -67,7 +67,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
             const changes = (yield* decode(expected)).map((record) => ({ resource: resource.name, record }))
             for (const kind of ["ndjson", "parquet"]) {
               const [owner, folder] = [yield* organization, join(yield* temporaryFolder, "copy")]
-              const given = { schema: Option.none(), compact: false, softDelete: false }
+              const given = { schema: undefined, compact: false, softDelete: false }
               const target = yield* targetOf(`${kind}:${folder}`, given)
               yield* syncWith(target, () => page(1, changes), { resources: [resource.name] })
               const command = [folder, "--organization", owner, "--keep-times"]
@@ -117,7 +117,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const file = yield* fileOf("pets.csv", "id,name,tenant", ...rows)
       const given = [file, "--organization-column", "tenant"]
       const refused = yield* loads(...given)
-      const faults = refused.faults.map(({ field, line, reason }) => [line, field, reason].join(" "))
+      const faults = refused.faults.map((fault) =>
+        ["line", "field", "reason"].map((name) => String(fault[name])).join(" ")
+      )
       const duplicates = ["4 id is a duplicate", "5 id is a duplicate"]
       assert.deepStrictEqual(faults, ["6 id is blank", "3 organization_id does not exist", ...duplicates])
       assert.deepStrictEqual([refused.code, refused.counts], [1, []])
