@@ -45,10 +45,8 @@ const endpoints = resources.flatMap(({ endpoints: { changes, get, search } }) =>
   [search, get, changes].filter((endpoint) => endpoint !== undefined)
 )
 
-const responses = closure(
-  data,
-  endpoints.map(({ response }) => response)
-).filter((name) => !isPage(name))
+const responseSchemas = endpoints.map(({ response }) => response)
+const responses = closure(data, responseSchemas).filter((name) => !isPage(name))
 
 /** The types of requests: filters, and the keys of a resource that has several. */
 const requests = Array.dedupeWith(

@@ -85,7 +85,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     if (prefix === "line") return `line_${slug}_${pad(Math.ceil(number / 3))}_${within(3, number)}`
     return `${prefix}_${slug}_${pad(number, prefix === "clinic" ? 2 : 4)}`
   }
-  /** The value of the record of a number whose first one is an example. */
+  /** The value of a field in the record of a number, from its example: ids and times count on. */
   const follow = (example: unknown, number: number): unknown => {
     if (Array.isArray(example)) return example.map((one) => follow(one, number))
     if (DateTime.isDateTime(example)) return at(number * 3)

@@ -29,10 +29,8 @@ const decimalFault = (text: string): string | undefined => {
   return digits !== "" && scale > 30 ? "has more than 30 decimals" : undefined
 }
 
-const booleans = new Map([
-  ...["true", "t", "yes", "y", "on", "1"].map((text) => [text, true] as const),
-  ...["false", "f", "no", "n", "off", "0"].map((text) => [text, false] as const)
-])
+const isTrue = /^(true|t|yes|y|on|1)$/i
+const isFalse = /^(false|f|no|n|off|0)$/i
 
 const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
@@ -49,7 +47,7 @@ export const parseJson = (text: string): unknown => {
 const converted = (text: string, type: ColumnType): unknown => {
   switch (type) {
     case "boolean":
-      return booleans.get(text.toLowerCase()) ?? text
+      return isTrue.test(text) || (isFalse.test(text) ? false : text)
     case "integer":
     case "numeric":
       return isNumber.test(text) ? Number(text) : text

@@ -117,11 +117,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const file = yield* fileOf("pets.csv", "id,name,tenant", ...rows)
       const given = [file, "--organization-column", "tenant"]
       const refused = yield* loads(...given)
-      const faults = refused.faults.map((fault) =>
-        ["line", "field", "reason"].map((name) => String(fault[name])).join(" ")
-      )
-      const duplicates = ["4 id is a duplicate", "5 id is a duplicate"]
-      assert.deepStrictEqual(faults, ["6 id is blank", "3 organization_id does not exist", ...duplicates])
+      const faults = refused.faults.map(({ field, line, reason }) => [line, field, reason])
+      const duplicates = [4, 5].map((line) => [line, "id", "is a duplicate"])
+      const expected = [[6, "id", "is blank"], [3, "organization_id", "does not exist"], ...duplicates]
+      assert.deepStrictEqual<unknown>(faults, expected)
       assert.deepStrictEqual([refused.code, refused.counts], [1, []])
       assert.strictEqual(refused.stderr, `4 faults. Nothing was loaded of: ${file}.\n`)
       assert.lengthOf(yield* petsOf(owner), 0)
