@@ -27,7 +27,7 @@ export interface Broken {
   readonly broken: string
   /** The line, as far as it could be read. */
   readonly row?: unknown
-  /** What follows cannot be read either. */
+  /** Nothing after it can be read either. */
   readonly isLast?: true
 }
 
