@@ -32,19 +32,11 @@ const requestOf = (document: Document, { requestBody }: Operation) => {
 /** The endpoints of a document that take a body, by their paths. */
 export const endpointsOf = (document: Document): ReadonlyMap<string, Endpoint> =>
   new Map(
-    Object.entries(document.paths).flatMap(([path, { post }]) =>
-      post?.requestBody === undefined
-        ? []
-        : [
-            [
-              path,
-              {
-                request: requestOf(document, post),
-                response: post.responses[200]?.content?.["application/json"].schema ?? fail(`no response of ${path}`)
-              }
-            ] as const
-          ]
-    )
+    Object.entries(document.paths).flatMap(([path, { post }]) => {
+      if (post?.requestBody === undefined) return []
+      const response = post.responses[200]?.content?.["application/json"].schema ?? fail(`no response of ${path}`)
+      return [[path, { request: requestOf(document, post), response }] as const]
+    })
   )
 
 type Endpoints = Partial<Record<"search" | "get" | "changes", Endpoint>>
@@ -110,12 +102,10 @@ const resourceOf = (document: Document, name: string, endpoints: Endpoints): Res
 export const feedPath = "/changes"
 
 /** The resources of a document, in its order. */
-export const resourcesOf = (document: Document): ReadonlyArray<Resource> =>
-  Object.entries(
-    Array.groupBy(
-      [...endpointsOf(document)].filter(([path]) => path !== feedPath),
-      ([path]) => path.split("/")[1] ?? ""
-    )
-  ).map(([name, endpoints]) =>
-    resourceOf(document, name, Object.fromEntries(endpoints.map(([path, endpoint]) => [path.split("/")[2], endpoint])))
+export const resourcesOf = (document: Document): ReadonlyArray<Resource> => {
+  const endpoints = [...endpointsOf(document)].filter(([path]) => path !== feedPath)
+  const byName = Array.groupBy(endpoints, ([path]) => path.split("/")[1] ?? "")
+  return Object.entries(byName).map(([name, own]) =>
+    resourceOf(document, name, Object.fromEntries(own.map(([path, endpoint]) => [path.split("/")[2], endpoint])))
   )
+}

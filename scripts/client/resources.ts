@@ -15,24 +15,16 @@ const memberName = ({ name }: Resource) => camel(name.replace(psp, ""))
 
 const verbs = ["search", "get", "changes"] as const
 
-/** The `ResourceInfo` of a resource. */
-export const infoOf = ({ endpoints, kind, name, order }: Resource): string => {
-  const info = {
-    name,
-    verbs: verbs.filter((verb) => endpoints[verb] !== undefined),
-    ...order,
-    ...(kind === "live" && { live: true })
-  }
-  return `const ${camel(name)}: ResourceInfo = ${JSON.stringify(info, null, 2)}`
-}
-
-/** The list of resources. */
+/** The `ResourceInfo` of each resource, and their list. */
 export const listOf = (resources: ReadonlyArray<Resource>): string => {
-  const names = resources.map(({ name }) => camel(name)).join(",\n  ")
-  return `/** The resources of the API, by their names in its paths. */
-export const resources: ReadonlyArray<ResourceInfo> = [
-  ${names}
-]`
+  const infos = resources.map(({ endpoints, kind, name, order }) => {
+    const existing = verbs.filter((verb) => endpoints[verb] !== undefined)
+    return [camel(name), { name, verbs: existing, ...order, ...(kind === "live" && { live: true }) }] as const
+  })
+  return `const info = ${JSON.stringify(Object.fromEntries(infos), null, 2)} satisfies Record<string, ResourceInfo>
+
+/** The resources of the API, by their names in its paths. */
+export const resources: ReadonlyArray<ResourceInfo> = Object.values(info)`
 }
 
 const typeOf = ({ item, key = "", kind, search = "" }: Resource): string => {
@@ -58,7 +50,7 @@ const member = (resource: Resource): ReadonlyArray<string> => {
   ]
 }
 
-const made = (resource: Resource) => `make.${resource.kind}(${camel(resource.name)})`
+const made = (resource: Resource) => `make.${resource.kind}(info.${camel(resource.name)})`
 
 /** The class that the client extends. */
 export const clientClass = (resources: ReadonlyArray<Resource>): string => {

@@ -12,7 +12,7 @@ import type { Document, JsonSchema } from "../../src/api/openapi/Parsed.ts"
 import { version } from "../../src/process/Package.ts"
 import { decode, endpointsOf, fail, feedPath, type Resource, resolve, resourcesOf } from "./Document.ts"
 import { declaration, referencesOf, type Side } from "./JsonSchema.ts"
-import { clientClass, infoOf, listOf } from "./resources.ts"
+import { clientClass, listOf } from "./resources.ts"
 
 /** The document of the data API. */
 export const data = decode(OpenApi.fromApi(DataApi))
@@ -45,10 +45,8 @@ const endpoints = resources.flatMap(({ endpoints: { changes, get, search } }) =>
   [search, get, changes].filter((endpoint) => endpoint !== undefined)
 )
 
-const responses = closure(
-  data,
-  endpoints.map(({ response }) => response)
-).filter((name) => !isPage(name))
+const responseSchemas = endpoints.map(({ response }) => response)
+const responses = closure(data, responseSchemas).filter((name) => !isPage(name))
 
 /** The types of requests: filters, and the keys of a resource that has several. */
 const requests = Array.dedupeWith(
@@ -128,7 +126,6 @@ export const source = (): Readonly<Record<string, string>> => ({
   ),
   "resources.ts": file(
     'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"\nimport type * as Types from "./types.ts"',
-    resources.map(infoOf).join("\n"),
     listOf(resources),
     clientClass(resources)
   )

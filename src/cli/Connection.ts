@@ -31,24 +31,22 @@ export const connection = {
   )
 }
 
-/** Makes a client of a command. Arguments that it refuses are a usage error. */
-export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
-  Effect.try({ try: build, catch: (error) => misused(command, `${reasonOf(error)}.`) })
+/** Makes a client. Arguments that it refuses are a usage error. */
+export const make = <A>(build: () => A) => Effect.try({ try: build, catch: (error) => misused(`${reasonOf(error)}.`) })
 
-/** The client of a command with an API key. */
-export const clientOf = Effect.fnUntraced(function* (
-  command: ReadonlyArray<string>,
-  { apiKey, url }: Readonly<{ url: string; apiKey: Option.Option<Redacted.Redacted> }>
-) {
+export const clientOf = Effect.fnUntraced(function* ({
+  apiKey,
+  url
+}: Readonly<{ url: string; apiKey: Option.Option<Redacted.Redacted> }>) {
   yield* refuseSlips
   if (Option.isNone(apiKey)) {
-    return yield* misused(command, "No API key. Set PRACTICE_DATA_API_KEY or --api-key.")
+    return yield* misused("No API key. Set PRACTICE_DATA_API_KEY or --api-key.")
   }
-  return yield* make(command, () => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
+  return yield* make(() => new PracticeData({ baseUrl: url, apiKey: Redacted.value(apiKey.value) }))
 })
 
 export const refusalOf = (error: unknown) => refused(reasonOf(error))
 
 /** Sends a request. Interrupting it aborts the request. */
-export const ask = <A>(request: (signal: AbortSignal) => Promise<A>) =>
+export const sendRequest = <A>(request: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: request, catch: refusalOf })

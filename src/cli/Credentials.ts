@@ -1,5 +1,5 @@
 /** `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
-import { Array, Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
+import { Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -9,41 +9,8 @@ import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
 
-const listOf = <Row extends Readonly<Record<string, unknown>>, E, R, A, LE, LR>(
-  group: "keys" | "secrets",
-  services: Layer.Layer<A, LE, LR>,
-  fields: ReadonlyArray<keyof Row & string>,
-  read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>,
-  notesOf: (rows: ReadonlyArray<Row>) => ReadonlyArray<string> = () => []
-) =>
-  command("list", services, {
-    description: `List ${group === "keys" ? "API keys" : "signing secrets"}, without their values`,
-    examples: [[`practice-data ${group} list`], [`practice-data ${group} list --organization org_1 --json`]],
-    flags: { organization: Operators.ofOne(group), json: Output.json }
-  })(function* ({ json, organization }) {
-    const found = yield* read(organization)
-    yield* Output.rows(json, found, fields)
-    yield* Effect.forEach(notesOf(found), Output.note)
-  })
-
-const revokeOf = <A, E, R, L, LE, LR>(
-  one: "key" | "secret",
-  services: Layer.Layer<L, LE, LR>,
-  example: string,
-  revoke: (actor: Commands.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
-  follows: (revoked: A) => string
-) =>
-  command("revoke", services, {
-    description: `Revoke ${one === "key" ? "an API key" : "a signing secret"}; it stops working at once`,
-    examples: [[`practice-data ${one}s revoke ${example}`]],
-    flags: {
-      id: Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`))
-    }
-  })(function* ({ id }) {
-    const revoked = yield* revoke(yield* Commands.commandLine, id)
-    if (Option.isNone(revoked)) return yield* refused(`No valid ${one} ${id} to revoke.`)
-    yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
-  })
+const idOf = (credential: "key" | "secret") =>
+  Argument.String("id").pipe(Argument.withDescription(`Id of the ${credential}, as \`${credential}s list\` shows it`))
 
 /** Notes that an organization has no row, as a misspelled one. */
 const noteUnknown = Effect.fnUntraced(function* (owner: string) {
@@ -69,7 +36,7 @@ const printMade = Effect.fnUntraced(function* (
   yield* noteUnknown(made.organization_id)
 })
 
-const createKey = command("create", Operators.keys, {
+const createKey = command("keys create", Operators.keys, {
   description: "Create an API key for an organization. Standard output contains only the key.",
   examples: [
     ["practice-data keys create --organization org_1 --name 'Warehouse sync'"],
@@ -85,18 +52,28 @@ const createKey = command("create", Operators.keys, {
   yield* printMade(json, "key", { id, organization_id: organization, name }, key)
 })
 
+const listKeys = command("keys list", Operators.keys, {
+  description: "List API keys, without their values",
+  examples: [["practice-data keys list"], ["practice-data keys list --organization org_1 --json"]],
+  flags: { organization: Operators.ofOne("keys"), json: Output.json }
+})(function* ({ json, organization }) {
+  const fields = ["id", "organization_id", "prefix", "name", "created_at", "last_used_on", "revoked_at"]
+  yield* Output.rows(json, yield* ApiKeys.list(organization), fields)
+})
+
+const revokeKey = command("keys revoke", Operators.keys, {
+  description: "Revoke an API key; it stops working at once",
+  examples: [["practice-data keys revoke key_3nVQ0aXbT1Zk"]],
+  flags: { id: idOf("key") }
+})(function* ({ id }) {
+  const revoked = yield* Commands.revokeKey(yield* Commands.commandLine, id)
+  if (Option.isNone(revoked)) return yield* refused(`No valid key ${id} to revoke.`)
+  yield* Output.print(`Revoked ${id}`)
+})
+
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
-  Command.withSubcommands([
-    createKey,
-    listOf(
-      "keys",
-      Operators.keys,
-      ["id", "organization_id", "prefix", "name", "created_at", "last_used_on", "revoked_at"],
-      ApiKeys.list
-    ),
-    revokeOf("key", Operators.keys, "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "")
-  ])
+  Command.withSubcommands([createKey, listKeys, revokeKey])
 )
 
 /** Reads a secret from standard input: others on the machine see arguments. */
@@ -109,7 +86,7 @@ const readSecret = Effect.gen(function* () {
   return yield* Effect.mapError(Effect.fromOption(SigningSecrets.parse(text)), () => noSecret)
 })
 
-const addSecret = command("add", Operators.tasks, {
+const addSecret = command("secrets add", Operators.tasks, {
   description: `Create a signing secret for an organization, in addition to existing ones. Standard output contains only the secret.
 
 With --import, read the sender's own secret, such as one made by Svix, from standard input.`,
@@ -143,7 +120,31 @@ With --import, read the sender's own secret, such as one made by Svix, from stan
 const refusedNote = (organization: string) =>
   `${organization} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
 
-const allowUnsigned = command("allow-unsigned", Operators.tasks, {
+const listSecrets = command("secrets list", Operators.tasks, {
+  description: "List signing secrets, without their values",
+  examples: [["practice-data secrets list"], ["practice-data secrets list --organization org_1 --json"]],
+  flags: { organization: Operators.ofOne("secrets"), json: Output.json }
+})(function* ({ json, organization }) {
+  const found = yield* SigningSecrets.list(organization)
+  yield* Output.rows(json, found, ["id", "organization_id", "created_at", "revoked_at"])
+  const byOwner = Map.groupBy(found, ({ organization_id }) => organization_id)
+  for (const [owner, owned] of byOwner) {
+    if (owned.every(({ revoked_at }) => revoked_at !== null)) yield* Output.note(refusedNote(owner))
+  }
+})
+
+const revokeSecret = command("secrets revoke", Operators.tasks, {
+  description: "Revoke a signing secret; it stops working at once",
+  examples: [["practice-data secrets revoke secret_0a1b2c3d4e5f"]],
+  flags: { id: idOf("secret") }
+})(function* ({ id }) {
+  const revoked = yield* Commands.revokeSecret(yield* Commands.commandLine, id)
+  if (Option.isNone(revoked)) return yield* refused(`No valid secret ${id} to revoke.`)
+  const { left, organization } = revoked.value
+  yield* Output.print(`Revoked ${id}${left > 0 ? "" : `. ${refusedNote(organization)}`}`)
+})
+
+const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
   description:
     "Accept unsigned deliveries of an organization whose secrets are all revoked, from anyone who reaches the intake. Deletes the revoked secrets.",
   examples: [["practice-data secrets allow-unsigned --organization org_1"]],
@@ -157,28 +158,10 @@ const allowUnsigned = command("allow-unsigned", Operators.tasks, {
 
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
-  Command.withSubcommands([
-    addSecret,
-    listOf(
-      "secrets",
-      Operators.tasks,
-      ["id", "organization_id", "created_at", "revoked_at"],
-      SigningSecrets.list,
-      (found) => {
-        const valid = new Set(found.flatMap((row) => (row.revoked_at === null ? [row.organization_id] : [])))
-        return Array.dedupe(found.map((row) => row.organization_id)).flatMap((owner) =>
-          valid.has(owner) ? [] : [refusedNote(owner)]
-        )
-      }
-    ),
-    revokeOf("secret", Operators.tasks, "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
-      left > 0 ? "" : `. ${refusedNote(organization)}`
-    ),
-    allowUnsigned
-  ])
+  Command.withSubcommands([addSecret, listSecrets, revokeSecret, allowUnsigned])
 )
 
-const listChanges = command("list", Layer.merge(Operators.tasks, Operators.keys), {
+const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators.keys), {
   description: "List changes by operators, from commands and their page, newest first",
   examples: [["practice-data audit list --limit 10"]],
   flags: { limit: Output.limit("entries"), json: Output.json }

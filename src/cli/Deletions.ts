@@ -14,7 +14,7 @@ const organization = Operators.ofOne("deletions")
 
 const fields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
-const list = command("list", Operators.tasks, {
+const list = command("deletions list", Operators.tasks, {
   description: `List the items of deliveries, with their verdict, newest first. Without --organization, --id searches at most ${Tasks.mostOrganizations} organizations.`,
   examples: [
     ["practice-data deletions list --organization org_1 --id invoice_1", "Look up an invoice or line"],
@@ -33,13 +33,13 @@ const list = command("list", Operators.tasks, {
   yield* Output.rows(json, yield* Facts.list(filter, limit), [...fields, "organization_id", "task_id"])
 })
 
-const show = command("show", Operators.tasks, {
+const show = command("deletions show", Operators.tasks, {
   description:
     "Show the verdict of each item of a deletion task: deleted, not_found (deleted on arrival, while it is remembered), or the id that does not match. Skipped items are kept for TASK_RETENTION. `unsettled_since`: open transactions may still add rows.",
   examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: { ...identity, limit: Output.limit("items"), json: Output.json }
 })(function* ({ json, limit, ...given }) {
-  const which = yield* identityOf(["deletions", "show"], given)
+  const which = yield* identityOf(given)
   const task = Option.getOrUndefined(yield* Tasks.details(which))
   if (task === undefined) return yield* notFound(which)
   const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
@@ -59,7 +59,7 @@ const show = command("show", Operators.tasks, {
   if (all > items.length) yield* Output.note(`${all - items.length} more: raise --limit.`)
 })
 
-const undo = command("undo", Operators.tasks, {
+const undo = command("deletions undo", Operators.tasks, {
   description:
     "Undo a deletion task, or all deletions of an invoice with its lines, or of a line. Records reappear within seconds, unless another deletion or their loader deletes them. Items that were not found are no longer deleted on arrival.",
   examples: [
@@ -74,7 +74,7 @@ const undo = command("undo", Operators.tasks, {
     yes: Output.flag("yes", "Undo a task; without it, only count its items")
   }
 })(function* ({ invoice, line, organization: owner, task, yes }) {
-  const wrong = misused(["deletions", "undo"], "Use either --task, or --organization with --invoice or --line.")
+  const wrong = misused("Use either --task, or --organization with --invoice or --line.")
   if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine
   if (task !== undefined) {

@@ -1,19 +1,17 @@
 /** `load`: loads records from files. */
 import { setFlagsFromString } from "node:v8"
 import { DateTime, Effect, Layer, Option, Redacted, Result } from "effect"
-import { Argument, Flag, TerminalCapabilities } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { readSettings } from "../operations/Settings.ts"
 import * as Files from "./load/Files.ts"
 import * as Load from "./load/Load.ts"
 import * as LocalTimes from "./load/LocalTimes.ts"
-import { reports } from "./load/Progress.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import * as PostgresSession from "./PostgresSession.ts"
+import * as Progress from "./Progress.ts"
 import { command, misused, refused } from "./Usage.ts"
-
-const refuse = (message: string) => misused(["load"], message)
 
 export const load = command("load", Layer.empty, {
   description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
@@ -40,66 +38,53 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
     ),
     organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
-    timeZone: Output.text(
-      "time-zone",
-      "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
+    times: Flag.String("time-zone").pipe(
+      Flag.withDescription(
+        "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
+      ),
+      Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
+      Flag.map(LocalTimes.make),
+      Output.optional
     ),
     rejects: Output.text(
       "rejects",
       "Load the valid rows, and write the others with their faults to this file, as NDJSON"
     ),
-    missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
-      Flag.withDefault("keep"),
-      Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks")
+    deletesMissing: Flag.Literals("missing", ["keep", "delete"]).pipe(
+      Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks"),
+      Flag.map((missing) => missing === "delete"),
+      Flag.withDefault(false)
     ),
-    keepTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
-    progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
-      Flag.optional,
-      Flag.withDescription(
-        "Progress report: text (default on a terminal), json (default otherwise), or none (faults and notes only)"
-      )
-    )
+    keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
+    report: Progress.flag("faults and notes")
   }
-})(function* ({ keepTimes, missing, organization, organizationColumn, paths, rejects, timeZone, ...given }) {
-  if (organization !== undefined && organizationColumn !== undefined) {
-    return yield* refuse("Use either --organization or --organization-column.")
+})(function* ({ paths, ...options }) {
+  const { organization, rejects } = options
+  if (organization !== undefined && options.organizationColumn !== undefined) {
+    return yield* misused("Use either --organization or --organization-column.")
   }
-  if (rejects !== undefined && missing === "delete") {
-    return yield* refuse("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
-  }
-  const zone = Option.flatMap(Option.fromUndefinedOr(timeZone), DateTime.zoneMakeNamed)
-  if (timeZone !== undefined && Option.isNone(zone)) {
-    return yield* refuse(`${timeZone} is not an IANA time zone.`)
+  if (rejects !== undefined && options.deletesMissing) {
+    return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }
   const { databaseUrl } = yield* readSettings
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
-  const parsed = ConnectionUrl.parse(Redacted.value(databaseUrl.value))
-  if (Result.isFailure(parsed)) return yield* refuse(`DATABASE_URL is not a URL: ${parsed.failure}.`)
+  // The configuration has checked it.
+  const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
   const files = yield* Files.find(paths)
-  if (files.some(({ path }) => path === rejects)) return yield* refuse("--rejects would overwrite a file of the load.")
-  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-  const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
+  if (files.some(({ path }) => path === rejects)) return yield* misused("--rejects would overwrite a file of the load.")
   yield* Effect.sync(() => {
     // V8 would let its heap grow, young and old, by more than a load needs.
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)
   })
-  const session = yield* PostgresSession.open(databaseUrl.value, {
-    name: ConnectionUrl.format({ ...parsed.success, user: undefined }),
-    applicationName: "practice-data-load"
-  })
+  const session = yield* PostgresSession.open(
+    databaseUrl.value,
+    ConnectionUrl.format({ ...parsed, user: undefined }),
+    "practice-data-load"
+  )
   if (organization !== undefined) {
     const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
     const create = `organizations create ${organization} --name NAME`
     if (known.length === 0) return yield* refused(`No organization ${organization}. Run: ${create}`)
   }
-  yield* Load.run(files, {
-    session,
-    report: reports[progress](),
-    organization,
-    organizationColumn,
-    times: Option.getOrUndefined(Option.map(zone, LocalTimes.make)),
-    rejects,
-    deletesMissing: missing === "delete",
-    keepsTimes: keepTimes
-  })
+  yield* Load.run(files, { ...options, session })
 })

@@ -43,13 +43,10 @@ export const tasks = migrated(TaskDatabase, "tasks")
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
 export const keys = migrated(CredentialDatabase, "credentials")
 
-/** A flag with a line of text. */
 export const line = (name: string, what: string, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(Commands.Line(what)), Flag.withDescription(description))
 
-/** The id of an organization. */
 export const organization = line("organization", "the id of an organization", "Id of the organization (required)")
 
-/** The organization that a list is limited to. */
 export const ofOne = (what: string) =>
   Output.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))

@@ -22,7 +22,7 @@ const name = Operators.line("name", "the name of the organization", "Name, as sh
 
 const unknown = (organization: string) => refused(`No organization ${organization}.`)
 
-const list = command("list", databases, {
+const list = command("organizations list", databases, {
   description: "List organizations by id, with their numbers of valid API keys and signing secrets",
   examples: [["practice-data organizations list"], ["practice-data organizations list --limit 1000 --json"]],
   flags: { limit: Output.limit("organizations"), json: Output.json }
@@ -31,7 +31,7 @@ const list = command("list", databases, {
   yield* Output.rows(json, yield* Organizations.list(limit), fields)
 })
 
-const create = command("create", Operators.tasks, {
+const create = command("organizations create", Operators.tasks, {
   description: "Create an organization. For a deleted one, also reopen its intake.",
   examples: [["practice-data organizations create org_1 --name 'Happy Paws'", "Before its first API key"]],
   flags: { id, name }
@@ -41,7 +41,7 @@ const create = command("create", Operators.tasks, {
   yield* Output.print(done === "created" ? `Created ${given.id}` : `Opened the intake of ${given.id}`)
 })
 
-const rename = command("rename", Operators.tasks, {
+const rename = command("organizations rename", Operators.tasks, {
   description: "Rename an organization",
   examples: [["practice-data organizations rename org_1 --name 'Happy Paws and Claws'"]],
   flags: { id, name }
@@ -75,13 +75,12 @@ const table = (counts: Erasure.Counts) =>
 
 const yes = Output.flag("yes", "Delete; without it, only count")
 
-/** The holders of copies, and what they do. */
 const copies = [
   "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and NDJSON files keep old lines until --compact.",
   "Copies by search, exports and backups keep the records: delete them there."
 ]
 
-const remove = command("delete", databases, {
+const remove = command("organizations delete", databases, {
   description: `Delete an organization with its records, in two steps. First the intake refuses its deliveries, and its records are deleted, so that readers of changes get the removals. Then --finish revokes its API keys, and deletes tasks, secrets and removals. Stop its loader first.
 
 You can kill it at any point; run it again to resume. The audit log is kept, and the intake refuses deliveries until you create the organization again.`,

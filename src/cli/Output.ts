@@ -16,10 +16,8 @@ export const note = (text: string | ReadonlyArray<string>) => Effect.andThen(Pri
 export const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
 
-/** A flag that may be left out. */
 export const optional = <A>(given: Flag.Flag<A>) => Flag.map(Flag.optional(given), Option.getOrUndefined)
 
-/** A flag with a text, which may be left out. */
 export const text = (name: string, description: string) =>
   optional(Flag.withDescription(Flag.String(name), description))
 
@@ -32,7 +30,6 @@ export const integer = (name: string, minimum: number, maximum: number, descript
 
 export const json = flag("json", "Print each record as one line of JSON")
 
-/** The flag `--limit` of a list for operators. */
 export const limit = (what: string) =>
   Flag.withDefault(integer("limit", 1, 10_000, `Maximum number of ${what}, default 50`), 50)
 
@@ -57,7 +54,6 @@ const cellOf = (value: unknown) => {
   return printable(whole.length > widest ? `${whole.slice(0, widest - 1)}…` : whole)
 }
 
-/** Lines of cells that are aligned below each other. */
 const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const widths = (rows[0] ?? []).map((_, index) =>
     Math.max(...rows.map((row) => CliOutput.displayWidth(row[index] ?? "")))

@@ -37,15 +37,12 @@ export const fieldOf = (value: unknown, type: ColumnType) => {
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
 
-interface Options {
-  /** The name of the database in messages, without any secret. */
-  readonly name: string
-  readonly applicationName: string
-}
-
-/** Opens a session on the server of a route, until the scope closes. */
-const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, { applicationName, name }: Options) {
-  const toFailure = failureOf(name)
+/** Opens a connection to the server of a route, until the scope closes. */
+const connect = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  applicationName: string,
+  toFailure: ReturnType<typeof failureOf>
+) {
   const route = yield* Route.make(url, {
     applicationName,
     connectTimeout: "10 seconds",
@@ -78,7 +75,6 @@ const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, { applicati
   return client
 })
 
-/** The part of a connection that the types of `pg` lack. */
 interface CopyIn {
   readonly sendCopyFromChunk: (chunk: Uint8Array) => void
   readonly endCopyFrom: () => void
@@ -94,10 +90,14 @@ const settings = {
   client_connection_check_interval: "10s"
 }
 
-/** Opens a session until the scope closes. */
-export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options: Options) {
-  const toFailure = failureOf(options.name)
-  const client = yield* Effect.catchTag(connect(url, options), "SqlError", ({ reason }) =>
+/**
+ * Opens a session until the scope closes.
+ *
+ * @param name the database in messages, without any secret
+ */
+export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string, applicationName: string) {
+  const toFailure = failureOf(name)
+  const client = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
     Effect.fail(toFailure(reason.cause))
   )
   const run = (
@@ -115,7 +115,6 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, options
     )
   }
   return {
-    /** Runs a statement, and returns its rows. */
     run,
     /** Runs a statement, and checks its rows. */
     rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),

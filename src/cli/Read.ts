@@ -5,7 +5,7 @@ import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
 import { type AnyResource, resources, type Verb } from "../client/index.ts"
-import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
+import { sendRequest, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
 import { command, misused } from "./Usage.ts"
 
@@ -37,8 +37,8 @@ export const get = command("get", Layer.empty, {
   }
 })(function* ({ id, idempotencyKey, resource: name, ...given }) {
   const key = Record.getSomes({ id, idempotency_key: idempotencyKey })
-  const { get: read } = (yield* clientOf(["get"], given)).resource(name)
-  yield* Output.shown(given.json, yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({})))
+  const { get: read } = (yield* clientOf(given)).resource(name)
+  yield* Output.shown(given.json, yield* sendRequest((signal) => read?.(key, { signal }) ?? Promise.resolve({})))
 })
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
@@ -63,7 +63,6 @@ const pairOf = (text: string) => {
   return name === undefined || value === undefined ? Option.none() : Option.some([name, value] as const)
 }
 
-/** Reads as many records as wanted, page after page. */
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
   const pageSize = Math.max(2, Math.min(limit, live ? 100 : 1000))
   if (all === undefined) return Stream.empty
@@ -102,9 +101,9 @@ export const search = command("search", Layer.empty, {
     json: Output.json
   }
 })(function* ({ fields, ...given }) {
-  if (given.all && given.limit !== undefined) return yield* misused(["search"], "Use either --limit or --all.")
+  if (given.all && given.limit !== undefined) return yield* misused("Use either --limit or --all.")
   const filters = filtersOf(given.resource, given.filter)
-  const found = (yield* clientOf(["search"], given)).resource(given.resource)
+  const found = (yield* clientOf(given)).resource(given.resource)
   const limit = given.limit ?? (given.all ? Infinity : 100)
   let hits = 0
   const records = read(found, filters, limit + 1).pipe(

@@ -5,7 +5,7 @@ import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
 import { totalsOf } from "../deletions/WorkerTasks.ts"
 import { reasonOfFile } from "../process/Failure.ts"
-import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
+import { sendRequest, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, misused, refused } from "./Usage.ts"
@@ -28,7 +28,7 @@ const readFile = (file: string) =>
 const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey: string, scheduledFor: string) {
   const until = Date.parse(scheduledFor) + Duration.toMillis("10 minutes")
   while (true) {
-    const { data: task, headers } = yield* ask((signal) =>
+    const { data: task, headers } = yield* sendRequest((signal) =>
       client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }).withResponse()
     )
     if (task.state !== "scheduled" && task.state !== "running") return task
@@ -79,17 +79,16 @@ export const send = command("send", Layer.empty, {
     ]
   }
   if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
-    return yield* misused(["send"], "Nothing to delete. Use --invoice, --invoice-line or --file.")
+    return yield* misused("Nothing to delete. Use --invoice, --invoice-line or --file.")
   }
   yield* refuseSlips
   // Before anything is sent: a missing key would be found too late.
-  const client = given.wait ? yield* clientOf(["send"], given) : undefined
+  const client = given.wait ? yield* clientOf(given) : undefined
   const secret = Option.getOrUndefined(Option.map(given.secret, (text) => Redacted.value(text)))
   const sender = yield* make(
-    ["send"],
     () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
   )
-  const receipt = yield* ask((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))
+  const receipt = yield* sendRequest((signal) => sender.send(delivery, { signal, idempotencyKey: given.key }))
   if (client === undefined) return yield* Output.shown(given.json, receipt)
   if (!given.json) yield* Output.shown(false, receipt)
   yield* Output.note("Waiting for the deletion to run ...")

@@ -90,7 +90,6 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
     ])
   ])
 
-/** Fails if a check does. */
 export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity.layer), {
   description:
     "Diagnose this installation and suggest fixes: the variables, each database (server, connection, clock, session settings, connection limits, migrations, roles, deletions, changes, records), the payment processor, the service. Read-only. Exits with 1 if a check failed.",

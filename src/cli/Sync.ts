@@ -1,46 +1,43 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Duration, Effect, Layer, Option, Redacted, Result } from "effect"
-import { Argument, Flag, TerminalCapabilities } from "effect/cli"
+import { Duration, Effect, Layer, Redacted, Result } from "effect"
+import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
 import { note } from "../process/Printed.ts"
 import * as FolderTarget from "./sync/FolderTarget.ts"
 import * as Formats from "./sync/Formats.ts"
 import * as PostgresTarget from "./sync/PostgresTarget.ts"
-import { reports } from "./sync/Progress.ts"
 import * as Source from "./sync/Source.ts"
 import * as SqliteTarget from "./sync/SqliteTarget.ts"
 import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Target.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
+import * as Progress from "./Progress.ts"
 import { command, misused } from "./Usage.ts"
-
-const refuse = (message: string) => misused(["sync"], message)
 
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (
   text: string,
-  { compact, schema, softDelete }: Readonly<{ schema: Option.Option<string>; compact: boolean; softDelete: boolean }>
+  { compact, schema, softDelete }: Readonly<{ schema: string | undefined; compact: boolean; softDelete: boolean }>
 ) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
-    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+    return yield* misused("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
   }
   const isPostgres = kind.startsWith("postgres")
-  if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (compact && kind !== "ndjson") return yield* refuse("--compact is for a folder of NDJSON.")
-  if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
+  if (schema !== undefined && !isPostgres) return yield* misused("--schema is for a postgres:// target.")
+  if (compact && kind !== "ndjson") return yield* misused("--compact is for a folder of NDJSON.")
+  if (softDelete && !isPostgres && kind !== "sqlite") return yield* misused("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
     const parsed = ConnectionUrl.parse(text)
     if (Result.isFailure(parsed)) {
-      return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
+      return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
     }
     const ignored = parsed.success.ignored.filter((name) => name !== "schema")
     if (ignored.length > 0) yield* note(`Ignored parameters of the target: ${ignored.join(", ")}`)
-    const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
-    const name = Option.getOrElse(schema, () => inUrl)
-    if (name === "") return yield* refuse("The schema name is empty.")
+    const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
+    if (name === "") return yield* misused("The schema name is empty.")
     const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
     return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
@@ -67,49 +64,34 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     target: Argument.String("target").pipe(
       Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder: ndjson:FOLDER, parquet:FOLDER")
     ),
-    resource: Flag.Literals("resource", names).pipe(
+    tables: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
       Flag.withDescription(
         "Only this resource; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
-      )
+      ),
+      Flag.map((chosen) => tables.filter(({ resource }) => chosen.length === 0 || chosen.includes(resource)))
     ),
-    watch: Output.optional(
-      Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds")
+    watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
+      Flag.map(Duration.seconds),
+      Output.optional
     ),
-    schema: Flag.String("schema").pipe(
-      Flag.optional,
-      Flag.withDescription("Postgres only: the schema, default public. Created if it does not exist")
-    ),
+    schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
     compact: Output.flag("compact", "NDJSON only: rewrite changed files to the last state of each record"),
     softDelete: Output.flag(
       "soft-delete",
       "Postgres and SQLite: set _removed_at on removed rows instead of deleting them"
     ),
-    progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
-      Flag.optional,
-      Flag.withDescription(
-        "Progress report: text (default on a terminal), json (default otherwise), or none (notes only)"
-      )
-    ),
+    report: Progress.flag("notes"),
     ...connection,
     allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
   }
 })(function* (given) {
-  const source = Source.make(given.url, yield* clientOf(["sync"], given))
-  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-  const progress = Option.getOrElse(given.progress, () => (canAnimate ? "text" : "json"))
+  const source = Source.make(given.url, yield* clientOf(given))
   // Until the command ends, only their user can read files that are made.
   yield* Effect.acquireRelease(
     Effect.sync(() => process.umask(0o077)),
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* Sync.run({
-    source,
-    target: yield* targetOf(given.target, given),
-    report: reports[progress](),
-    tables: tables.filter(({ resource }) => given.resource.length === 0 || given.resource.includes(resource)),
-    watch: given.watch === undefined ? undefined : Duration.seconds(given.watch),
-    allowNewUrl: given.allowNewUrl
-  })
+  yield* Sync.run({ ...given, source, target: yield* targetOf(given.target, given) })
 })

@@ -24,7 +24,7 @@ const inBrief = (task: Tasks.Task) => {
   }
 }
 
-const list = command("list", Operators.tasks, {
+const list = command("tasks list", Operators.tasks, {
   description: "List deletion tasks, newest first",
   examples: [
     ["practice-data tasks list --state dead", "List deletions that need attention"],
@@ -61,18 +61,18 @@ export const identity = {
 
 type Given = Readonly<Record<keyof typeof identity, string | undefined>>
 
-export const identityOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>, given: Given) {
+export const identityOf = Effect.fnUntraced(function* (given: Given) {
   const { id, idempotencyKey: key, organization: owner } = given
   if (id !== undefined && key === undefined) return { id, organization: owner }
   if (id === undefined && key !== undefined && owner !== undefined) {
     return { id: taskIdOf(owner, key), organization: owner }
   }
-  return yield* misused(path, "Use either a task-id, or --idempotency-key with --organization.")
+  return yield* misused("Use either a task-id, or --idempotency-key with --organization.")
 })
 
 export const notFound = ({ id }: Tasks.Identity) => refused(`No such task: ${id}`)
 
-const show = command("show", Operators.tasks, {
+const show = command("tasks show", Operators.tasks, {
   description:
     "Show a deletion task: its times, and the items that it deleted or skipped, and why. With --json, also the items of its delivery, during TASK_RETENTION.",
   examples: [
@@ -81,7 +81,7 @@ const show = command("show", Operators.tasks, {
   ],
   flags: { ...identity, json: Output.json }
 })(function* (given) {
-  const which = yield* identityOf(["tasks", "show"], given)
+  const which = yield* identityOf(given)
   const found = yield* Tasks.show(which)
   if (Option.isNone(found)) return yield* notFound(which)
   yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
@@ -95,7 +95,7 @@ const instant = (name: string, description: string) =>
     Output.optional
   )
 
-const replay = command("replay", Operators.tasks, {
+const replay = command("tasks replay", Operators.tasks, {
   description: `Replay a dead deletion task at once, with all its attempts, or all dead tasks that match an organization, a reason or a time, at most ${Tasks.mostCounted}`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
@@ -117,14 +117,11 @@ const replay = command("replay", Operators.tasks, {
   const isOne = given.id !== undefined || given.idempotencyKey !== undefined
   const isBounded = [before, reason, since].some((bound) => bound !== undefined)
   if (isOne ? isBounded : !isBounded && given.organization === undefined) {
-    return yield* misused(
-      ["tasks", "replay"],
-      "Use either a task-id, or any of --organization, --reason, --since and --before."
-    )
+    return yield* misused("Use either a task-id, or any of --organization, --reason, --since and --before.")
   }
   const actor = yield* Commands.commandLine
   if (isOne) {
-    const which = yield* identityOf(["tasks", "replay"], given)
+    const which = yield* identityOf(given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only dead tasks can be replayed.`),
@@ -138,12 +135,12 @@ const replay = command("replay", Operators.tasks, {
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
 })
 
-const cancel = command("cancel", Operators.tasks, {
+const cancel = command("tasks cancel", Operators.tasks, {
   description: "Cancel a scheduled or dead deletion task: it never runs, and its key cannot be reused",
   examples: [["practice-data tasks cancel 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: identity
 })(function* (given) {
-  const which = yield* identityOf(["tasks", "cancel"], given)
+  const which = yield* identityOf(given)
   yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),

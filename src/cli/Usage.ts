@@ -22,22 +22,38 @@ interface Usage<Flags> {
   readonly flags: Flags
 }
 
-/** A command, whose handler gets the values of the flags, a scope and some services. */
+/** The failure of a command whose arguments do not fit together. */
+export const misused = (message: string) =>
+  // Its command sets the path.
+  new CliError.ShowHelp({ commandPath: [], errors: [new CliError.ValidationError({ message })] })
+
+/** A command by its words, such as `tasks list`. Its handler gets the values of the flags, a scope and some services. */
 export const command =
-  <const Name extends string, const Flags extends Command.Command.Config, A, E, R>(
-    name: Name,
+  <const Flags extends Command.Command.Config, A, E, R>(
+    words: string,
     services: Layer.Layer<A, E, R>,
     { description, examples, flags }: Usage<Flags>
   ) =>
   <Eff extends Effect.Effect<unknown, unknown, unknown>>(
     run: (given: Command.Command.Config.Infer<Flags>) => Generator<Eff, void, never>
-  ) =>
-    Command.make(name, flags, Effect.fn(run, Effect.scoped)).pipe(
+  ) => {
+    const commandPath = ["practice-data", ...words.split(" ")]
+    const handle = Effect.fn(
+      run,
+      Effect.scoped,
+      Effect.mapError((error) =>
+        CliError.isCliError(error) && error._tag === "ShowHelp"
+          ? new CliError.ShowHelp({ commandPath, errors: error.errors })
+          : error
+      )
+    )
+    return Command.make(commandPath.at(-1) ?? words, flags, handle).pipe(
       Command.withDescription(description),
       Command.withShortDescription(description.replace(/([:;\n]|\.(\s|$)).*/s, "")),
       Command.withExamples(examples.map(([line, about]) => ({ command: line, description: about }))),
       Command.provide(services)
     )
+  }
 
 // The presenter escapes its lines, and would escape colors.
 const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
@@ -58,13 +74,6 @@ export const layer = Layer.mergeAll(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
 )
-
-/** The failure of a command whose arguments do not fit together. */
-export const misused = (path: ReadonlyArray<string>, message: string) =>
-  new CliError.ShowHelp({
-    commandPath: ["practice-data", ...path],
-    errors: [new CliError.ValidationError({ message })]
-  })
 
 /** The exit code of a command: 2 where it was not understood. */
 export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {

@@ -1,7 +1,7 @@
 /** The sender of invoice deletions. */
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, printable, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
-import { send } from "./Request.ts"
+import { send } from "./Transport.ts"
 import { type Answer, isText, reading } from "./Response.ts"
 
 /** Options of the sender. */

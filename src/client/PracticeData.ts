@@ -2,7 +2,7 @@
 import { Resources, resources } from "./generated/resources.ts"
 import type { AllChanges } from "./generated/types.ts"
 import { type AllChangesOptions, type ClientOptions, printable, settingsOf } from "./Options.ts"
-import { send } from "./Request.ts"
+import { send } from "./Transport.ts"
 import { anyResource, type AnyResource, changes, makeWith, type Post } from "./Resource.ts"
 import { readAllChanges } from "./Response.ts"
 

@@ -2,8 +2,8 @@
 import { PracticeDataError } from "./Errors.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { AllChangesOptions, AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
-import { pause } from "./Request.ts"
-import { type Answer, type Read, readChanges, readList, readLive, readRecord, type Sent } from "./Response.ts"
+import { pause } from "./Transport.ts"
+import { type Answer, type ApiRequest, type Read, readChanges, readList, readLive, readRecord } from "./Response.ts"
 
 /** An operation of a resource. `search` comes with `all`. */
 export type Verb = "search" | "get" | "changes"
@@ -85,28 +85,13 @@ export interface KeyedResource<Item, Search, Key> extends Searchable<Item, Searc
   readonly get: (key: Key, options?: RequestOptions) => Answer<Item>
 }
 
-/** A resource that was looked up by its name, with the methods of its verbs. */
-export interface AnyResource extends ResourceInfo {
-  /** One page. */
-  readonly search?: (request?: object, options?: RequestOptions) => Promise<Array<AnyRecord>>
-  /** All pages. */
-  readonly all?: (filters?: object, options?: AllOptions) => AsyncGenerator<AnyRecord, void, undefined>
-  /** One record, by its id or by the fields of the request. */
-  readonly get?: (key?: string | object, options?: RequestOptions) => Answer<AnyRecord>
-  /** The pages of changes after a cursor. */
-  readonly changes?: (
-    cursor?: string | null,
-    options?: ChangesOptions
-  ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
-}
-
 /** Sends a request to a path of the data API. */
 export type Post = <A>(
   path: string,
   body: object,
   read: Read<A>,
   options?: RequestOptions,
-  more?: Pick<Sent<A>, "held" | "onHeaders">
+  more?: Pick<ApiRequest<A>, "held" | "onHeaders">
 ) => Answer<A>
 
 const largestPage = 1000
@@ -210,24 +195,25 @@ export async function* changes<Page extends FeedPage>(
   const { follow = false, limit, signal } = options
   const wait = follow ? Math.max(1, options.wait ?? longestWait) : (options.wait ?? 0)
   const left = new AbortController()
-  const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
-  /** Asks for a page. The cursor of the next one comes before it. */
-  const ask = (cursor: string | null | undefined) => {
+  const requestOptions = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
+  /** Requests a page. The cursor of the next one arrives before it. */
+  const request = (cursor: string | null | undefined) => {
     let announce: ((next: string | null) => void) | undefined
     const next = new Promise<string | null>((resolve) => (announce = resolve))
     const onHeaders = (headers: Headers) => announce?.(headers.get("x-changes-next"))
-    const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
+    const body = { cursor, limit, wait, resources }
+    const page = post(path, body, read, requestOptions, { held: wait * 1000, onHeaders })
     const end = () => announce?.(null)
     void page.then(end, end)
     return { cursor, next, page }
   }
   try {
-    for (let asked = ask(from); ;) {
+    for (let requested = request(from); ;) {
       const began = performance.now()
-      const { cursor } = asked
+      const { cursor } = requested
       // The service reads it while this one arrives, is parsed and used.
-      const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
-      const page = await asked.page
+      const ahead = requested.next.then((next) => (next ? request(next) : undefined))
+      const page = await requested.page
       const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
       if (page.cursor === cursor && (page.has_more || !isEmpty)) {
         throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
@@ -238,7 +224,7 @@ export async function* changes<Page extends FeedPage>(
         if (isEmpty) await pause(Math.max(0, began + shortestRound - performance.now()), signal)
       }
       const following = await ahead
-      asked = following?.cursor === page.cursor ? following : ask(page.cursor)
+      requested = following?.cursor === page.cursor ? following : request(page.cursor)
     }
   } finally {
     left.abort()
@@ -247,14 +233,18 @@ export async function* changes<Page extends FeedPage>(
 
 /** All that a resource may be able to do. */
 const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInfo) => ({
+  /** One page. */
   search: (request?: Search, options?: RequestOptions) =>
     post(`/${info.name}/search`, request ?? {}, readList<Item>(info.live === true ? "data" : "body"), options),
+  /** The records of all pages. */
   all: (filters?: Filters<Search>, options: AllOptions = {}) =>
     (info.live === true ? walkLive<Item> : walk<Item>)(post, info, filters ?? {}, options),
+  /** One record, by its id or by the fields of the request. */
   get: (key: string | object = {}, options?: RequestOptions) => {
     const request = typeof key === "string" ? { [info.id]: key } : key
     return post(`/${info.name}/get`, request, readRecord<Item>(info.id), options)
   },
+  /** The pages of changes after a cursor. */
   changes: (cursor?: string | null, options: ChangesOptions = {}) =>
     changes(post, `/${info.name}/changes`, readChanges<Item>(), cursor, options)
 })
@@ -277,7 +267,9 @@ export const makeWith = (post: Post) => ({
 
 export type Make = ReturnType<typeof makeWith>
 
-/** A resource of any kind, with the methods of its verbs. */
+/** A resource that was looked up by its name, with the methods of its verbs. */
+export interface AnyResource extends ResourceInfo, Partial<ReturnType<typeof operationsOf<AnyRecord, object>>> {}
+
 export const anyResource = (post: Post, info: ResourceInfo): AnyResource => {
   const { all, changes: walkChanges, get, search } = operationsOf<AnyRecord, object>(post, info)
   return {

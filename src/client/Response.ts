@@ -38,7 +38,7 @@ const parse = (text: string): unknown => {
 export type Read<A> = (json: unknown, headers: Headers) => A | undefined
 
 /** A request, of which messages name the path. */
-export interface Sent<A> {
+export interface ApiRequest<A> {
   readonly path: string
   readonly idempotencyKey?: string | undefined
   readonly body: object
@@ -86,7 +86,11 @@ const classes = new Map([
 ])
 
 /** The result of a response from an address. Throws the error of any other than a success. */
-export const resultOf = <A>(url: string, { idempotencyKey, path, read }: Sent<A>, reply: WithResponse<string>): A => {
+export const resultOf = <A>(
+  url: string,
+  { idempotencyKey, path, read }: ApiRequest<A>,
+  reply: WithResponse<string>
+): A => {
   const { headers, requestId, status } = reply
   const json = parse(reply.data)
   const result = status >= 200 && status < 300 ? read(json, headers) : undefined

@@ -83,13 +83,13 @@ const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: Any
 }
 
 /** All changes at once; none after the cursor of the last response. */
-const changes = (records: Records, name: string, { cursor, resources: asked }: AnyRecord) => {
+const changes = (records: Records, name: string, { cursor, resources: requested }: AnyRecord) => {
   const known = cursor === null || cursor === undefined ? records : {}
   const page = { cursor: "fake-cursor", has_more: false }
   if (name !== "")
     return respond(200, { ...page, body: known[name] ?? [], removed: [] }, { "x-changes-complete": "true" })
   const body = resources
-    .filter((each) => each.verbs.includes("changes") && (!Array.isArray(asked) || asked.includes(each.name)))
+    .filter((each) => each.verbs.includes("changes") && (!Array.isArray(requested) || requested.includes(each.name)))
     .flatMap(({ name: resource }) => (known[resource] ?? []).map((record) => ({ resource, record })))
   return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
 }

@@ -26,45 +26,30 @@ const objectsOf = (slug: string) => {
   return {
     payments: many(120, "payment_intent", "pi", (number) => ({
       amount: amount(number),
-      amount_received: amount(number),
       latest_charge: id("ch", number),
-      metadata: { subscription: id("subscription", (number % 24) + 1) },
       status: "succeeded"
     })),
     charges: many(120, "charge", "ch", (number) => ({
       amount: amount(number),
-      amount_refunded: number % 15 === 0 ? 1000 : 0,
-      balance_transaction: id("txn", number),
-      paid: true,
       payment_intent: id("pi", number),
-      refunded: false,
       status: "succeeded"
     })),
     refunds: many(8, "refund", "re", (number) => ({
       amount: 1000,
       charge: id("ch", number * 15),
-      reason: "requested_by_customer",
       status: "succeeded"
     })),
     disputes: many(2, "dispute", "dp", (number) => ({
       amount: amount(number * 40),
       charge: id("ch", number * 40),
-      reason: "duplicate",
       status: number === 1 ? "won" : "needs_response"
     })),
-    payouts: many(12, "payout", "po", (number) => ({
-      amount: 25_000 + number * 310,
-      arrival_date: start + number * 24 * hour,
-      method: "standard",
-      status: "paid"
-    })),
+    payouts: many(12, "payout", "po", (number) => ({ amount: 25_000 + number * 310, status: "paid" })),
     "balance-transactions": many(140, "balance_transaction", "txn", (number) => ({
       amount: amount(number),
       fee: fee(number),
       net: amount(number) - fee(number),
-      source: id("ch", number),
-      status: "available",
-      type: "charge"
+      source: id("ch", number)
     }))
   }
 }

@@ -17,6 +17,7 @@ import {
 } from "../../src/api/Errors.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
 import {
+  type Answer,
   type AnyRecord,
   type ChangesPage,
   type Charge,
@@ -216,6 +217,6 @@ expectTypeOf(calls.get).returns.resolves.toEqualTypeOf<Charge>()
 expectTypeOf(calls.changes).returns.toEqualTypeOf<AsyncGenerator<ChangesPage<Charge>, void, undefined>>()
 expectTypeOf(calls.live).returns.resolves.toEqualTypeOf<LivePage<PspObject>>()
 expectTypeOf(calls.send).returns.resolves.toEqualTypeOf<DeliveryReceipt>()
-expectTypeOf(calls.any).returns.toEqualTypeOf<Promise<Array<AnyRecord>> | undefined>()
+expectTypeOf(calls.any).returns.toEqualTypeOf<Answer<Array<AnyRecord>> | undefined>()
 expectTypeOf<Charge["invoice_pims_id"]>().toEqualTypeOf<number | null>()
 expectTypeOf<Charge>().not.toBeAny()

@@ -8,7 +8,6 @@ import { type ColumnType, typeOf } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
 import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
-/** A row of a file. */
 export interface Row {
   /** The line on which it begins; in Parquet, the number of the row. */
   readonly line: number
@@ -22,19 +21,34 @@ export interface Row {
   readonly operation?: "upsert" | "remove"
 }
 
+/** A line that is no row. */
+export interface Broken {
+  readonly line: number
+  readonly broken: string
+  /** The line, as far as it could be read. */
+  readonly row?: unknown
+  /** Nothing after it can be read either. */
+  readonly isLast?: true
+}
+
 /** A fault of a row. Without a field, it is of the whole row. */
 export interface Fault {
   readonly field?: string
   readonly reason: string
 }
 
-/** A column of the table. */
+export interface Rejected {
+  readonly line: number
+  readonly faults: ReadonlyArray<Fault>
+  readonly row: unknown
+}
+
 export interface Column {
   readonly name: string
   readonly isRequired: boolean
 }
 
-export interface Options {
+export interface DecoderOptions {
   readonly resource: Resource
   readonly columns: ReadonlyArray<Column>
   /** The organization of all rows. Undefined: a column names it. */
@@ -49,9 +63,7 @@ const composedName = "wellnes_plan_name"
 const parts = Object.keys(Field.planNameParts)
 
 /** The fields of the one object in a record, `payment_split`, each of which has a column. */
-const split = PaymentIntent.fields.payment_split
-const splitFields = Object.keys(split.fields)
-const amount = split.fields.to_Clinic
+const split = PaymentIntent.fields.payment_split.fields
 
 /** A text that the database composes of such parts. */
 const compose = (texts: ReadonlyArray<unknown>) =>
@@ -59,18 +71,18 @@ const compose = (texts: ReadonlyArray<unknown>) =>
 
 type Codec = Schema.Codec<unknown, unknown>
 
-interface Target {
+interface ColumnReader {
   readonly index: number
   readonly column: Column
   readonly read: Read
 }
 
-/** The decoder of the rows of a file. */
-export const make = ({ columns, organization, organizationColumn, resource, times }: Options) => {
+export const make = ({ columns, organization, organizationColumn, resource, times }: DecoderOptions) => {
   const isOrganizations = resource.table === "organizations"
   const organizationName = organizationColumn ?? "organization_id"
-  const targets = new Map<string, Target>()
-  const nested = new Map<string, ReadonlyMap<string, string>>()
+  const targets = new Map<string, ColumnReader>()
+  /** The names of objects, with the beginning of their columns. */
+  const nested = new Map<string, string>()
 
   const add = (name: string, columnName: string, field: Codec, type: ColumnType) => {
     const index = columns.findIndex((one) => one.name === columnName)
@@ -83,9 +95,11 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const [columnName, type] = [Field.columnOf(name), typeOf(field)]
     if (type !== "jsonb") add(name, columnName, field, type)
     else {
-      const inner = splitFields.map((key) => [key, `${columnName}_${Field.columnOf(key)}`] as const)
-      for (const [, innerColumn] of inner) add(innerColumn, innerColumn, amount, "numeric")
-      nested.set(name, new Map(inner))
+      nested.set(name, `${columnName}_`)
+      for (const [key, amount] of Object.entries(split)) {
+        const innerColumn = `${columnName}_${Field.columnOf(key)}`
+        add(innerColumn, innerColumn, amount, "numeric")
+      }
     }
   }
   const isComposed = "plan_name" in resource.hidden && composedName in resource.record.fields
@@ -93,7 +107,12 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   const seen = columns.map(() => false)
   let hasComposed = false
 
-  const decode = (row: Row) => {
+  const decode = (row: Row | Broken) => {
+    if ("broken" in row) {
+      const { broken, isLast = false, line, row: given } = row
+      const rejected: Rejected = { line, faults: [{ reason: broken }], row: given }
+      return { rejected, isLast }
+    }
     const isRemoval = row.operation === "remove"
     const faults: Array<Fault> = []
     const fault = (field: string, reason: string) => void faults.push({ field, reason })
@@ -105,8 +124,8 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const set = (name: string, value: unknown, isText: boolean): void => {
       const target = targets.get(name)
       if (target === undefined) {
-        const inner = nested.get(name)
-        if (inner !== undefined) return setNested(name, inner, value)
+        const prefix = nested.get(name)
+        if (prefix !== undefined) return setNested(name, prefix, value)
         if (name === composedName && isComposed) composed = value
         else if (name !== organizationName) {
           isUnknown = true
@@ -127,14 +146,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
       out[index] = found
       if (target === zone && !isZone(found)) fault(name, `is not an IANA time zone: ${found.slice(0, 100)}`)
     }
-    const setNested = (name: string, inner: ReadonlyMap<string, string>, value: unknown) => {
+    const setNested = (name: string, prefix: string, value: unknown) => {
       const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
-      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${[...inner.keys()].join(", ")}`)
-      for (const [key, each] of Object.entries<unknown>({ ...object })) {
-        const column = inner.get(key)
-        if (column === undefined) fault(`${name}.${key}`, "is not one of its fields")
-        else set(column, each, false)
-      }
+      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${Object.keys(split).join(", ")}`)
+      for (const [key, each] of Object.entries<unknown>({ ...object })) set(prefix + Field.columnOf(key), each, false)
     }
 
     row.names.forEach((name, index) => {
@@ -168,7 +183,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     else if (expected !== undefined && !Predicate.isNullish(owner) && owner !== expected) {
       fault(organizationName, `is another organization: ${JSON.stringify(owner).slice(0, 100)}`)
     }
-    if (faults.length > 0) return { faults, isUnknown }
+    if (faults.length > 0) {
+      const given = Object.fromEntries(row.names.map((name, index) => [name, row.values[index]]))
+      return { rejected: { line: row.line, faults, row: given }, isLast: isUnknown }
+    }
     let line = `${row.line}\t${isRemoval}\t${fieldOf(found, "text")}`
     for (let index = 0; index < out.length; index++) {
       const text = out[index]
@@ -179,9 +197,8 @@ export const make = ({ columns, organization, organizationColumn, resource, time
   }
 
   return {
-    /** The line of COPY of a row, or why it has none. With an unknown field, nothing of the file can be read. */
+    /** The line of COPY of a row, or its faults. Where it is the last one, nothing else of the file can be read. */
     decode,
-    /** The columns that some row has. */
     seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),
     /** True if `plan_name` has a whole `wellnes_plan_name` of some row. */
     hasComposed: () => hasComposed

@@ -9,7 +9,7 @@ import type { Resource } from "../../api/records/Resource.ts"
 import * as Failure from "../../process/Failure.ts"
 import { tables } from "../sync/Target.ts"
 import { type Refused, refused } from "../Usage.ts"
-import type { Row } from "./Decoder.ts"
+import type { Broken, Row } from "./Decoder.ts"
 import { parseJson } from "./Values.ts"
 
 export interface File {
@@ -19,23 +19,12 @@ export interface File {
   readonly isGzip: boolean
 }
 
-/** A line that is no row. */
-export interface Broken {
-  readonly line: number
-  readonly broken: string
-  /** The line, as far as it could be read. */
-  readonly row?: unknown
-  /** False: what follows cannot be read either. */
-  readonly goesOn: boolean
-}
-
 /** Some rows of a file, and the part of the file that has been read, 0 to 1. */
 export interface Batch {
   readonly rows: ReadonlyArray<Row | Broken>
   readonly part: number
 }
 
-/** The most characters of a row. */
 const longest = 4_194_304
 
 const extension = /\.(csv|ndjson|parquet)(\.gz)?$/
@@ -107,7 +96,7 @@ const textsOf = ({ isGzip, path }: File): Stream.Stream<Text, Refused> =>
     )
   })
 
-const stop = (line: number, broken: string): Broken => ({ line, broken, goesOn: false })
+const stop = (line: number, broken: string): Broken => ({ line, broken, isLast: true })
 
 interface Parsed {
   readonly rows: ReadonlyArray<Row | Broken>
@@ -115,7 +104,7 @@ interface Parsed {
   readonly rest: string
 }
 
-const isLast = ({ rows }: Batch) => rows.some((row) => "goesOn" in row && !row.goesOn)
+const isLast = ({ rows }: Batch) => rows.some((row) => "isLast" in row)
 
 /** The rows of a file of text. The parser reads the rows that are whole, at the end all of them. */
 const rowsIn = (file: File, parse: (text: string, isEnd: boolean) => Parsed, lineOf: () => number) => {
@@ -138,7 +127,7 @@ const rowOf = (line: number, value: object): Row | Broken => {
   const common = { line, isText: false, organization }
   if (op === "remove") return { ...common, names: ["id"], values: [id], operation: op }
   if (!("record" in object)) return { line, names: Object.keys(object), values: Object.values(object), isText: false }
-  if (!Predicate.isReadonlyObject(record)) return { line, broken: "record is not an object", row: value, goesOn: true }
+  if (!Predicate.isReadonlyObject(record)) return { line, broken: "record is not an object", row: value }
   const fields = { names: Object.keys(record), values: Object.values(record) }
   return op === "upsert" ? { ...common, ...fields, operation: op } : { ...common, ...fields }
 }
@@ -148,7 +137,7 @@ const ndjson = (file: File) => {
   const parsed = (text: string): Row | Broken => {
     const value = parseJson(text)
     if (Predicate.isReadonlyObject(value)) return rowOf(line, value)
-    return { line, broken: `is not a JSON object: ${text.slice(0, 100)}`, row: text, goesOn: true }
+    return { line, broken: `is not a JSON object: ${text.slice(0, 100)}`, row: text }
   }
   const parse = (text: string, isEnd: boolean) => {
     const lines = text.split("\n")
@@ -195,7 +184,7 @@ const csv = (file: File) => {
       if (names === undefined) names = fields
       else if (fields.length !== names.length) {
         const broken = `has ${fields.length} fields, but the header has ${names.length}`
-        rows.push({ line: begun, broken, row: fields, goesOn: true })
+        rows.push({ line: begun, broken, row: fields })
       } else
         rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })
     }
@@ -256,5 +245,4 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
 
 const readers = { csv, ndjson, parquet }
 
-/** The rows of a file, in batches. */
 export const read = (file: File): Stream.Stream<Batch, Refused> => Stream.suspend(() => readers[file.kind](file))

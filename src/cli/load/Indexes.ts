@@ -22,7 +22,7 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
   )
   const isEmpty = Effect.map(run(`select from ${table} limit 1`), ({ length }) => length === 0)
   const isFirst = yield* isEmpty
-  if (home?.isOwner !== true) return { isFirst, isOwner: false, create: Effect.succeed(0) }
+  if (home?.isOwner !== true) return { isFirst, create: Effect.void }
   const { parts } = yield* migratedIn(home.schema)
   const expected = parts.filter(({ kind, of }) => kind === "index" && of === name)
   const found = rows(
@@ -65,7 +65,6 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
       yield* run(isDropped ? index.definition : index.definition.replace("INDEX", "INDEX CONCURRENTLY"))
     }
     if (missing.length > 0) yield* run(`analyze ${table}`)
-    return missing.length
   })
-  return { isFirst, isOwner: true, create }
+  return { isFirst, create }
 })

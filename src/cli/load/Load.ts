@@ -1,17 +1,17 @@
 /** Loads files into the tables of their resources: each is read and checked as a whole, and then applied. */
 import * as fs from "node:fs"
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Predicate, Stream } from "effect"
 import { count, counted } from "../../operations/Format.ts"
 import * as Failure from "../../process/Failure.ts"
 import type { Session } from "../PostgresSession.ts"
+import { everySecond, type Report, warn } from "../Progress.ts"
 import { refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
-import type { Report } from "./Progress.ts"
 import * as Staging from "./Staging.ts"
 
-export interface Options extends Pick<Decoder.Options, "organization" | "organizationColumn" | "times"> {
+export interface LoadOptions extends Pick<Decoder.DecoderOptions, "organization" | "organizationColumn" | "times"> {
   readonly session: Session
   readonly report: Report
   /** The file for the rows that are refused. Undefined: a file with such a row is not applied. */
@@ -20,8 +20,7 @@ export interface Options extends Pick<Decoder.Options, "organization" | "organiz
   readonly keepsTimes: boolean
 }
 
-/** The faults that are reported. */
-const most = 100
+const mostListed = 100
 
 const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
 
@@ -35,20 +34,27 @@ const openRejects = (path: string) =>
   )
 
 /** Loads files. Fails if there is a fault, after the last file. */
-export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
+export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: LoadOptions) {
   const { report, session, times } = options
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
   let rejected = 0
   const notLoaded: Array<string> = []
 
-  const note = (message: string) => report({ event: "note", message })
+  const limited = everySecond()
+  /** Reports that a part of a file, 0 to 1, was read or applied. */
+  const advanced = (event: "read" | "applied", file: string, rows: number, part: number) => {
+    const sentence = `${file}: ${Math.floor(part * 100)} % ${event}, ${counted(rows, "row")}`
+    return limited(report({ event, file, rows, part }, sentence))
+  }
 
   /** Reports the faults of a row, up to a number, and writes it to the rejects. */
-  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Staging.Rejected) {
+  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Decoder.Rejected) {
     for (const one of found) {
       faults += 1
-      if (faults <= most) yield* report({ event: "fault", file, line, ...one })
+      if (faults > mostListed) continue
+      const words = [`${file}:${line}`, one.field, one.reason].filter(Predicate.isNotUndefined)
+      yield* report({ event: "fault", file, line, ...one }, words.join(": "), true)
     }
     if (rejects === undefined) return
     yield* Effect.try({
@@ -57,29 +63,21 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     })
   })
 
-  /** Reads a file into the staging table. */
   const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
-    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false, hasRemovals: false }
+    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false }
     const decode = ({ part, rows }: Files.Batch) => {
       const lines: Array<string> = []
-      const bad: Array<Staging.Rejected> = []
+      const bad: Array<Decoder.Rejected> = []
       let isLast = false
       for (const row of rows) {
-        if ("broken" in row) {
-          bad.push({ line: row.line, faults: [{ reason: row.broken }], row: row.row })
-          isLast = !row.goesOn
-        } else {
-          found.hasOperations ||= row.operation !== undefined
-          found.hasRemovals ||= row.operation === "remove"
-          const decoded = decoder.decode(row)
-          if ("line" in decoded) lines.push(`${decoded.line}\n`)
-          else {
-            const { line, names, values } = row
-            const given = Object.fromEntries(names.map((name, index) => [name, values[index]]))
-            bad.push({ line, faults: decoded.faults, row: given })
-            isLast = decoded.isUnknown
-          }
+        if ("operation" in row) found.hasOperations = true
+        const decoded = decoder.decode(row)
+        if ("line" in decoded) {
+          lines.push(`${decoded.line}\n`)
+          continue
         }
+        bad.push(decoded.rejected)
+        isLast = decoded.isLast
         if (isLast) break
       }
       return { lines: lines.join(""), bad, rows: rows.length, part, isLast }
@@ -97,14 +95,11 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
         found.rows += rows
         found.rejected += bad.length
         if (isLast) found.isReadable = false
-        yield* report({ event: "read", file: file.path, rows: found.rows, part })
+        yield* advanced("read", file.path, found.rows, part)
       })
     )
     const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
-    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, {
-      all: rejects !== undefined,
-      rejected: (row) => reject(file.path, row)
-    })
+    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, (row) => reject(file.path, row))
     return found
   })
 
@@ -114,21 +109,15 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
       return yield* refused(`Another load of ${table.name} is running. Wait until it ends.`)
     }
-    const before = faults
     const decoder = Decoder.make({ ...options, resource, columns: table.columns })
     const staging = yield* Staging.open(session, table)
     const staged = yield* stage(file, decoder, staging)
     if (!staged.isReadable || (rejects === undefined && staged.rejected > 0)) {
       notLoaded.push(file.path)
-      // The check counts rows whose faults are not listed.
-      faults = Math.max(faults, before + staged.rejected)
       return undefined
     }
     rejected += staged.rejected
     const indexes = yield* Indexes.drop(session, table.name)
-    if (indexes.isFirst && !indexes.isOwner && staged.rows >= 100_000) {
-      yield* note(`This login does not own ${table.name}: the load keeps its indexes, which is slower.`)
-    }
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {
       columns: decoder.seen(table.columns),
@@ -136,15 +125,15 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       isFirst: indexes.isFirst,
       keepsTimes: options.keepsTimes
     }
-    const apply = staging.apply(writing, ({ inserted, updated }, part) => {
+    const apply = staging.apply(writing, ({ deleted, inserted, updated }, part) => {
       result.inserted += inserted
       result.updated += updated
-      return report({ event: "applied", file: file.path, rows: Math.round(staged.rows * part), part })
+      result.deleted += deleted
+      return advanced("applied", file.path, Math.round(staged.rows * part), part)
     })
     // Also a load that fails leaves the indexes.
     yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
     yield* indexes.create
-    if (staged.hasRemovals) result.deleted += yield* staging.remove
     if (options.deletesMissing) result.deleted += yield* staging.deleteMissing
     return result
   }, Effect.scoped)
@@ -152,16 +141,24 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   for (const file of files) {
     const [took, result] = yield* Effect.timed(load(file))
     if (result === undefined) continue
-    const unchanged = Math.max(0, result.rows - result.rejected - result.inserted - result.updated)
-    yield* report({ event: "loaded", file: file.path, ...result, unchanged, seconds: Duration.toSeconds(took) })
+    const { deleted, inserted, rejected: refusedRows, rows, updated } = result
+    const unchanged = Math.max(0, rows - refusedRows - inserted - updated)
+    const seconds = Duration.toSeconds(took)
+    const outcomes = Object.entries({ inserted, updated, unchanged, deleted, rejected: refusedRows })
+    const words = outcomes.flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
+    yield* report(
+      { event: "loaded", file: file.path, ...result, unchanged, seconds },
+      `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
+    )
   }
   const repeated = times?.repeated() ?? 0
   if (repeated > 0) {
-    yield* note(
+    yield* warn(
+      report,
       `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
     )
   }
-  if (faults > most) yield* note(`${count(faults - most)} more faults are not listed.`)
+  if (faults > mostListed) yield* warn(report, `${count(faults - mostListed)} more faults are not listed.`)
   if (notLoaded.length > 0) {
     return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
   }

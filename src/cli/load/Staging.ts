@@ -6,7 +6,7 @@ import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import type { Session } from "../PostgresSession.ts"
 import { quoteName } from "../sync/SqlCopy.ts"
 import { type Failed, refused } from "../Usage.ts"
-import type { Fault } from "./Decoder.ts"
+import type { Fault, Rejected } from "./Decoder.ts"
 
 const staging = "pg_temp.practice_data_load"
 
@@ -18,14 +18,12 @@ const TableColumn = Schema.Struct({
   value: Schema.NullOr(Schema.String)
 })
 
-/** A table of records. */
 export interface Table {
   readonly name: string
   /** The columns that a writer may give, `organization_id` excepted. */
   readonly columns: ReadonlyArray<typeof TableColumn.Type>
 }
 
-/** Reads the columns of a table. */
 export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: string) {
   const columns = yield* rows(
     TableColumn,
@@ -41,28 +39,15 @@ export const tableOf = Effect.fnUntraced(function* ({ rows }: Session, name: str
   return yield* refused(`The database has no table ${name}. Run: practice-data migrate`)
 })
 
-/** A row that is refused, and its faults. */
-export interface Rejected {
-  readonly line: number
-  readonly faults: ReadonlyArray<Fault>
-  readonly row: unknown
-}
-
-/** The handling of the rows that a check refuses: of all of them, or of the first 100. */
-interface Handling {
-  readonly all: boolean
-  readonly rejected: (row: Rejected) => Effect.Effect<void, Failed>
-}
+type Reject = (row: Rejected) => Effect.Effect<void, Failed>
 
 const RejectedRow = Schema.Struct({ line: Schema.Int, row: Schema.Unknown })
-const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int })
+const Counts = Schema.Struct({ inserted: Schema.Int, updated: Schema.Int, deleted: Schema.Int })
 const Count = Schema.Struct({ count: Schema.Int })
 const Organization = Schema.Struct({ id: Schema.String })
-const Page = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
+const DeletedPage = Schema.Struct({ id: Schema.NullOr(Schema.String), count: Schema.Int })
 
-/** A write of the staged rows. */
 export interface Writing {
-  /** The columns that the file has. */
   readonly columns: Table["columns"]
   /** True if the times of the last changes are those of the file. */
   readonly keepsTimes: boolean
@@ -76,6 +61,8 @@ const lastChanges = new Set(["updated_at", "modified_at"])
 
 /** The milliseconds that a transaction is to take. */
 const target = 300
+
+const rowsAtOnce = 10_000
 
 const sameKey = (one: string, other: string) =>
   `${one}.organization_id = ${other}.organization_id and ${one}.id = ${other}.id`
@@ -114,32 +101,31 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
 
   const countOf = (statement: string) => Effect.map(session.rows(Count, statement), ([found]) => found?.count ?? 0)
 
-  /** Removes the rows of a condition, after they were handed over: all, or the first ones. Returns their number. */
-  const reject = Effect.fnUntraced(function* (condition: string, fault: Fault, { all, rejected }: Handling) {
+  /** Hands over the rows of a condition, and removes them. Returns their number. */
+  const remove = Effect.fnUntraced(function* (condition: string, fault: Fault, reject: Reject) {
+    // All are marked first: a duplicate is none once the other one is gone.
     const count = yield* countOf(
       `with marked as (update ${staging} s set _removed = null where ${condition} returning 1)
        select count(*)::int as count from marked`
     )
-    const limit = all ? 10_000 : 100
-    for (let after = 0, left = count; left > 0; left -= limit) {
+    for (let [after, left] = [0, count]; left > 0; left -= rowsAtOnce) {
       const rows = yield* session.rows(
         RejectedRow,
         `select _line::int as line, to_jsonb(s) - '_line' - '_removed' as row from ${staging} s
-         where _removed is null and _line > $1 order by _line limit ${limit}`,
+         where _removed is null and _line > $1 order by _line limit ${rowsAtOnce}`,
         [after]
       )
-      for (const row of rows) yield* rejected({ ...row, faults: [fault] })
+      for (const row of rows) yield* reject({ ...row, faults: [fault] })
       after = rows.at(-1)?.line ?? after
-      if (!all) break
     }
     if (count > 0) yield* run(`delete from ${staging} where _removed is null`)
     return count
   })
 
   /** Runs a statement over the staged rows, some blocks at a time. */
-  const walk = Effect.fnUntraced(function* <A>(
-    statement: (rows: string) => Effect.Effect<ReadonlyArray<A>, Failed>,
-    applied: (found: A, part: number) => Effect.Effect<void>
+  const walk = Effect.fnUntraced(function* (
+    statement: (rows: string) => Effect.Effect<ReadonlyArray<typeof Counts.Type>, Failed>,
+    applied: (counts: typeof Counts.Type, part: number) => Effect.Effect<void>
   ) {
     const end = yield* countOf(
       `select (pg_relation_size('${staging}') / current_setting('block_size')::int)::int as count`
@@ -169,22 +155,22 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
      * Removes the rows of unknown organizations, and those whose id comes twice, or all but the last one of an id. Returns
      * their number.
      */
-    check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, handling: Handling) {
+    check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, reject: Reject) {
       let count = 0
       if (!knowsOrganizations) {
         const unknown = "not exists (select from organizations o where o.organization_id = s.organization_id)"
-        count += yield* reject(unknown, { field: "organization_id", reason: "does not exist" }, handling)
+        count += yield* remove(unknown, { field: "organization_id", reason: "does not exist" }, reject)
       }
       const index = "index on practice_data_load (organization_id, id)"
       if (yield* Effect.isSuccess(run(`create unique ${index}`))) return count
       yield* run(`create ${index}`)
       const other = (lines: string) => `exists (select from ${staging} o where ${sameKey("o", "s")} and ${lines})`
       if (lastCounts) yield* run(`delete from ${staging} s where ${other("o._line > s._line")}`)
-      else count += yield* reject(other("o._line <> s._line"), { field: "id", reason: "is a duplicate" }, handling)
+      else count += yield* remove(other("o._line <> s._line"), { field: "id", reason: "is a duplicate" }, reject)
       return count
     }),
 
-    /** Writes the rows that differ from those of the table. */
+    /** Writes the rows that differ from those of the table, and deletes those that the file says are gone. */
     apply: Effect.fnUntraced(function* (
       writing: Writing,
       applied: (counts: typeof Counts.Type, part: number) => Effect.Effect<void>
@@ -213,14 +199,17 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
             ]
         return session.rows(
           Counts,
-          `with written as (
+          `with gone as (
+             delete from ${table} t using ${staging} s where ${rows} and s._removed and ${sameKey("t", "s")} returning 1
+           ), written as (
              insert into ${table} as t (organization_id, id${listed("")})
              select s.organization_id, s.id${listed("v.")}
              from ${staging} s ${join} cross join lateral (select ${values.join(", ")}) v
              where ${rows} and not s._removed ${differs} ${update} returning xmax = 0 as is_new
            )
            select (count(*) filter (where is_new))::int as inserted,
-             (count(*) filter (where not is_new))::int as updated from written`
+             (count(*) filter (where not is_new))::int as updated,
+             (select count(*) from gone)::int as deleted from written`
         )
       }
       const upsert = (rows: string) => statement(rows, false)
@@ -235,21 +224,6 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       yield* walk(writing.isFirst ? insert : upsert, applied)
     }),
 
-    /** Deletes the rows of the table that the file says are gone. Returns their number. */
-    remove: Effect.suspend(() => {
-      let removed = 0
-      const statement = (rows: string) =>
-        session.rows(
-          Count,
-          `with gone as (
-             delete from ${table} t using ${staging} s where ${rows} and s._removed and ${sameKey("t", "s")} returning 1
-           )
-           select count(*)::int as count from gone`
-        )
-      const add = ({ count }: typeof Count.Type) => Effect.sync(() => void (removed += count))
-      return Effect.map(walk(statement, add), () => removed)
-    }),
-
     /** Deletes the rows of the organizations of the file that it does not have. Returns their number. */
     deleteMissing: Effect.gen(function* () {
       const found = yield* session.rows(Organization, `select distinct organization_id as id from ${staging}`)
@@ -257,8 +231,8 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       for (const { id: organization } of found) {
         let after: string | null = ""
         while (after !== null) {
-          const [page]: ReadonlyArray<typeof Page.Type> = yield* session.rows(
-            Page,
+          const [page]: ReadonlyArray<typeof DeletedPage.Type> = yield* session.rows(
+            DeletedPage,
             `with page as materialized (
                select id from ${table} where organization_id = $1 and id > $2 order by id limit 5000
              ), gone as (

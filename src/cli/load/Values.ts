@@ -5,7 +5,6 @@ import { fieldOf } from "../PostgresSession.ts"
 import type { ColumnType } from "../sync/Target.ts"
 import type { LocalTimes } from "./LocalTimes.ts"
 
-/** A value that does not fit, and why. */
 interface Unfit {
   readonly reason: string
 }
@@ -30,10 +29,8 @@ const decimalFault = (text: string): string | undefined => {
   return digits !== "" && scale > 30 ? "has more than 30 decimals" : undefined
 }
 
-const booleans = new Map([
-  ...["true", "t", "yes", "y", "on", "1"].map((text) => [text, true] as const),
-  ...["false", "f", "no", "n", "off", "0"].map((text) => [text, false] as const)
-])
+const isTrue = /^(true|t|yes|y|on|1)$/i
+const isFalse = /^(false|f|no|n|off|0)$/i
 
 const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
@@ -50,7 +47,7 @@ export const parseJson = (text: string): unknown => {
 const converted = (text: string, type: ColumnType): unknown => {
   switch (type) {
     case "boolean":
-      return booleans.get(text.toLowerCase()) ?? text
+      return isTrue.test(text) || (isFalse.test(text) ? false : text)
     case "integer":
     case "numeric":
       return isNumber.test(text) ? Number(text) : text
@@ -66,22 +63,24 @@ const converted = (text: string, type: ColumnType): unknown => {
 const plainInstant =
   /^(?!0000|0001|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?)$/
 
-const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?$/
+const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?)?$/
+
+const inPostgres = (instant: Instant.Instant): string | Unfit => {
+  const time = Instant.toPostgres(instant)
+  return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
+}
 
 /** A point in time as Postgres reads it. */
 const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => {
   if (plainInstant.test(text)) return text
   const instant = Instant.parse(text)
   if (Result.isFailure(instant)) return { reason: instant.failure }
-  const [, day, minute = "00:00", rest = ""] = local.exec(text) ?? []
-  if (day === undefined) {
-    const time = Instant.toPostgres(instant.success)
-    return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
-  }
+  const [, day, minute = "00:00"] = local.exec(text) ?? []
+  if (day === undefined) return inPostgres(instant.success)
   if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or use --time-zone" }
   const offset = times.offsetOf(`${day}T${minute}`)
   if (offset === undefined) return { reason: `does not exist in ${DateTime.zoneToString(times.zone)}` }
-  return timeOf(`${day}T${minute}${rest}${offset}`, undefined)
+  return inPostgres(instant.success - Instant.fromMillis(offset))
 }
 
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && Result.isSuccess(Instant.parse(text))
@@ -108,8 +107,8 @@ const faultOf = (value: unknown, text: string, type: ColumnType): string | undef
   }
 }
 
-/** The values of a column whose fields are kept, since most columns have few different ones. */
-const kept = 1000
+/** Most columns have few different values. Reading them again would cost a third more for a row. */
+const mostCached = 1000
 
 /** The reader of the values of a field. Null is for its caller. */
 export const reader = (
@@ -143,20 +142,14 @@ export const reader = (
     return type === "numeric" ? text : fieldOf(value, type)
   }
 
-  const cache = new Map<unknown, string>()
-  let hits = 0
   // A local time is counted each time.
-  let isUseful = !isTime || times === undefined
+  if (isTime && times !== undefined) return read
+  const cache = new Map<unknown, string>()
   return (given, isText) => {
-    if (!isUseful) return read(given, isText)
     const found = cache.get(given)
-    if (found !== undefined) {
-      hits += 1
-      return found
-    }
+    if (found !== undefined) return found
     const result = read(given, isText)
-    if (cache.size < kept && Predicate.isString(result)) cache.set(given, result)
-    else isUseful = hits > kept
+    if (cache.size < mostCached && Predicate.isString(result)) cache.set(given, result)
     return result
   }
 }

@@ -18,7 +18,6 @@ const ownPrefix = "_practice_data_sync"
 const storeName = `${ownPrefix}.db`
 const stateName = `${ownPrefix}.json`
 
-/** The columns of the tables in the SQLite copy. */
 const columns = ["id", "record"].map((name) => ({ name, type: "text" as const }))
 
 /** A change with the row of its record in such a table. */
@@ -53,7 +52,6 @@ const putInPlace = (file: string, make: (next: string) => void) => {
   }
 }
 
-/** The target of a folder, which is made if there is none. */
 export const make = (given: string, { append, kind, write }: Format): Target.Target => {
   const folder = resolve(given)
   const name = `${kind}:${given}`
@@ -136,7 +134,7 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
     return {
       ...copy,
-      apply: (page: Target.Page) => copy.apply({ ...page, body: page.body.map(stored) }),
+      apply: (page: Target.ChangePage) => copy.apply({ ...page, body: page.body.map(stored) }),
       finish: Effect.andThen(Effect.forEach(opening.tables, follow, { discard: true }), attempt(publish))
     }
   })

@@ -12,13 +12,11 @@ export const changedTable = "_practice_data_sync_changed"
 export interface Format {
   /** The kind of target, and the extension of its files. */
   readonly kind: string
-  /** Writes all rows to a file. */
   readonly write: (file: string, database: DatabaseSync, table: Table) => void
   /** Writes the rows that have changed at a position of a file, and returns its size. Without it, files are replaced. */
   readonly append?: (file: string, position: number, database: DatabaseSync, table: Table) => number
 }
 
-/** Opens a file or folder while work lasts. */
 export const using = <A>(path: string, flags: string, work: (handle: number) => A): A => {
   const handle = fs.openSync(path, flags)
   try {

@@ -4,7 +4,7 @@ import * as Session from "../PostgresSession.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import * as Target from "./Target.ts"
 
-interface Options {
+interface PostgresOptions {
   /** With a password, unless `PGPASSWORD` or a password file has it. */
   readonly url: Redacted.Redacted
   /** The servers and the database, without a user. */
@@ -13,14 +13,13 @@ interface Options {
   readonly softDelete: boolean
 }
 
-/** The target of a `postgres://` URL. */
-export const make = (options: Options): Target.Target => {
+export const make = (options: PostgresOptions): Target.Target => {
   const name = `${options.database}, schema ${options.schema}`
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const session = yield* Session.open(options.url, { name, applicationName: "practice-data-sync" })
+    const session = yield* Session.open(options.url, name, "practice-data-sync")
     const { copyIn, isPooled, run, takeLock } = session
     const lock = `practice-data sync ${options.schema}`
 

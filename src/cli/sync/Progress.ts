@@ -1,92 +1,43 @@
-/** Reports of a running sync: lines for a person, lines of JSON for a program, or warnings only. */
+/** The reports of a running sync about its pages. */
 import { Effect } from "effect"
-import { count, counted, iso } from "../../operations/Format.ts"
-import { note, print } from "../../process/Printed.ts"
-import * as Time from "../../process/Time.ts"
+import { count, counted } from "../../operations/Format.ts"
+import { everySecond, type Report } from "../Progress.ts"
 import type { Change } from "./Target.ts"
 
-export type Event =
-  | { readonly event: "opened"; readonly organization: string; readonly url: string; readonly target: string }
-  | { readonly event: "note"; readonly message: string }
-  | { readonly event: "applied"; readonly changes: ReadonlyArray<Change> }
-  /** The copy has all changes that the service has shown, but for those of so many seconds behind an open transaction. */
-  | { readonly event: "in_step"; readonly seconds: number; readonly lag: number }
-
-export type Report = (event: Event) => Effect.Effect<void>
-
-/** Milliseconds between two lines about progress. */
-export const interval = 1000
-
-/** A line of a report, as an object and as its sentence. */
-export type Line = readonly [line: object, sentence: string]
-
-/**
- * The reports by their names: for a person, for a program, or warnings only, on standard error.
- *
- * @param start begins a report: a function from an event, at a monotonic time, to its line, if it has one
- * @param warning the text of an event that is a warning
- */
-export const reportsOf = <E>(
-  start: () => (event: E, now: number) => Line | undefined,
-  warning: (event: E) => string | undefined
-) => {
-  const reporter = (shown: (...found: [...Line, wall: number]) => string) => () => {
-    const lineOf = start()
-    return Effect.fnUntraced(function* (event: E) {
-      const found = lineOf(event, yield* Time.monotonic)
-      if (found !== undefined) yield* print(shown(...found, yield* Time.wall))
-    })
-  }
-  return {
-    text: reporter((_, sentence) => sentence),
-    json: reporter((line, _, wall) => JSON.stringify({ at: iso(wall), ...line })),
-    none: () => (event: E) => {
-      const message = warning(event)
-      return message === undefined ? Effect.void : note(message)
-    }
-  }
-}
-
-/** The lines of a sync. Those about pages count the changes since the copy was last in step. */
-const lines = () => {
-  let [records, removed, reset] = [0, 0, 0]
-  let notedAt: number | undefined
+/** Counts the changes since the copy was last in step. */
+export const make = (report: Report) => {
+  const none = { records: 0, removed: 0, reset: 0 }
+  let counts = none
+  let limited = everySecond()
   let isFirst = true
   const total = () =>
     [
-      counted(records, "record"),
-      ...(removed === 0 ? [] : [`${count(removed)} removed`]),
-      ...(reset === 0 ? [] : [`${counted(reset, "resource")} reloaded`])
+      counted(counts.records, "record"),
+      ...(counts.removed === 0 ? [] : [`${count(counts.removed)} removed`]),
+      ...(counts.reset === 0 ? [] : [`${counted(counts.reset, "resource")} reloaded`])
     ].join(", ")
-
-  return (event: Event, now: number): Line | undefined => {
-    switch (event.event) {
-      case "opened":
-        return [event, `${event.organization} at ${event.url}, to ${event.target}`]
-      case "note":
-        return [event, event.message]
-      case "applied":
-        records += event.changes.filter((change) => "record" in change).length
-        removed += event.changes.filter((change) => "removed" in change).length
-        reset += event.changes.filter((change) => "reset" in change).length
-        notedAt ??= now
-        if (now - notedAt < interval) return undefined
-        notedAt = now
-        return [{ event: "applied", records, removed, reset }, `${total()} so far`]
-      case "in_step": {
-        const { lag, seconds } = event
-        const [line, hasNews] = [{ ...event, records, removed, reset }, records + removed + reset > 0]
-        const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
-        // Some transaction is always open on a busy server.
-        const held = ` The last ${lag} s are delayed by an open transaction in the service's database.`
-        const isShown = isFirst || hasNews
-        records = removed = reset = 0
-        notedAt = undefined
-        isFirst = false
-        return isShown ? [line, lag > 5 ? `${news}${held}` : news] : undefined
+  return {
+    applied: (changes: ReadonlyArray<Change>) => {
+      const countOf = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
+      counts = {
+        records: counts.records + countOf("record"),
+        removed: counts.removed + countOf("removed"),
+        reset: counts.reset + countOf("reset")
       }
+      return limited(report({ event: "applied", ...counts }, `${total()} so far`))
+    },
+    /** The copy has every change that the service has shown, except those of `lag` seconds behind an open transaction. */
+    inStep: (seconds: number, lag: number) => {
+      const hasNews = Object.values(counts).some((value) => value > 0)
+      const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
+      // Some transaction is always open on a busy server.
+      const held = ` The last ${lag} s are delayed by an open transaction in the service's database.`
+      const line = { event: "in_step", seconds, lag, ...counts }
+      const isShown = isFirst || hasNews
+      counts = none
+      limited = everySecond()
+      isFirst = false
+      return isShown ? report(line, lag > 5 ? `${news}${held}` : news) : Effect.void
     }
   }
 }
-
-export const reports = reportsOf(lines, (event) => (event.event === "note" ? event.message : undefined))

@@ -3,7 +3,7 @@ import { Effect, flow, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
 import { reasonOf } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import { endsRound, type Page } from "./Target.ts"
+import { endsRound, type ChangePage } from "./Target.ts"
 
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
@@ -60,11 +60,13 @@ export const make = (given: string, client: Client.PracticeData) => {
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
     const options = { resources: others, limit: 1000, signal, headers }
-    const pages: Stream.Stream<Omit<Page, "resources">, Failed | CursorExpired> = others.length > 0
+    const pages: Stream.Stream<Omit<ChangePage, "resources">, Failed | CursorExpired> = others.length > 0
       ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
       : // No resource that has a feed.
         Stream.make({ body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 })
-    const complete = Effect.fnUntraced(function* (page: Omit<Page, "resources">): Effect.fn.Return<Page, Failed> {
+    const complete = Effect.fnUntraced(function* (
+      page: Omit<ChangePage, "resources">
+    ): Effect.fn.Return<ChangePage, Failed> {
       // The record of the organization is read at the end of a round.
       const found = hasOwn && endsRound(page) ? yield* own : undefined
       const after = found?.text ?? before

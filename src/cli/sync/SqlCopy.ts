@@ -11,9 +11,7 @@ type Row = Readonly<Record<string, unknown>>
 
 /** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
 export interface Dialect {
-  /** The name of the target in messages. */
   readonly name: string
-  /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: Target.ColumnType) => string
   /** The type of a column that counts rows in their order. */
@@ -28,7 +26,6 @@ export interface Dialect {
   ) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  /** Appends rows of the API's values to a table. */
   readonly append: (
     table: string,
     columns: ReadonlyArray<Target.Column>,
@@ -72,8 +69,7 @@ const Mark = Schema.Struct({
   format: Schema.Int,
   organization: Schema.String,
   url: Schema.String,
-  // A copy of the first format, which is refused, has none.
-  progress: Schema.NullOr(Progress)
+  progress: Progress
 })
 
 const decodeMark = Schema.decodeUnknownEffect(Mark)
@@ -121,7 +117,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     }
     const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
     const found = yield* Effect.mapError(decodeMark(row), () => Target.notOurs(`table ${markTable} in ${databaseName}`))
-    if (found.format !== version || found.progress === null) {
+    if (found.format !== version) {
       return yield* refuse("was made by another version of practice-data. Use that version")
     }
     if (found.organization !== organization) {
@@ -237,7 +233,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.Page) {
+  const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
     const state: Target.State = {
       cursor: page.cursor,
       resources: page.resources.map((each) => marks.get(each) ?? each)
@@ -278,7 +274,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const { cursor, resources: whole } = progress.staged ?? progress
       return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
     }),
-    apply: (page: Target.Page) =>
+    apply: (page: Target.ChangePage) =>
       Effect.map(orGone(transaction(apply(page), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next

@@ -55,7 +55,6 @@ const types = new Map<Target.ColumnType, string>([
   ["boolean", "integer"]
 ])
 
-/** The target of a file, which is made if there is none. */
 export const make = (file: string, name: string, softDelete = false): Target.Target => {
   const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
 

@@ -3,13 +3,14 @@
  * killed, or that meets an outage, resumes there.
  */
 import { Duration, Effect, Stream } from "effect"
+import { type Report, warn } from "../Progress.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
-import type { Report } from "./Progress.ts"
-import type { CursorExpired, Source } from "./Source.ts"
-import type { Copy, OpenOptions, Page, Target } from "./Target.ts"
+import * as Progress from "./Progress.ts"
+import type { Source } from "./Source.ts"
+import type { Copy, OpenOptions, ChangePage, Target } from "./Target.ts"
 
-export interface Options extends Omit<OpenOptions, "origin"> {
+export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source
   readonly target: Target
   readonly report: Report
@@ -24,17 +25,17 @@ const patience = 60_000
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
  * target was unavailable for longer than a minute; never for this with `watch`.
  */
-export const run = (options: Options): Effect.Effect<void, Failed> => {
+export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
-  const asked = tables.map(({ resource }) => resource)
-  const note = (message: string) => report({ event: "note", message })
+  const requested = tables.map(({ resource }) => resource)
+  const progress = Progress.make(report)
+  const note = (message: string) => warn(report, message)
   let hasBegun = false
   let downSince: number | undefined
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
   let isRestarted = false
   let mayRestart = true
 
-  /** Records that a page was applied. */
   const endOutage = Effect.suspend(() => {
     if (downSince === undefined) return Effect.void
     downSince = undefined
@@ -55,10 +56,10 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
   })
 
   /** The page that begins a load: what does not come again until the round ends is gone. */
-  const resets: Page = {
-    body: asked.map((resource) => ({ resource, reset: true })),
+  const resets: ChangePage = {
+    body: requested.map((resource) => ({ resource, reset: true })),
     cursor: undefined,
-    resources: asked,
+    resources: requested,
     has_more: true,
     is_consistent: false,
     lag: 0
@@ -66,55 +67,56 @@ export const run = (options: Options): Effect.Effect<void, Failed> => {
 
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
-    let last: Page = { ...resets, ...(yield* copy.state) }
-    const keep = Effect.fnUntraced(function* (page: Page) {
+    let last: ChangePage = { ...resets, ...(yield* copy.state) }
+    const keep = Effect.fnUntraced(function* (page: ChangePage) {
       // A stop signal waits until the page is applied.
       yield* Effect.uninterruptible(copy.apply(page))
       last = page
     })
-    const receive = Effect.fnUntraced(function* (page: Page) {
+    const receive = Effect.fnUntraced(function* (page: ChangePage) {
       yield* keep(page)
       if (!isRestarted) yield* endOutage
-      yield* report({ event: "applied", changes: page.body })
+      yield* progress.applied(page.body)
     })
     const follow = Effect.suspend(() =>
       // Two pages are read ahead of the one that is applied.
-      Stream.runForEach(Stream.buffer(source.changes(last.cursor, asked), { capacity: 2 }), receive)
+      Stream.runForEach(Stream.buffer(source.changes(last.cursor, requested), { capacity: 2 }), receive)
     )
-    let isPlain = true
-    const restart = Effect.fnUntraced(function* (): Effect.fn.Return<void, Failed> {
-      if (!mayRestart) return yield* new Unavailable({ message: "The order of changes keeps restarting" })
+    const whole = requested.filter((resource) => last.resources.includes(resource))
+    // A resource that a request leaves out comes with a reset when it is requested again.
+    const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
+    const resume = whole.length < requested.length ? leaveOut : Effect.void
+    const restart = Effect.gen(function* () {
       if (!isRestarted) yield* note("The order of changes restarted: reloading all records.")
       isRestarted = true
       mayRestart = false
-      isPlain = false
-      yield* readFrom(keep(resets))
+      yield* keep(resets)
+      yield* follow
     })
-    const readFrom = (beginning: Effect.Effect<void, Failed | CursorExpired>): Effect.Effect<void, Failed> =>
-      Effect.andThen(beginning, follow).pipe(Effect.catchTag("CursorExpired", () => restart()))
-    const whole = asked.filter((resource) => last.resources.includes(resource))
-    if (last.cursor === undefined || whole.length === 0) yield* readFrom(keep(resets))
-    else {
-      // A resource that a request leaves out comes with a reset when it is asked for again.
-      const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
-      yield* readFrom(whole.length < asked.length ? leaveOut : Effect.void)
-    }
-    if (isPlain) {
+    const end = Effect.suspend(() => {
       isRestarted = false
       mayRestart = true
-      yield* endOutage
-    }
+      return endOutage
+    })
+    yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keep(resets) : resume, follow).pipe(
+      Effect.andThen(end),
+      Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
+      Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))
+    )
     return last
   })
 
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* target.open({ ...options, origin })
-    if (!hasBegun) yield* report({ event: "opened", ...origin, target: target.name })
+    if (!hasBegun) {
+      const sentence = `${origin.organization} at ${origin.url}, to ${target.name}`
+      yield* report({ event: "opened", ...origin, target: target.name }, sentence)
+    }
     hasBegun = true
     while (true) {
       const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
-      yield* report({ event: "in_step", seconds: Duration.toSeconds(duration), lag })
+      yield* progress.inStep(Duration.toSeconds(duration), lag)
       if (watch === undefined) return
       yield* Effect.sleep(watch)
     }

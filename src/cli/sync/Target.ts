@@ -10,13 +10,11 @@ import { type Failed, refused } from "../Usage.ts"
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
 
-/** A column, with the exact name of its field. */
 export interface Column {
   readonly name: string
   readonly type: ColumnType
 }
 
-/** A resource, and the table of its copy. */
 export interface Table {
   /** As in the paths of the API: `consumption-logs`. */
   readonly resource: string
@@ -43,7 +41,6 @@ export const typeOf = (field: Schema.Top): ColumnType => {
   return columnTypes[words.join(" ")] ?? "jsonb"
 }
 
-/** The tables of all resources, in the contract's order. */
 export const tables = resources.map(({ name: resource, record, table }): Table => {
   const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: typeOf(field) }))
   return { resource, name: table, columns }
@@ -70,7 +67,7 @@ export const State = Schema.Struct({
 export type State = typeof State.Type
 
 /** A page of changes of some resources, with the state after it. */
-export interface Page extends State {
+export interface ChangePage extends State {
   readonly body: ReadonlyArray<Change>
   readonly has_more: boolean
   readonly is_consistent: boolean
@@ -79,14 +76,13 @@ export interface Page extends State {
 }
 
 /** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
-export const endsRound = ({ has_more, is_consistent }: Pick<Page, "has_more" | "is_consistent">) =>
+export const endsRound = ({ has_more, is_consistent }: Pick<ChangePage, "has_more" | "is_consistent">) =>
   is_consistent || !has_more
 
-/** The copy in an open target. */
 export interface Copy {
   readonly state: Effect.Effect<State, Failed>
   /** Applies a page together with its state, or nothing of it. Fails if another process has changed the copy. */
-  readonly apply: (page: Page) => Effect.Effect<void, Failed>
+  readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }

@@ -3,261 +3,239 @@
 import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"
 import type * as Types from "./types.ts"
 
-const organization: ResourceInfo = {
-  "name": "organization",
-  "verbs": [
-    "get"
-  ],
-  "id": "id"
-}
-const clinics: ResourceInfo = {
-  "name": "clinics",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id"
-}
-const products: ResourceInfo = {
-  "name": "products",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "modified_at",
-  "since": "modified_since"
-}
-const invoices: ResourceInfo = {
-  "name": "invoices",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const invoiceLines: ResourceInfo = {
-  "name": "invoice-lines",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const consumptionLogs: ResourceInfo = {
-  "name": "consumption-logs",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const petBenefits: ResourceInfo = {
-  "name": "pet-benefits",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const charges: ResourceInfo = {
-  "name": "charges",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const chargePayments: ResourceInfo = {
-  "name": "charge-payments",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const chargeAdjustments: ResourceInfo = {
-  "name": "charge-adjustments",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const chargeRefunds: ResourceInfo = {
-  "name": "charge-refunds",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const paymentPlans: ResourceInfo = {
-  "name": "payment-plans",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const paymentIntents: ResourceInfo = {
-  "name": "payment-intents",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const cancellationPaymentIntents: ResourceInfo = {
-  "name": "cancellation-payment-intents",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const pets: ResourceInfo = {
-  "name": "pets",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const subscriptions: ResourceInfo = {
-  "name": "subscriptions",
-  "verbs": [
-    "search",
-    "get",
-    "changes"
-  ],
-  "id": "id",
-  "time": "updated_at",
-  "since": "updated_at_since"
-}
-const pspPayments: ResourceInfo = {
-  "name": "psp-payments",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const pspCharges: ResourceInfo = {
-  "name": "psp-charges",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const pspRefunds: ResourceInfo = {
-  "name": "psp-refunds",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const pspDisputes: ResourceInfo = {
-  "name": "psp-disputes",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const pspPayouts: ResourceInfo = {
-  "name": "psp-payouts",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const pspBalanceTransactions: ResourceInfo = {
-  "name": "psp-balance-transactions",
-  "verbs": [
-    "search"
-  ],
-  "id": "id",
-  "live": true
-}
-const invoiceDeletions: ResourceInfo = {
-  "name": "invoice-deletions",
-  "verbs": [
-    "search",
-    "get"
-  ],
-  "id": "task_id",
-  "time": "scheduled_for",
-  "since": "scheduled_since"
-}
+const info = {
+  "organization": {
+    "name": "organization",
+    "verbs": [
+      "get"
+    ],
+    "id": "id"
+  },
+  "clinics": {
+    "name": "clinics",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id"
+  },
+  "products": {
+    "name": "products",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "modified_at",
+    "since": "modified_since"
+  },
+  "invoices": {
+    "name": "invoices",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "invoiceLines": {
+    "name": "invoice-lines",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "consumptionLogs": {
+    "name": "consumption-logs",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "petBenefits": {
+    "name": "pet-benefits",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "charges": {
+    "name": "charges",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "chargePayments": {
+    "name": "charge-payments",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "chargeAdjustments": {
+    "name": "charge-adjustments",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "chargeRefunds": {
+    "name": "charge-refunds",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "paymentPlans": {
+    "name": "payment-plans",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "paymentIntents": {
+    "name": "payment-intents",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "cancellationPaymentIntents": {
+    "name": "cancellation-payment-intents",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "pets": {
+    "name": "pets",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "subscriptions": {
+    "name": "subscriptions",
+    "verbs": [
+      "search",
+      "get",
+      "changes"
+    ],
+    "id": "id",
+    "time": "updated_at",
+    "since": "updated_at_since"
+  },
+  "pspPayments": {
+    "name": "psp-payments",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "pspCharges": {
+    "name": "psp-charges",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "pspRefunds": {
+    "name": "psp-refunds",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "pspDisputes": {
+    "name": "psp-disputes",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "pspPayouts": {
+    "name": "psp-payouts",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "pspBalanceTransactions": {
+    "name": "psp-balance-transactions",
+    "verbs": [
+      "search"
+    ],
+    "id": "id",
+    "live": true
+  },
+  "invoiceDeletions": {
+    "name": "invoice-deletions",
+    "verbs": [
+      "search",
+      "get"
+    ],
+    "id": "task_id",
+    "time": "scheduled_for",
+    "since": "scheduled_since"
+  }
+} satisfies Record<string, ResourceInfo>
 
 /** The resources of the API, by their names in its paths. */
-export const resources: ReadonlyArray<ResourceInfo> = [
-  organization,
-  clinics,
-  products,
-  invoices,
-  invoiceLines,
-  consumptionLogs,
-  petBenefits,
-  charges,
-  chargePayments,
-  chargeAdjustments,
-  chargeRefunds,
-  paymentPlans,
-  paymentIntents,
-  cancellationPaymentIntents,
-  pets,
-  subscriptions,
-  pspPayments,
-  pspCharges,
-  pspRefunds,
-  pspDisputes,
-  pspPayouts,
-  pspBalanceTransactions,
-  invoiceDeletions
-]
+export const resources: ReadonlyArray<ResourceInfo> = Object.values(info)
 
 /** The resources of the API, each with its operations. */
 export class Resources {
@@ -312,30 +290,30 @@ export class Resources {
   }
 
   constructor(make: Make) {
-    this.organization = make.own(organization)
-    this.clinics = make.records(clinics)
-    this.products = make.records(products)
-    this.invoices = make.records(invoices)
-    this.invoiceLines = make.records(invoiceLines)
-    this.consumptionLogs = make.records(consumptionLogs)
-    this.petBenefits = make.records(petBenefits)
-    this.charges = make.records(charges)
-    this.chargePayments = make.records(chargePayments)
-    this.chargeAdjustments = make.records(chargeAdjustments)
-    this.chargeRefunds = make.records(chargeRefunds)
-    this.paymentPlans = make.records(paymentPlans)
-    this.paymentIntents = make.records(paymentIntents)
-    this.cancellationPaymentIntents = make.records(cancellationPaymentIntents)
-    this.pets = make.records(pets)
-    this.subscriptions = make.records(subscriptions)
-    this.invoiceDeletions = make.keyed(invoiceDeletions)
+    this.organization = make.own(info.organization)
+    this.clinics = make.records(info.clinics)
+    this.products = make.records(info.products)
+    this.invoices = make.records(info.invoices)
+    this.invoiceLines = make.records(info.invoiceLines)
+    this.consumptionLogs = make.records(info.consumptionLogs)
+    this.petBenefits = make.records(info.petBenefits)
+    this.charges = make.records(info.charges)
+    this.chargePayments = make.records(info.chargePayments)
+    this.chargeAdjustments = make.records(info.chargeAdjustments)
+    this.chargeRefunds = make.records(info.chargeRefunds)
+    this.paymentPlans = make.records(info.paymentPlans)
+    this.paymentIntents = make.records(info.paymentIntents)
+    this.cancellationPaymentIntents = make.records(info.cancellationPaymentIntents)
+    this.pets = make.records(info.pets)
+    this.subscriptions = make.records(info.subscriptions)
+    this.invoiceDeletions = make.keyed(info.invoiceDeletions)
     this.psp = {
-      payments: make.live(pspPayments),
-      charges: make.live(pspCharges),
-      refunds: make.live(pspRefunds),
-      disputes: make.live(pspDisputes),
-      payouts: make.live(pspPayouts),
-      balanceTransactions: make.live(pspBalanceTransactions)
+      payments: make.live(info.pspPayments),
+      charges: make.live(info.pspCharges),
+      refunds: make.live(info.pspRefunds),
+      disputes: make.live(info.pspDisputes),
+      payouts: make.live(info.pspPayouts),
+      balanceTransactions: make.live(info.pspBalanceTransactions)
     }
   }
 }

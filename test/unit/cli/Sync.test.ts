@@ -1,34 +1,38 @@
 /** Reports of a running sync; the targets that texts name, and the secrets that no message shows. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
+import { type Report, reports, warn } from "../../../src/cli/Progress.ts"
 import * as Progress from "../../../src/cli/sync/Progress.ts"
+import type { Change } from "../../../src/cli/sync/Target.ts"
 import { targetOf } from "../../../src/cli/Sync.ts"
 
-const applied = (resource: string, records: number, removed = 0): Progress.Event => ({
-  event: "applied",
-  changes: [
-    ...Array.from({ length: records }, (_, id) => ({ resource, record: { id } })),
-    ...Array.from({ length: removed }, (_, id) => ({ resource, removed: `${id}` }))
-  ]
-})
+const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
+  ...Array.from({ length: records }, (_, id) => ({ resource: "charges", record: { id } })),
+  ...Array.from({ length: removed }, (_, id) => ({ resource: "charges", removed: `${id}` }))
+]
 
-const opened = { event: "opened", organization: "org_a", url: "http://service", target: "sqlite:copy.db" } as const
-const noted = { event: "note", message: "The service says \u001b[2J\u202e\n, and is tried again." } as const
-const inStep = (seconds: number, lag = 0): Progress.Event => ({ event: "in_step", seconds, lag })
+const warning = "The service says \u001b[2J\u202e\n, and is tried again."
 
-/** A first load, and three later rounds. */
-const events = [
-  [opened, applied("charges", 1000), noted, applied("charges", 234, 1), applied("pets", 500), inStep(3, 5)],
-  [applied("charges", 0), inStep(0)],
-  [applied("charges", 2, 1), inStep(1, 6)],
-  [{ event: "applied", changes: [{ resource: "pets", reset: true }] } as const, inStep(1)]
-].flat()
-
-/** Reports events with half a second between one and the next. Returns what was printed. */
-const tell = Effect.fnUntraced(function* (report: Progress.Report) {
-  for (const event of events) {
-    yield* report(event)
+/** Reports a first load and three later rounds, half a second after each other. Returns the printed lines. */
+const linesOf = Effect.fnUntraced(function* (report: Report) {
+  const { applied, inStep } = Progress.make(report)
+  for (const step of [
+    () => applied(changes(1000)),
+    () => warn(report, warning),
+    () => applied(changes(234, 1)),
+    () => applied(changes(500)),
+    () => inStep(3, 5),
+    () => Effect.andThen(applied(changes(0)), inStep(0, 0)),
+    () =>
+      Effect.andThen(
+        applied(changes(2, 1)),
+        Effect.suspend(() => inStep(1, 6))
+      ),
+    () => applied([{ resource: "pets", reset: true }]),
+    () => inStep(1, 0)
+  ]) {
+    yield* Effect.suspend(step)
     yield* TestClock.adjust("500 millis")
   }
   return (yield* TestConsole.logLines).join("\n").split("\n")
@@ -36,8 +40,7 @@ const tell = Effect.fnUntraced(function* (report: Progress.Report) {
 
 it.effect("a report for a person is a sentence for each event that matters", () =>
   Effect.gen(function* () {
-    assert.deepStrictEqual(yield* tell(Progress.reports.text()), [
-      "org_a at http://service, to sqlite:copy.db",
+    assert.deepStrictEqual(yield* linesOf(reports.text), [
       String.raw`The service says \u001b[2J\u202e\n, and is tried again.`,
       "1,234 records, 1 removed so far",
       "In step: 1,734 records, 1 removed, after 3.0 s.",
@@ -49,14 +52,13 @@ it.effect("a report for a person is a sentence for each event that matters", () 
 
 it.effect("a report for a program is a line of JSON for each event that matters", () =>
   Effect.gen(function* () {
-    const told = (yield* tell(Progress.reports.json())).map((line) => {
+    const lines = (yield* linesOf(reports.json)).map((line) => {
       const { at, ...event } = JSON.parse(line)
       assert.match(at, /^1970-01-01T00:00:0\d\.\d{3}Z$/)
       return event
     })
-    assert.deepStrictEqual(told, [
-      opened,
-      noted,
+    assert.deepStrictEqual(lines, [
+      { event: "note", message: warning },
       { event: "applied", records: 1234, removed: 1, reset: 0 },
       { event: "in_step", records: 1734, removed: 1, reset: 0, seconds: 3, lag: 5 },
       { event: "in_step", records: 2, removed: 1, reset: 0, seconds: 1, lag: 6 },
@@ -67,7 +69,7 @@ it.effect("a report for a program is a line of JSON for each event that matters"
 
 it.effect("a quiet report is notes alone, on standard error", () =>
   Effect.gen(function* () {
-    assert.deepStrictEqual(yield* tell(Progress.reports.none()), [""])
+    assert.deepStrictEqual(yield* linesOf(reports.none), [""])
     assert.lengthOf(yield* TestConsole.errorLines, 1)
   })
 )
@@ -76,7 +78,7 @@ type Options = Partial<Readonly<{ schema: string; compact: boolean; softDelete: 
 
 /** The name of a target, or the error of a text. */
 const named = (text: string, { compact = false, schema, softDelete = false }: Options = {}) =>
-  targetOf(text, { schema: Option.fromNullishOr(schema), compact, softDelete }).pipe(
+  targetOf(text, { schema, compact, softDelete }).pipe(
     Effect.map(({ name }) => name),
     Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
   )

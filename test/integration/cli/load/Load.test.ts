@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Option, Schema } from "effect"
+import { Array, Effect, Schema, Struct } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
@@ -39,23 +39,19 @@ const loads = Effect.fnUntraced(function* (...command: ReadonlyArray<string>) {
   const { code, stderr, stdout } = yield* cli("load", ...command, "--progress", "json")
   const events = stdout === "" ? [] : yield* decode(stdout.trim().split("\n"))
   const loaded = events.filter(({ event }) => event === "loaded")
-  const counts = loaded.map(({ deleted, inserted, rejected, unchanged, updated }) => ({
-    inserted,
-    updated,
-    unchanged,
-    deleted,
-    rejected
-  }))
-  return { code, stderr, faults: events.filter(({ event }) => event === "fault"), counts }
+  const faults = events.filter(({ event }) => event === "fault")
+  return { code, stderr, faults, counts: loaded.map((file) => Struct.pick(file, Struct.keys(none))) }
 })
 
-const counts = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0 }
+const none = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0 }
 
 layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
-  /** The rows of an organization in pets. */
+  /** The ids of an organization's pets, with their names. */
   const petsOf = Effect.fnUntraced(function* (owner: string) {
     const { sql } = yield* TestDatabase
-    return yield* sql`select id, name, xmin::text as xmin from pets where organization_id = ${owner} order by id`
+    const rows =
+      yield* sql`select concat_ws(' ', id, name) as pet from pets where organization_id = ${owner} order by id`
+    return rows.map(({ pet }) => pet)
   })
 
   for (const { often, options } of tries({ few: 1, many: 3, size: 12, maxShrinks: 20 })) {
@@ -71,23 +67,15 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
             const changes = (yield* decode(expected)).map((record) => ({ resource: resource.name, record }))
             for (const kind of ["ndjson", "parquet"]) {
               const [owner, folder] = [yield* organization, join(yield* temporaryFolder, "copy")]
-              const target = yield* targetOf(`${kind}:${folder}`, {
-                schema: Option.none(),
-                compact: false,
-                softDelete: false
-              })
+              const given = { schema: undefined, compact: false, softDelete: false }
+              const target = yield* targetOf(`${kind}:${folder}`, given)
               yield* syncWith(target, () => page(1, changes), { resources: [resource.name] })
-              const given = [folder, "--organization", owner, "--keep-times"]
-              const first = yield* loads(...given)
-              assert.deepStrictEqual(first, {
-                code: 0,
-                stderr: "",
-                faults: [],
-                counts: [{ ...counts, inserted: one.length }]
-              })
+              const command = [folder, "--organization", owner, "--keep-times"]
+              const counts = [{ ...none, inserted: one.length }]
+              assert.deepStrictEqual(yield* loads(...command), { code: 0, stderr: "", faults: [], counts })
               const found = yield* sql.unsafe(`select record from ${resource.table} where organization_id = '${owner}'`)
               assert.deepStrictEqual(found.map((row) => String(Object.values(row)[0])).toSorted(), expected)
-              assert.deepStrictEqual((yield* loads(...given)).counts, [{ ...counts, unchanged: one.length }])
+              assert.deepStrictEqual((yield* loads(...command)).counts, [{ ...none, unchanged: one.length }])
             }
           }),
         options
@@ -99,23 +87,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const owner = yield* organization
+      const intents = (...lines: ReadonlyArray<string>) => fileOf("payment_intents.csv", ...lines)
+      const first = yield* intents("id,plan_name,species,clinic_name", "a,Gold,Canine,One", "b,Gold,Feline,One")
       const header = "id,wellnes_plan_name,payment_amount,paid"
-      const first = yield* fileOf(
-        "payment_intents.csv",
-        "id,plan_name,species,clinic_name",
-        "a,Gold,Canine,One",
-        "b,Gold,Feline,One"
-      )
-      const next = yield* fileOf(
-        "payment_intents.csv",
-        header,
-        "a,Gold Canine,1.5,true",
-        "b,Silver,2,false",
-        "c,,3,false"
-      )
+      const next = yield* intents(header, "a,Gold Canine,1.5,true", "b,Silver,2,false", "c,,3,false")
       const given = ["--organization", owner]
-      assert.deepStrictEqual((yield* loads(first, ...given)).counts, [{ ...counts, inserted: 2 }])
-      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...counts, inserted: 1, updated: 2 }])
+      assert.deepStrictEqual((yield* loads(first, ...given)).counts, [{ ...none, inserted: 2 }])
+      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...none, inserted: 1, updated: 2 }])
       const rows = sql`select id, plan_name, species, clinic_name, paid, xmin::text as xmin from payment_intents
         where organization_id = ${owner} order by id`
       const before = yield* rows
@@ -127,7 +105,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
           ["c", null, null, null, false]
         ]
       )
-      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...counts, unchanged: 3 }])
+      assert.deepStrictEqual((yield* loads(next, ...given)).counts, [{ ...none, unchanged: 3 }])
       assert.deepStrictEqual(yield* rows, before)
     })
   )
@@ -135,47 +113,29 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
   it.effect("applies nothing of a file with a fault, or with --rejects the good rows, and writes the others", () =>
     Effect.gen(function* () {
       const owner = yield* organization
-      const file = yield* fileOf(
-        "pets.csv",
-        "id,name,tenant",
-        `a,A,${owner}`,
-        "b,B,org_unknown",
-        `c,C,${owner}`,
-        `c,D,${owner}`,
-        ` ,E,${owner}`
-      )
+      const rows = [`a,A,${owner}`, "b,B,org_unknown", `c,C,${owner}`, `c,D,${owner}`, ` ,E,${owner}`]
+      const file = yield* fileOf("pets.csv", "id,name,tenant", ...rows)
       const given = [file, "--organization-column", "tenant"]
       const refused = yield* loads(...given)
-      const faults = [
-        [6, "id", "is blank"],
-        [3, "organization_id", "does not exist"],
-        [4, "id", "is a duplicate"],
-        [5, "id", "is a duplicate"]
-      ]
-      assert.deepStrictEqual(
-        refused.faults.map(({ field, line, reason }) => [line, field, reason]),
-        faults
-      )
+      const faults = refused.faults.map(({ field, line, reason }) => [line, field, reason])
+      const duplicates = [4, 5].map((line) => [line, "id", "is a duplicate"])
+      const expected = [[6, "id", "is blank"], [3, "organization_id", "does not exist"], ...duplicates]
+      assert.deepStrictEqual<unknown>(faults, expected)
       assert.deepStrictEqual([refused.code, refused.counts], [1, []])
       assert.strictEqual(refused.stderr, `4 faults. Nothing was loaded of: ${file}.\n`)
       assert.lengthOf(yield* petsOf(owner), 0)
       const rejects = join(yield* temporaryFolder, "rejects.ndjson")
       const rejected = yield* loads(...given, "--rejects", rejects)
-      assert.deepStrictEqual([rejected.code, rejected.counts], [1, [{ ...counts, inserted: 1, rejected: 4 }]])
+      assert.deepStrictEqual([rejected.code, rejected.counts], [1, [{ ...none, inserted: 1, rejected: 4 }]])
       assert.lengthOf(yield* petsOf(owner), 1)
-      const written = yield* decode(readFileSync(rejects, "utf8").trim().split("\n"))
-      assert.deepStrictEqual(
-        written.map(({ line }) => line),
-        [6, 3, 4, 5]
-      )
+      const written = (yield* decode(readFileSync(rejects, "utf8").trim().split("\n"))).map(({ line }) => line)
+      assert.deepStrictEqual<unknown>(written, [6, 3, 4, 5])
     })
   )
 
   it.effect("lists 100 faults, and counts the others", () =>
     Effect.gen(function* () {
-      const lines = Array.from({ length: 70 }, (_, index) =>
-        JSON.stringify({ id: `${index % 2}`, organization_id: "nobody" })
-      )
+      const lines = Array.makeBy(70, (index) => JSON.stringify({ id: `${index % 2}`, organization_id: "nobody" }))
       const file = yield* fileOf("pets.ndjson", ...lines, ...lines, ...lines)
       const { faults, stderr } = yield* loads(file)
       assert.lengthOf(faults, 100)
@@ -186,19 +146,11 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
   it.effect("deletes what a full picture lacks, of the organizations in it, and what an operation removes", () =>
     Effect.gen(function* () {
       const [owner, other] = [yield* organization, yield* organization]
-      const all = yield* fileOf(
-        "pets.csv",
-        "id,organization_id",
-        ...["a", "b", "c"].flatMap((id) => [`${id},${owner}`, `${id},${other}`])
-      )
-      yield* loads(all)
-      const picture = yield* fileOf("pets.csv", "id,organization_id", `b,${owner}`, `d,${owner}`)
-      const found = yield* loads(picture, "--missing", "delete")
-      assert.deepStrictEqual(found.counts, [{ ...counts, inserted: 1, unchanged: 1, deleted: 2 }])
-      assert.deepStrictEqual(
-        (yield* petsOf(owner)).map(({ id }) => id),
-        ["b", "d"]
-      )
+      const pairs = (...lines: ReadonlyArray<string>) => fileOf("pets.csv", "id,organization_id", ...lines)
+      yield* loads(yield* pairs(...["a", "b", "c"].flatMap((id) => [`${id},${owner}`, `${id},${other}`])))
+      const found = yield* loads(yield* pairs(`b,${owner}`, `d,${owner}`), "--missing", "delete")
+      assert.deepStrictEqual(found.counts, [{ ...none, inserted: 1, unchanged: 1, deleted: 2 }])
+      assert.deepStrictEqual(yield* petsOf(owner), ["b", "d"])
       assert.lengthOf(yield* petsOf(other), 3)
       const operations = [
         { op: "upsert", record: { id: "b", name: "1" } },
@@ -206,10 +158,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         { op: "remove", id: "d" }
       ].map((operation) => JSON.stringify(operation))
       yield* loads(yield* fileOf("pets.ndjson", ...operations), "--organization", owner)
-      assert.deepStrictEqual(
-        (yield* petsOf(owner)).map(({ id, name }) => [id, name]),
-        [["b", "2"]]
-      )
+      assert.deepStrictEqual(yield* petsOf(owner), ["b 2"])
     })
   )
 
@@ -219,7 +168,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const [owner, { url }] = [yield* organization, yield* newLogin("writer")]
-        const lines = Array.from({ length: 300 }, (_, index) => `p${index},Name`)
+        const lines = Array.makeBy(300, (index) => `p${index},Name`)
         const file = yield* fileOf("products.csv", "id,product_name", ...lines)
         const indexes = sql`select pg_get_indexdef(indexrelid) as definition from pg_index
         where indrelid = 'products'::regclass order by 1`
@@ -231,7 +180,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         const { code, stderr } = yield* runWith({ DATABASE_URL: url }, ["load", file, "--organization", owner])
         assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
         assert.lengthOf(yield* indexes, before.length - 1)
-        assert.deepStrictEqual((yield* loads(file, "--organization", owner)).counts, [{ ...counts, unchanged: 300 }])
+        assert.deepStrictEqual((yield* loads(file, "--organization", owner)).counts, [{ ...none, unchanged: 300 }])
         assert.deepStrictEqual(yield* indexes, before)
       })
   )
@@ -242,19 +191,15 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const owner = yield* organization
       const indexes = sql<{ definition: string; oid: number }>`
         select pg_get_indexdef(indexrelid) as definition, indexrelid::int as oid
-        from pg_index where indrelid = 'charge_refunds'::regclass order by 1`
+        from pg_index where indrelid = 'charge_refunds'::regclass order by 1`.pipe(
+        Effect.map((found) => new Map(found.map(({ definition, oid }) => [definition, oid])))
+      )
       const before = yield* indexes
       yield* loads(yield* fileOf("charge_refunds.csv", "id", "a"), "--organization", owner)
       const after = yield* indexes
-      assert.deepStrictEqual(
-        after.map(({ definition }) => definition),
-        before.map(({ definition }) => definition)
-      )
+      assert.deepStrictEqual([...after.keys()], [...before.keys()])
       // The key and the index of changes stay.
-      assert.lengthOf(
-        after.filter(({ oid }) => before.some((index) => index.oid === oid)),
-        2
-      )
+      assert.lengthOf(Array.intersection(before.values(), after.values()), 2)
     })
   )
 

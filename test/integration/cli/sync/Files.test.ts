@@ -3,7 +3,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
 import type { Change } from "../../../../src/cli/sync/Target.ts"
@@ -11,8 +11,7 @@ import { temporaryFolder } from "../../../support/Process.ts"
 import * as Readers from "./readers.ts"
 import { charge, type Given, gone, opening, page, syncWith } from "./fixture.ts"
 
-const targetAt = (text: string, compact = false) =>
-  targetOf(text, { schema: Option.none(), compact, softDelete: false })
+const targetAt = (text: string, compact = false) => targetOf(text, { schema: undefined, compact, softDelete: false })
 
 /** Syncs a page of changes. */
 const syncTo =

@@ -75,7 +75,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       })
       yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
       yield* sql`drop event trigger sleeps`
-      const { run } = yield* Session.open(Redacted.make(url), { name: "db", applicationName: "test" })
+      const { run } = yield* Session.open(Redacted.make(url), "db", "test")
       assert.deepStrictEqual(yield* run("select current_setting('tcp_keepalives_idle') as idle"), [{ idle: "30" }])
     })
   )

@@ -60,14 +60,16 @@ const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], ru
 
 let schemas = 0
 
+const postgresAt = (url: string, schema: string, softDelete = false) =>
+  PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
+
 const postgres = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   const schema = `Copy "${++schemas}`
   const escaped = schema.replaceAll('"', '""')
   const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${escaped}".`)))
-  const make = (softDelete: boolean) =>
-    PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
-  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, escaped, name)), run)
+  const rowsOf = (name: string) => Effect.orDie(Readers.inPostgres(sql, escaped, name))
+  const stand = inSql(postgresAt(url, schema), postgresAt(url, schema, true), rowsOf, run)
   return { ...stand, occupy: Effect.andThen(run(`create schema "${escaped}"`), stand.occupy) }
 })
 
@@ -83,12 +85,8 @@ const runIn =
 
 const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   const file = join(folder, "copy.db")
-  return inSql(
-    SqliteTarget.make(file, "sqlite:copy.db"),
-    SqliteTarget.make(file, "sqlite:copy.db", true),
-    (name) => Effect.sync(() => Readers.inSqlite(file, name)),
-    runIn(file)
-  )
+  const make = (softDelete: boolean) => SqliteTarget.make(file, "sqlite:copy.db", softDelete)
+  return inSql(make(false), make(true), (name) => Effect.sync(() => Readers.inSqlite(file, name)), runIn(file))
 })
 
 const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>) =>
@@ -104,13 +102,8 @@ const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: str
     return { ...stand, occupy }
   })
 
-const ndjson = inFolder(Formats.ndjson(false), (folder, resource) =>
-  Effect.sync(() => Readers.inFolder(folder, resource))
-)
-
-const parquet = inFolder(Formats.parquet, (folder, resource) =>
-  Effect.promise(() => Readers.inParquet(folder, resource))
-)
+const ndjson = inFolder(Formats.ndjson(false), (...copied) => Effect.sync(() => Readers.inFolder(...copied)))
+const parquet = inFolder(Formats.parquet, (...copied) => Effect.promise(() => Readers.inParquet(...copied)))
 
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 

@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { CursorExpired, Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
-import { type Change, type Page, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
+import { type Change, type ChangePage, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
 import type { AnyRecord } from "../../../../src/client/index.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
 
@@ -28,10 +28,10 @@ export const refund = (id: string): Change => {
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
-type Response = Omit<Page, "resources">
+type Response = Omit<ChangePage, "resources">
 
 /** The page before a cursor; the last one of its round by default. */
-export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<Page> = {}): Response => ({
+export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<ChangePage> = {}): Response => ({
   body,
   cursor: `${next}`,
   has_more: false,
@@ -69,7 +69,7 @@ const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   ...over
 })
 
-export interface Given extends Partial<Pick<Sync.Options, "allowNewUrl" | "report" | "watch">> {
+export interface Given extends Partial<Pick<Sync.SyncOptions, "allowNewUrl" | "report" | "watch">> {
   readonly resources?: ReadonlyArray<string>
   /** A field that this package does not know. */
   readonly without?: string

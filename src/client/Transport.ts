@@ -2,23 +2,21 @@
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
-import { type Answer, resultOf, type Sent, type WithResponse } from "./Response.ts"
+import { type Answer, type ApiRequest, resultOf, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
-const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
-  if (signal === undefined) return work
-  return new Promise<A>((resolve, reject) => {
+const abortable = <A>(work: Promise<A>, signal: AbortSignal): Promise<A> =>
+  new Promise<A>((resolve, reject) => {
     const abort = () => reject(signal.reason)
     if (signal.aborted) abort()
     signal.addEventListener("abort", abort, { once: true })
     void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort))
   })
-}
 
 export const pause = async (millis: number, signal: AbortSignal | undefined): Promise<void> => {
   let timer: ReturnType<typeof setTimeout> | undefined
   const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, millis)))
-  await abortable(elapsed, signal).finally(() => clearTimeout(timer))
+  await (signal ? abortable(elapsed, signal) : elapsed).finally(() => clearTimeout(timer))
 }
 
 /** In bytes: twice the service's limit for the payment processor, and some sixty pages of 1000 records. */
@@ -49,38 +47,34 @@ const reasonOf = (error: unknown): string => {
 }
 
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
-const exchange = async <A>(
+const sendOnce = async <A>(
   { fetch, ...settings }: Settings,
   url: string,
-  { held = 0, idempotencyKey, onHeaders }: Sent<A>,
+  { held = 0, idempotencyKey, onHeaders }: ApiRequest<A>,
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<WithResponse<string>> => {
-  signal?.throwIfAborted()
   const timeout = settings.timeout + held
   const host = new URL(url).origin
-  const controller = new AbortController()
+  const expired = new AbortController()
+  const ended = signal ? AbortSignal.any([signal, expired.signal]) : expired.signal
   const perform = async () => {
-    const response = await fetch(url, { ...init, method: "POST", signal: controller.signal, redirect: "manual" })
+    const response = await fetch(url, { ...init, method: "POST", signal: ended, redirect: "manual" })
     const { headers, status } = response
     const requestId = headers.get("x-request-id") ?? undefined
     if (response.ok) onHeaders?.(headers)
-    return { status, headers, requestId, data: await textOf(response, controller.signal) }
+    return { status, headers, requestId, data: await textOf(response, ended) }
   }
-  const abort = () => controller.abort(signal?.reason)
-  signal?.addEventListener("abort", abort, { once: true })
   const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
-  const timer = setTimeout(() => controller.abort(late), timeout)
+  const timer = setTimeout(() => expired.abort(late), timeout)
   try {
-    return await abortable(perform(), controller.signal)
+    return await abortable(perform(), ended)
   } catch (cause) {
-    signal?.throwIfAborted()
-    if (controller.signal.aborted) throw late
+    ended.throwIfAborted()
     if (cause instanceof UnexpectedResponseError) throw cause
     throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener("abort", abort)
   }
 }
 
@@ -108,18 +102,22 @@ const stringify = (body: object): string => {
   return JSON.stringify(body)
 }
 
-const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {
+const sendWithRetries = async <A>(
+  client: Settings,
+  request: ApiRequest<A>,
+  options: RequestOptions
+): Promise<WithResponse<A>> => {
   const settings = settingsWith(client, options)
   const { signal } = options
-  const url = `${settings.origin}${sent.path}`
-  const body = stringify(sent.body)
+  const url = `${settings.origin}${request.path}`
+  const body = stringify(request.body)
   for (let retries = 0; ; retries += 1) {
     signal?.throwIfAborted()
     const began = performance.now()
     let reply: WithResponse<string> | undefined
     const report = (error?: unknown) =>
       settings.onAttempt?.({
-        path: sent.path,
+        path: request.path,
         attempt: retries + 1,
         milliseconds: Math.round(performance.now() - began),
         status: reply?.status,
@@ -132,10 +130,10 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
         "user-agent": `practice-data/${version}`,
         ...settings.headers,
         "content-type": "application/json",
-        ...(await sent.headers(body))
+        ...(await request.headers(body))
       })
-      reply = await exchange(settings, url, sent, { headers, body }, signal)
-      const data = resultOf(url, sent, reply)
+      reply = await sendOnce(settings, url, request, { headers, body }, signal)
+      const data = resultOf(url, request, reply)
       report()
       return { ...reply, data }
     } catch (error) {
@@ -147,8 +145,8 @@ const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOpt
   }
 }
 
-export const send = <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Answer<A> => {
-  const work = exchanged(client, sent, options)
+export const send = <A>(client: Settings, request: ApiRequest<A>, options: RequestOptions = {}): Answer<A> => {
+  const work = sendWithRetries(client, request, options)
   const result = work.then(({ data }) => data)
   const withResponse = () => {
     // A failure is reported by the promise that is returned.
