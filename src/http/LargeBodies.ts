@@ -100,7 +100,7 @@ const longestRest = 1000
 const start = (): Thread => {
   const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
     // Sources are compiled already.
-    execArgv: ["-r", fileURLToPath(new URL("../requireNode.cjs", import.meta.url))],
+    execArgv: ["-r", fileURLToPath(new URL("../preload.cjs", import.meta.url))],
     resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 }
   })
   const thread: Thread = { worker, waiting: new Map() }
