@@ -1,4 +1,4 @@
-/** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
+/** Checks of a Postgres: the server, its sessions, deletions, changes and replication. */
 import { Duration, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
@@ -37,19 +37,19 @@ const verified = {
 } as const
 
 /** The server of a session, and its encryption. */
-export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
-  if (sql.route === undefined) return []
-  const { servers, url } = sql.route
-  const endpoint = sql.route.endpoint()
-  const { tls } = endpoint
+export const connection = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
+  if (sql.selector === undefined) return []
+  const { servers, url } = sql.selector
+  const target = sql.selector.target()
+  const { tls } = target
   const encryption = tls === undefined ? "not encrypted" : `encrypted, ${verified[tls.verification]}`
   const isOne = url.hosts.length === 1
-  const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
+  const place = `${formatHost(target)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
   const primaries = new Map(
     (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
   )
-  const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
+  const isRemote = !isLoopback(target.host) && !isSocket(target)
   const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}.`),

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
 import { eventually } from "../../support/eventually.ts"
+import { fakeTimers } from "../../support/fakeTimers.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
 
@@ -46,6 +47,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
 
   it.effect("have another connection after one was idle for more than 30 seconds, which a network may forget", () =>
     Effect.gen(function* () {
+      yield* fakeTimers
       const sql = yield* open
       const pid = Effect.map(sql.short<Answer>([backend, [1]]), ([row]) => row?.pid)
       const first = yield* pid
@@ -147,7 +149,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
       const { url } = yield* TestDatabase
       const given = yield* pooled(new URL(`${url}?options=-c%20geqo%3Doff`))
       const sql = yield* clientOf(given, { settings: inOrder, statementTimeout: "5 seconds" })
-      assert.isFalse(sql.route?.endpoint().asksSettings)
+      assert.isFalse(sql.selector?.target().sendsSettings)
       assert.deepInclude(yield* sql`show timezone`, { TimeZone: "UTC" })
       for (const n of [1, 2]) assert.deepStrictEqual(yield* sql`select ${n}::int as n`, [{ n }])
       assert.deepStrictEqual(yield* sql`select name from pg_prepared_statements`, [])

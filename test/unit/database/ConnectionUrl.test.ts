@@ -4,7 +4,7 @@ import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { type ConnectionUrl, format, parse } from "../../../src/database/ConnectionUrl.ts"
 import { sessionSettings } from "../../../src/database/Database.ts"
 import { poolsOf } from "../../../src/database/Databases.ts"
-import { configsOf, passwordIn } from "../../../src/database/Endpoint.ts"
+import { configsOf, passwordIn } from "../../../src/database/ConnectionTarget.ts"
 
 const read = (text: string, defaults?: Readonly<Record<string, string>>) => {
   const { connectTimeout, hosts, password, ...url } = Result.getOrThrow(parse(text, defaults))
@@ -88,7 +88,7 @@ it.effect("the certificate of each of several servers is verified for its own na
     const common = { applicationName: "test", connectTimeout: "1 second", startupParameters: {} } as const
     const { of } = yield* configsOf(Redacted.make("postgres://a,b,10.0.0.1/d?sslmode=verify-full"), common)
     const tls = { verification: "host", options: {} } as const
-    const names = ["a", "b", "10.0.0.1"].map((host) => of({ host, port: 5432, tls, asksSettings: true }).ssl)
+    const names = ["a", "b", "10.0.0.1"].map((host) => of({ host, port: 5432, tls, sendsSettings: true }).ssl)
     assert.deepStrictEqual(names, [
       { host: "a", servername: "a" },
       { host: "b", servername: "b" },

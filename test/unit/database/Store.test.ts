@@ -15,6 +15,7 @@ import * as Pipeline from "../../../src/database/Pipeline.ts"
 import type { SharedConnection } from "../../../src/database/SharedConnection.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
+import { fakeTimers } from "../../support/fakeTimers.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 // The time is virtual: a test that takes seconds hangs.
@@ -261,11 +262,6 @@ const pass = Effect.fnUntraced(function* (millis: number) {
   vi.advanceTimersByTime(millis)
   yield* TestClock.adjust(millis)
 })
-
-const fakeTimers = Effect.acquireRelease(
-  Effect.sync(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })),
-  () => Effect.sync(() => vi.useRealTimers())
-)
 
 const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
