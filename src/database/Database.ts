@@ -44,7 +44,7 @@ export class TaskDatabase extends Context.Service<TaskDatabase, Database>()(
   "practice-data/database/Database/TaskDatabase"
 ) {}
 
-export interface Options {
+export interface PoolOptions {
   readonly url: Redacted.Redacted
   /** Its name in the log. */
   readonly name?: string
@@ -87,7 +87,11 @@ const abandoned = {
 } as const
 
 /** A client of its own whose statements may go through a store. Without a distribution, the database reports its own. */
-export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
+export const guarded = (
+  client: PgClient.PgClient,
+  options: Store.StoreOptions,
+  distribution?: Distribution.Distribution
+) =>
   Effect.map(Store.make(options), (store): Database =>
     Object.assign(client.bind(undefined), client, store, {
       distribution: distribution ?? Distribution.make(client, store)
@@ -95,7 +99,7 @@ export const guarded = (client: PgClient.PgClient, options: Store.Options, distr
   )
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
-export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
+export const sessionSettings = (options: PoolOptions): Readonly<Record<string, string>> => ({
   TimeZone: "UTC",
   ...abandoned,
   statement_timeout: String(Duration.toMillis(options.statementTimeout)),
@@ -103,7 +107,7 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 })
 
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
-export const connect = Effect.fnUntraced(function* (options: Options) {
+export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   const name = options.name ?? "database"
   const selector = yield* ServerSelector.make(options.url, {
     applicationName: options.applicationName,

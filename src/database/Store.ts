@@ -53,7 +53,7 @@ const noAnswer = Effect.fail(new NoAnswer())
 /** The numbers of statements that may wait: more than a fair client ever has, and few enough to keep in memory. */
 const queues = { waitingPerKey: 256, waiting: 2048 } as const
 
-export interface Request<E> {
+export interface StatementRequest<E> {
   /** The fairness key. */
   readonly key: string
   /** By default, a key holds as many connections as it leaves to others. */
@@ -69,7 +69,7 @@ export type Query = readonly [text: string, values: ReadonlyArray<unknown>]
 /** An error of statements that is not the database's. */
 type Own<E> = Exclude<E, SqlError>
 
-export interface Options {
+export interface StoreOptions {
   readonly name: string
   /** The name of its pool in the metrics. Without one, it is not measured. */
   readonly pool?: Pool | undefined
@@ -144,7 +144,7 @@ export const make = Effect.fnUntraced(function* ({
   pipeline = Pipeline.make([]),
   pool,
   probe
-}: Options) {
+}: StoreOptions) {
   const admission = Admission.make({ permits: connections, ...queues })
   // Statements that fail at once in an outage: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
@@ -171,7 +171,7 @@ export const make = Effect.fnUntraced(function* ({
    * wait for itself.
    */
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
-  const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
+  const run = <A, E, R, E1>(request: StatementRequest<E1>, statements: Effect.Effect<A, E, R>) =>
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, Own<E> | E1>((resume) => {
         const { key, share = Admission.fair, unavailable, within } = request
@@ -317,7 +317,7 @@ export const make = Effect.fnUntraced(function* ({
    * @param dedicated runs the statement on a dedicated connection
    */
   const runShort = <A extends object, E, R, E1>(
-    request: Request<E1>,
+    request: StatementRequest<E1>,
     query: Query,
     dedicated: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) => Effect.catch(short<A>(query), () => run(request, dedicated()))

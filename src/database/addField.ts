@@ -89,7 +89,7 @@ const renderNewRows = Effect.fnUntraced(function* ({ description, field, table, 
   const sql = yield* SqlClient.SqlClient
   const done = yield* sql`select from change_feeds where table_name = ${table} and ${field} = any (fields)`
   if (done.length > 0) return
-  if (yield* Distribution.ask(sql, table)) {
+  if (yield* Distribution.hasDistributedTable(sql, table)) {
     return yield* new FieldRefused({
       message: `The table ${table} is distributed, and Citus cannot change its trigger. Run: select undistribute_table('${table}'). Then migrate, and then distribute.`
     })
@@ -162,7 +162,7 @@ const buildIndex = Effect.fnUntraced(function* (table: string, name: string, col
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
     // Processes that build one concurrently wait for each other's snapshots. A distributed table has no rows here.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
-    const isElsewhere = yield* Distribution.ask(sql, table)
+    const isElsewhere = yield* Distribution.hasDistributedTable(sql, table)
     if (isSmall.length > 0 && !isElsewhere) {
       yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
     }

@@ -26,7 +26,7 @@ import type { Role } from "./Config.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 import * as Readiness from "./Readiness.ts"
 
-const request: Store.Request<string> = {
+const request: Store.StatementRequest<string> = {
   key: "health",
   within: Duration.millis(400),
   unavailable: (failure) => String.capitalize(Store.describe(failure))
@@ -155,7 +155,11 @@ export const handlers = HttpApiBuilder.group(
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000
 
-const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
+const probe: Store.StatementRequest<Store.Failure> = {
+  key: "the metrics",
+  within: Duration.seconds(2),
+  unavailable: identity
+}
 
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {

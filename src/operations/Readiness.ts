@@ -8,7 +8,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { all as migrations } from "../database/Migrations.ts"
 import { isUndefined } from "../database/SqlFailure.ts"
-import type { Failure, Request } from "../database/Store.ts"
+import type { Failure, StatementRequest } from "../database/Store.ts"
 import type { Role } from "./Config.ts"
 import { roleOf } from "./doctor/MigrationsCheck.ts"
 import migrated from "./doctor/migrated.json" with { type: "json" }
@@ -66,7 +66,7 @@ const isUsable = (sql: Database, needed: ReadonlyArray<Privilege>) => {
 const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 
 /** @param request its errors are the failures of the database */
-export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
+export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: StatementRequest<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const all = yield* Effect.orDie(Schema.decodeEffect(Schema.Array(Privilege))(migrated.privileges))
   const needs: Readonly<Record<Role, ReadonlyArray<Need>>> = {

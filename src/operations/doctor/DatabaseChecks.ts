@@ -3,9 +3,9 @@ import { Duration, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
-import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
+import { type Database, type PoolOptions as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import type { Request } from "../../database/Store.ts"
+import type { StatementRequest } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Config.ts"
@@ -121,7 +121,11 @@ const Replicating = Schema.Struct({
  * The seconds that a replica is behind its primary, infinite once it was promoted. Undefined for a database that was never
  * its replica, since records may also be read from one that is filled by logical replication.
  */
-export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
+export const replicaLag = Effect.fnUntraced(function* <E>(
+  primary: Database,
+  replica: Database,
+  request: StatementRequest<E>
+) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Replicating)(
       database.run(
@@ -142,13 +146,17 @@ export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, rep
 })
 
 /** The problem of a replica; undefined if it follows its primary, or was never meant to. */
-export const replicaProblem = <E>(primary: Database, replica: Database, within: Request<E>) =>
+export const replicaProblem = <E>(primary: Database, replica: Database, within: StatementRequest<E>) =>
   Effect.map(replicaLag(primary, replica, within), (lag) => {
     if (lag === Infinity) return "No longer follows its primary"
     return lag !== undefined && lag > longestDelay ? `Is ${Math.round(lag)} seconds behind its primary` : undefined
   })
 
-const request: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
+const request: StatementRequest<string> = {
+  key: "doctor",
+  within: Duration.seconds(2),
+  unavailable: ({ reason }) => reason
+}
 
 /** The replication from the primary. */
 export const replication = (primary: Database, sql: Database) =>
@@ -257,7 +265,7 @@ const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
 
 /** The order of changes, and the transaction that delays it on a replica the most, if the login may see its age. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  if (yield* Distribution.ask(sql)) {
+  if (yield* Distribution.hasDistributedTable(sql)) {
     return [ok("Changes are not served (501): the tables are distributed over several servers.")]
   }
   const unsettled = yield* textsOf(

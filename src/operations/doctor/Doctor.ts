@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Duration, Effect, Option, Redacted } from "effect"
-import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
+import { connect, type Database, type PoolOptions as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"

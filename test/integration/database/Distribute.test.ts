@@ -100,7 +100,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* fakeCitus(sql)
-      assert.isFalse(yield* Distribution.ask(sql))
+      assert.isFalse(yield* Distribution.hasDistributedTable(sql))
       const first = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual(first, {
         distributed: [...byOrganization],
@@ -108,7 +108,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
         refused: []
       })
-      assert.isTrue(yield* Distribution.ask(sql))
+      assert.isTrue(yield* Distribution.hasDistributedTable(sql))
       const copied = yield* sql`select command from commands where command like 'function %'`
       assert.deepInclude(copied, { command: "function change_position()" })
       assert.lengthOf(copied, 7)
