@@ -10,7 +10,6 @@ import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as ServerSelector from "./ServerSelector.ts"
-import * as SharedConnection from "./SharedConnection.ts"
 import * as Store from "./Store.ts"
 
 /**
@@ -139,7 +138,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     "server.address": one.host,
     "server.port": one.port
   })
-  const pipeline = Pipeline.make(yield* Effect.replicateEffect(SharedConnection.make(one, attributes), shared))
+  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
   const store = {
     name,
     pool: options.pool,

@@ -12,7 +12,6 @@ import {
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import * as Pipeline from "../../../src/database/Pipeline.ts"
-import type { SharedConnection } from "../../../src/database/SharedConnection.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
 import { fakeTimers } from "../../support/fakeTimers.ts"
@@ -34,7 +33,7 @@ const alone: object = { row: "alone" }
 interface Options {
   readonly connections?: number
   readonly cancels?: boolean
-  readonly shared?: SharedConnection
+  readonly shared?: Pipeline.SharedConnection
 }
 
 const requestOf = (key: string, within: Duration.Duration) => ({
