@@ -204,7 +204,10 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         select conrelid::regclass::text from pg_constraint
         where conname in ('id_not_blank', 'organization_id_without_blanks_around') and convalidated
         group by conrelid having count(*) = 2`.values
-      assert.sameMembers(refusing.flat(), resources.map(({ table }) => table))
+      assert.sameMembers(
+        refusing.flat(),
+        resources.map(({ table }) => table)
+      )
     })
   )
 
