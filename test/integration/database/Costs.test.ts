@@ -1,5 +1,5 @@
 /**
- * What reads cost. A search reads little of a table, whichever filter it has and however many records the organization has,
+ * The cost of reads. A search reads little of a table, whichever filter it has and however many records the organization has,
  * and a simple one is planned once. A page of changes reads about the changes that it tells, however deep the cursor is.
  */
 import { assert, layer } from "@effect/vitest"
@@ -38,7 +38,7 @@ const waysOf = <Row>(query: Query<Row>, owner: string, keyHash: Uint8Array) =>
   ] as const
 
 /**
- * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
+ * The reads of a page of a search: rows of the table, blocks of it and its indexes, and the kinds of scan. They are the same
  * whether the organization is known or looked up by its key.
  */
 const costOf = Effect.fnUntraced(function* (
@@ -61,7 +61,7 @@ const costOf = Effect.fnUntraced(function* (
 })
 
 /**
- * What a page of changes reads: rows of all tables, and by which kinds of scan, for any walk and for this one, where
+ * The reads of a page of changes: rows of all tables, and the kinds of scan, for any walk and for this one, where
  * the organization is known and where it is looked up by its key.
  */
 const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk.Walk, limit: number, owner = organization) {
@@ -184,7 +184,7 @@ const questionsOf = (
 const resources: ReadonlyArray<Resource> = all
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
-/** How many records a table holds. */
+/** The number of records of a table. */
 const sizeOf = ({ name }: Resource) => (name === "charges" ? 6000 : 2000)
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {

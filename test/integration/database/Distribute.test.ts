@@ -27,7 +27,7 @@ import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
 const records = resources.map(({ table }) => table)
 const byOrganization = Distribution.byOrganization(records)
 
-/** What `distribute` calls of Citus: it writes down what is distributed, and refuses triggers unless its setting allows them. */
+/** The functions of Citus that `distribute` calls. Records the distributed tables; refuses triggers unless its setting allows them. */
 const fakeCitus = (sql: Database) =>
   script(`
 create table public.pg_dist_partition (

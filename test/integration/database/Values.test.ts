@@ -36,7 +36,7 @@ const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<s
   )
 }
 
-/** That a record shows a field so; fields begin with a quote and end before the next one or the end. */
+/** Asserts the JSON of a field. Fields begin with a quote, and end before the next one or at the end of the record. */
 const assertShows = (record: string, field: string, json: string) => {
   const shows = record.includes(`"${field}":${json},"`) || record.endsWith(`"${field}":${json}}`)
   assert.isTrue(shows, `${field}: ${json} in ${record}`)
