@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { type ConnectionUrl, format, parse } from "../../../src/database/ConnectionUrl.ts"
-import { sessionSettings } from "../../../src/database/Database.ts"
+import { inOrder, sessionSettings } from "../../../src/database/Database.ts"
 import { poolsOf } from "../../../src/database/Databases.ts"
 import { configsOf, passwordIn } from "../../../src/database/ConnectionTarget.ts"
 
@@ -106,11 +106,16 @@ const atMostFiveSeconds = { statement_timeout: "5000", idle_in_transaction_sessi
 
 it.each([
   // A lock is given up before the two seconds of a caller are over.
-  ["reads", pools.records, { ...atMostFiveSeconds, lock_timeout: "800", enable_seqscan: "off", jit: "off" }],
+  ["reads", pools.records, { ...atMostFiveSeconds, lock_timeout: "800", ...inOrder }],
   ["keys", pools.credentials, { ...atMostFiveSeconds, lock_timeout: "800" }],
   // A delivery may name ten thousand invoices. The locks of a worker that was killed are freed within a second.
   ["deliveries", pools.tasks, { statement_timeout: "60000", client_connection_check_interval: "500", jit: "off" }]
 ])("sessions for %s have these timeouts, and end with a lost host", (_, pool, expected) => {
-  const settings = sessionSettings(pool)
-  assert.deepInclude(settings, { ...expected, TimeZone: "UTC", tcp_user_timeout: "20000" })
+  const lostHost = {
+    tcp_keepalives_idle: "10",
+    tcp_keepalives_interval: "5",
+    tcp_keepalives_count: "3",
+    tcp_user_timeout: "20000"
+  }
+  assert.deepInclude(sessionSettings(pool), { ...expected, ...lostHost, TimeZone: "UTC" })
 })
