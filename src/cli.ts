@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // oxlint-disable-next-line import/no-unassigned-import -- it ends an older Node
-import "./requireNode.cjs"
+import "./preload.cjs"
 
 const loaded = await import("./cli/Cli.ts").catch((error: unknown) => {
   // An installation of the client alone may lack them.

@@ -1,6 +1,6 @@
 import { env, stderr } from "node:process"
 // oxlint-disable-next-line import/no-unassigned-import -- it sets V8, also in the processes of `practice-data serve`
-import "./requireNode.cjs"
+import "./preload.cjs"
 
 // The imports take a while, and a first start makes a database.
 if (!env["DATABASE_URL"]) stderr.write("Starting on the embedded database\n")

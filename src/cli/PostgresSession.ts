@@ -1,7 +1,7 @@
 /** A session of its own on a Postgres, for commands that copy rows: statements, and COPY from this process. */
 import { Duration, Effect, Predicate, Redacted, Schedule, type Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
-import * as Route from "../database/Route.ts"
+import * as ServerSelector from "../database/ServerSelector.ts"
 import type { ColumnType } from "./sync/Target.ts"
 import { type Failed, Refused, Unavailable } from "./Usage.ts"
 
@@ -37,21 +37,21 @@ export const fieldOf = (value: unknown, type: ColumnType) => {
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
 
-/** Opens a connection to the server of a route, until the scope closes. */
+/** Opens a connection to the selected server, until the scope closes. */
 const connect = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   applicationName: string,
   toFailure: ReturnType<typeof failureOf>
 ) {
-  const route = yield* Route.make(url, {
+  const selector = yield* ServerSelector.make(url, {
     applicationName,
     connectTimeout: "10 seconds",
     startupParameters: {}
   })
-  yield* route.find
+  yield* selector.select
   // Other targets do not load it.
   const { Client } = yield* Effect.promise(() => import("pg"))
-  const config = route.configOf({})
+  const config = selector.configOf({})
   const password = Effect.isEffect(config.password) ? yield* config.password : config.password
   const client = new Client({
     host: config.host,

@@ -9,8 +9,7 @@ import * as Time from "../process/Time.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
-import * as Route from "./Route.ts"
-import * as SharedConnection from "./SharedConnection.ts"
+import * as ServerSelector from "./ServerSelector.ts"
 import * as Store from "./Store.ts"
 
 /**
@@ -20,7 +19,7 @@ import * as Store from "./Store.ts"
 export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
   /** The embedded database has none. */
-  readonly route?: Route.Route
+  readonly selector?: ServerSelector.ServerSelector
 }
 
 /** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
@@ -44,7 +43,7 @@ export class TaskDatabase extends Context.Service<TaskDatabase, Database>()(
   "practice-data/database/Database/TaskDatabase"
 ) {}
 
-export interface Options {
+export interface PoolOptions {
   readonly url: Redacted.Redacted
   /** Its name in the log. */
   readonly name?: string
@@ -87,7 +86,11 @@ const abandoned = {
 } as const
 
 /** A client of its own whose statements may go through a store. Without a distribution, the database reports its own. */
-export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
+export const guarded = (
+  client: PgClient.PgClient,
+  options: Store.StoreOptions,
+  distribution?: Distribution.Distribution
+) =>
   Effect.map(Store.make(options), (store): Database =>
     Object.assign(client.bind(undefined), client, store, {
       distribution: distribution ?? Distribution.make(client, store)
@@ -95,7 +98,7 @@ export const guarded = (client: PgClient.PgClient, options: Store.Options, distr
   )
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
-export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
+export const sessionSettings = (options: PoolOptions): Readonly<Record<string, string>> => ({
   TimeZone: "UTC",
   ...abandoned,
   statement_timeout: String(Duration.toMillis(options.statementTimeout)),
@@ -103,15 +106,15 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 })
 
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
-export const connect = Effect.fnUntraced(function* (options: Options) {
+export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   const name = options.name ?? "database"
-  const route = yield* Route.make(options.url, {
+  const selector = yield* ServerSelector.make(options.url, {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
     startupParameters: sessionSettings(options)
   })
   const configOf = (maxConnections: number, multiplex: boolean) =>
-    route.configOf({
+    selector.configOf({
       maxConnections,
       multiplex,
       // A connection without use is closed after this time to twice as long.
@@ -123,9 +126,9 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
   // The spans of a client have the host that it was made with, so it gets them all: a failover would make one wrong. Its
-  // connections need none, since the route opens their sockets and names the server for TLS. The route changes this object.
+  // connections need none, since the selector opens their sockets and names the server for TLS. It changes this object.
   const config = configOf(connections, false)
-  const host = route.url.hosts.map((each) => each.host).join(",")
+  const host = selector.url.hosts.map((each) => each.host).join(",")
   const client = yield* Time.steadily(PgClient.make(Object.assign(config, { host })))
   const one = configOf(1, true)
   const attributes = () => ({
@@ -135,9 +138,16 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     "server.address": one.host,
     "server.port": one.port
   })
-  const pipeline = Pipeline.make(yield* Effect.replicateEffect(SharedConnection.make(one, attributes), shared))
-  const store = { name, pool: options.pool, connections, pipeline, isCancellable: true, probe: route.find } as const
-  return Object.assign(yield* guarded(client, store), { route })
+  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
+  const store = {
+    name,
+    pool: options.pool,
+    connections,
+    pipeline,
+    isCancellable: true,
+    probe: selector.select
+  } as const
+  return Object.assign(yield* guarded(client, store), { selector })
 })
 
 /** All databases on the one client that there is. */
@@ -150,4 +160,4 @@ export const layerShared = (client: Database) =>
 
 /** True if two clients have the same URL, or none. Different URLs may still name the same database. */
 export const isSameDatabase = (one: Database, another: Database): boolean =>
-  Equal.equals(one.route?.text, another.route?.text)
+  Equal.equals(one.selector?.text, another.selector?.text)

@@ -23,7 +23,7 @@ export interface DatabaseSettings {
   readonly roles: ReadonlyArray<string>
 }
 
-export interface Options {
+export interface LayerOptions {
   /** Fills a new embedded database. No other is ever filled. False if it has data. */
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<boolean, SqlError>
   /** The time that a connection to a Postgres may take to open. */
@@ -32,7 +32,7 @@ export interface Options {
   readonly asGuest?: boolean
 }
 
-const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options) =>
+const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: LayerOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
@@ -63,7 +63,7 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
 
 /** The pools of connections of a process. */
 export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout?: Duration.Input) => {
-  const poolOf = (pool: Pool, name: string, given: Partial<Database.Options>): Database.Options => ({
+  const poolOf = (pool: Pool, name: string, given: Partial<Database.PoolOptions>): Database.PoolOptions => ({
     url,
     name,
     pool,
@@ -97,11 +97,11 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
 }
 
 /** A pool of its own, or that of the tasks: without the data API, only operators look at records and keys. */
-const poolOr = <I>(database: Context.Key<I, Database.Database>, pool: Database.Options | false) =>
+const poolOr = <I>(database: Context.Key<I, Database.Database>, pool: Database.PoolOptions | false) =>
   pool === false ? Layer.effect(database, Database.TaskDatabase) : Layer.effect(database, Database.connect(pool))
 
 /** The databases of the configuration, or the embedded one. */
-export const layer = (settings: DatabaseSettings, options: Options) =>
+export const layer = (settings: DatabaseSettings, options: LayerOptions) =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings, options),
     onSome: (url) => {

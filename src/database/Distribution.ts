@@ -51,7 +51,7 @@ const placed = Effect.fnUntraced(function* (sql: Constructor) {
 })
 
 /** True if a table is distributed; without a name, if any is. */
-export const ask = (sql: Constructor, table?: string) =>
+export const hasDistributedTable = (sql: Constructor, table?: string) =>
   Effect.map(
     placed(sql),
     Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
@@ -60,15 +60,15 @@ export const ask = (sql: Constructor, table?: string) =>
 /** The distribution that a database reports. */
 export const make = (sql: Constructor, { run }: Store): Distribution => {
   let isDistributed: boolean | undefined
-  let askedAt = Number.NEGATIVE_INFINITY
+  let queriedAt = Number.NEGATIVE_INFINITY
   const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
   const refresh = Effect.gen(function* () {
     const now = yield* Time.monotonic
-    if (now - askedAt < fresh) return
-    askedAt = now
-    const answer = yield* Effect.option(run(request, ask(sql)))
+    if (now - queriedAt < fresh) return
+    queriedAt = now
+    const answer = yield* Effect.option(run(request, hasDistributedTable(sql)))
     if (Option.isSome(answer)) isDistributed = answer.value
-    else askedAt = Number.NEGATIVE_INFINITY
+    else queriedAt = Number.NEGATIVE_INFINITY
   }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
   return { isDistributed: () => isDistributed, refresh }
 }

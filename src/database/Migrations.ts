@@ -69,17 +69,6 @@ const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (refusal !== undefined) return yield* new CannotMigrate({ message: refusal })
 })
 
-/** Fails for a database of the time before this schema, whose migrations had numbers. */
-const requireCurrent = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [old] = yield* textsOf(sql`
-    select attname::text as text from pg_attribute
-    where attrelid = to_regclass('migrations') and attname = 'migration_id' and not attisdropped`)
-  if (old === undefined) return
-  return yield* new CannotMigrate({
-    message: `The database has the schema of an earlier version, which cannot be upgraded. Migrate a new database. Then copy the records with the version that made this one (practice-data sync ndjson:FOLDER, for each organization), and load them: ${invocation("load FOLDER --organization ORGANIZATION --keep-times")}`
-  })
-})
-
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
 const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
   inTransaction(
@@ -110,7 +99,6 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
   sql: PgClient.PgClient,
   migrations: Migrations = all
 ) {
-  yield* requireCurrent(sql)
   const { names } = yield* missing(sql, migrations)
   if (names.length > 0) yield* requireCreate(sql)
   const applied: Array<string> = []

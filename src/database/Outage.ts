@@ -13,7 +13,7 @@ const pause = "200 millis"
 /** An outage that begins sooner after the last one is reported as a part of it. */
 const quiet = "1 second"
 
-export interface Options {
+export interface OutageOptions {
   readonly name: string
   readonly probe: Effect.Effect<unknown, SqlError>
   readonly onDown: () => void
@@ -22,7 +22,7 @@ export interface Options {
 }
 
 /** Watches a database until the scope closes. */
-export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: Options) {
+export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: OutageOptions) {
   const run = yield* FiberSet.makeRuntime()
   let isDown = false
   let isWatched = false

@@ -15,7 +15,7 @@ import { Data, Effect, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { columnOf } from "../api/records/Field.ts"
-import { rowsOf } from "./Columns.ts"
+import { rowsOf, textsOf } from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import { literalOf, script } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
@@ -33,7 +33,7 @@ export interface Field {
 }
 
 /** The options are wrong, or the table is distributed. */
-export class FieldRefused extends Data.TaggedError("FieldRefused")<{ readonly message: string }> {}
+class FieldRefused extends Data.TaggedError("FieldRefused")<{ readonly message: string }> {}
 
 /** Writers hold rows that lack the field. */
 export class RowsLocked extends Data.TaggedError("RowsLocked")<{ readonly message: string }> {}
@@ -54,14 +54,14 @@ const isContended = (error: AddFieldError) =>
     (/^(LockTimeout|Deadlock)Error$/.test(error.reason._tag) || codeOf(error) === concurrentlyUpdated))
 
 /** Retries a step that other users of the table block, for at least ten minutes. */
-export const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
+const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
   Effect.retry(step, { while: isContended, schedule: Schedule.spaced("1 second"), times: 600 })
 
 /**
  * Runs statements that lock a table exclusively, in a transaction. It first waits for other changes of the table: readers
  * and writers do not queue behind that, and Postgres ends an autovacuum for it. Then it waits for others, at most 200 ms.
  */
-export const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Effect.Effect<void, E, R>) {
+const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Effect.Effect<void, E, R>) {
   const sql = yield* SqlClient.SqlClient
   const transaction = Effect.gen(function* () {
     yield* sql`set local lock_timeout = '3s'`
@@ -84,20 +84,18 @@ const unhurried = (statement: string) =>
 
 const keyOf = ({ field }: Field) => `,"${field}":`
 
-const files = rowsOf(Schema.Struct({ file: Schema.Int }))
-
 /** Renders the rows that are written from here on with the field, unless that is done. */
 const renderNewRows = Effect.fnUntraced(function* ({ description, field, table, type }: Field) {
   const sql = yield* SqlClient.SqlClient
   const done = yield* sql`select from change_feeds where table_name = ${table} and ${field} = any (fields)`
   if (done.length > 0) return
-  if (yield* Distribution.ask(sql, table)) {
+  if (yield* Distribution.hasDistributedTable(sql, table)) {
     return yield* new FieldRefused({
       message: `The table ${table} is distributed, and Citus cannot change its trigger. Run: select undistribute_table('${table}'). Then migrate, and then distribute.`
     })
   }
-  const file = files(sql`select pg_relation_filenode(${table}::regclass)::int as file`)
-  const before = yield* file
+  const file = textsOf(sql`select pg_relation_filenode(${table}::regclass)::text as text`)
+  const [before] = yield* file
   const column = columnOf(field)
   yield* script(`
     lock table ${table} in access exclusive mode;
@@ -106,7 +104,8 @@ const renderNewRows = Effect.fnUntraced(function* ({ description, field, table, 
     call describe_records('${table}');
     update change_feeds set fields = fields || '${field}'::text where table_name = '${table}';
     call render('${table}');`)
-  if ((yield* file)[0]?.file !== before[0]?.file) {
+  const [after] = yield* file
+  if (after !== before) {
     return yield* new FieldRefused({ message: `The column ${column} ${type} would rewrite the table ${table}` })
   }
 })
@@ -155,7 +154,7 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
 /** The bytes of a table whose index is built within milliseconds, so that its writers may wait. */
 const small = 8 * 1024 * 1024
 
-export const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
+const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
   const sql = yield* SqlClient.SqlClient
   // The lock waits for another process that builds the index. If it is invalid after that, its build was cut short.
   const prepare = Effect.gen(function* () {
@@ -163,7 +162,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
     // Processes that build one concurrently wait for each other's snapshots. A distributed table has no rows here.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
-    const isElsewhere = yield* Distribution.ask(sql, table)
+    const isElsewhere = yield* Distribution.hasDistributedTable(sql, table)
     if (isSmall.length > 0 && !isElsewhere) {
       yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
     }
@@ -205,8 +204,6 @@ export interface Index {
   readonly table: string
   readonly name: string
   readonly columns: string
-  /** The names of indexes that this one replaces. They are dropped once this one is valid. */
-  readonly replaces?: ReadonlyArray<string>
 }
 
 /**
@@ -215,9 +212,4 @@ export interface Index {
  * @example
  *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
  */
-export const addIndex = ({ columns, name, replaces = [], table }: Index) => ({
-  online: Effect.gen(function* () {
-    yield* retried(buildIndex(table, name, columns))
-    if (replaces.length > 0) yield* retried(locking(table, script(`drop index if exists ${replaces.join(", ")};`)))
-  })
-})
+export const addIndex = ({ columns, name, table }: Index) => ({ online: retried(buildIndex(table, name, columns)) })

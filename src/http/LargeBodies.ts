@@ -93,7 +93,7 @@ interface Thread {
 const start = Effect.sync((): Thread => {
   const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
     // Sources are compiled already.
-    execArgv: ["-r", fileURLToPath(new URL("../requireNode.cjs", import.meta.url))],
+    execArgv: ["-r", fileURLToPath(new URL("../preload.cjs", import.meta.url))],
     resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 }
   })
   const waiting: Thread["waiting"] = new Map()

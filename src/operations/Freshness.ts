@@ -10,7 +10,7 @@ import { resources } from "../api/records/index.ts"
 import { rowsOf, unionAll } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
-import type { Failure, Request } from "../database/Store.ts"
+import type { Failure, StatementRequest } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
@@ -161,7 +161,7 @@ export const ofOrganization = (sql: Constructor, organization: string) => {
 /** The milliseconds that the ages of all organizations may take. */
 const longest = 30_000
 
-const request: Request<Failure> = {
+const request: StatementRequest<Failure> = {
   key: "the freshness",
   within: Duration.millis(longest + 5000),
   unavailable: identity

@@ -22,7 +22,7 @@ import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 import * as Readiness from "./Readiness.ts"
 import type { Role } from "./Settings.ts"
 
-const request: Store.Request<string> = {
+const request: Store.StatementRequest<string> = {
   key: "health",
   within: Duration.millis(400),
   unavailable: (failure) => String.capitalize(Store.describe(failure))

@@ -19,7 +19,11 @@ import type { Role } from "./Settings.ts"
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000
 
-const probe: Store.Request<Store.Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: identity }
+const probe: Store.StatementRequest<Store.Failure> = {
+  key: "the metrics",
+  within: Duration.seconds(2),
+  unavailable: identity
+}
 
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {

@@ -8,7 +8,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { all as migrations } from "../database/Migrations.ts"
 import { isUndefined } from "../database/SqlFailure.ts"
-import type { Failure, Request } from "../database/Store.ts"
+import type { Failure, StatementRequest } from "../database/Store.ts"
 import { migratedIn, roleOf } from "./doctor/MigrationsCheck.ts"
 import type { Role } from "./Settings.ts"
 
@@ -49,7 +49,7 @@ const isUsable = (sql: Database, needed: ReadonlyArray<Privilege>) => {
 const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 
 /** @param request its errors are the failures of the database */
-export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: Request<Failure>) {
+export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, request: StatementRequest<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const { privileges } = yield* migratedIn("public")
   const needs = roles.flatMap((role) => {

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { connect, type Database, layerShared, type Options } from "../../src/database/Database.ts"
+import { connect, type Database, layerShared, type PoolOptions } from "../../src/database/Database.ts"
 import { loadDemoData } from "../../src/demo/Load.ts"
 
 let created = 0
@@ -91,7 +91,7 @@ export const emptyDatabase = Effect.gen(function* () {
 })
 
 /** A client of its own, of one connection unless it is given otherwise. */
-export const clientOf = (url: string, given: Partial<Omit<Options, "url">> = {}) =>
+export const clientOf = (url: string, given: Partial<Omit<PoolOptions, "url">> = {}) =>
   connect({
     url: Redacted.make(url),
     applicationName: "practice-data-test",

@@ -51,7 +51,7 @@ const check = Effect.gen(function* () {
     connectTimeout: "10 seconds",
     statementTimeout: "10 seconds"
   })
-  yield* (yield* Distribution.ask(sql))
+  yield* (yield* Distribution.hasDistributedTable(sql))
     ? judgeDatabase(sql)
     : refuse("The tables of DATABASE_URL are not distributed. Install Citus, and run: practice-data distribute")
 })

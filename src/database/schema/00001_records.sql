@@ -82,7 +82,27 @@ begin
       ('updated_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
       ('modified_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
       ('record', 'The record as JSON: written by the database'),
-      ('change_position', 'Place in the order of changes: written by the database')
+      ('change_position', 'Place in the order of changes: written by the database'),
+      -- Fields of several resources.
+      ('charge', 'The charge: charges.id'),
+      ('client_id', 'The client'),
+      ('clinic', 'The clinic: clinics.id'),
+      ('clinic_id', 'The clinic: clinics.id'),
+      ('clinic_name', 'Name of the clinic'),
+      ('deleted_at', 'Time of the deletion, as is_deleted'),
+      ('discount', 'Discount'),
+      ('home_clinic', 'The clinic that holds the plan: clinics.id'),
+      ('invoice', 'The invoice: invoices.id'),
+      ('invoice_date', 'Date of the invoice'),
+      ('pet', 'The pet: pets.id'),
+      ('plan_header', 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown'),
+      ('plan_name', 'First part of wellnes_plan_name. Not shown'),
+      ('product_code', 'Code of the product'),
+      ('product_name', 'Name of the product'),
+      ('revenue_to_recognize_per_unit', 'Revenue to recognize for each unit'),
+      ('servicing_clinic', 'The clinic that provided the service: clinics.id'),
+      ('species', 'Second part of wellnes_plan_name. Not shown'),
+      ('subscription', 'The subscription: subscriptions.id')
     ) comments (column_name, comment) on column_name = attname
     where attrelid = name::regclass and col_description(attrelid, attnum) is null
   loop
@@ -157,19 +177,11 @@ create table products (
   modified_at               timestamptz not null default now()
 );
 
-create index products_clinic       on products (organization_id, clinic, modified_at, id);
-create index products_pims_id      on products (organization_id, pims_id, modified_at, id);
-create index products_product_code on products (organization_id, product_code, modified_at, id);
-create index products_product_name on products (organization_id, product_name, modified_at, id);
-
 comment on table products is 'A product of a clinic';
-comment on column products.clinic is 'The clinic: clinics.id';
-comment on column products.product_code is 'Code of the product';
 comment on column products.pims_id is 'Identifier in the practice software';
-comment on column products.product_name is 'Name of the product';
-comment on column products.retail_price is 'Price for anyone';
+comment on column products.retail_price is 'Price for non-members';
 comment on column products.member_price is 'Price for members of a plan';
-comment on column products.member_cancellation_price is 'Price that a cancellation settles at';
+comment on column products.member_cancellation_price is 'Price that applies when a plan is cancelled';
 
 create table pets (
   like columns_of_records including all,
@@ -183,18 +195,12 @@ create table pets (
   updated_at    timestamptz not null default now()
 );
 
-create index pets_client_id on pets (organization_id, client_id, updated_at, id);
-create index pets_clinic    on pets (organization_id, clinic, updated_at, id);
-create index pets_species   on pets (organization_id, species, updated_at, id);
-
 comment on table pets is 'A pet of a client';
 comment on column pets.name is 'Name of the pet';
 comment on column pets.species is 'Species';
 comment on column pets.breed is 'Breed';
 comment on column pets.sex is 'Sex';
-comment on column pets.date_of_birth is 'Day of birth';
-comment on column pets.clinic is 'The clinic: clinics.id';
-comment on column pets.client_id is 'The client';
+comment on column pets.date_of_birth is 'Date of birth';
 
 create table subscriptions (
   like columns_of_records including all,
@@ -211,17 +217,11 @@ create table subscriptions (
   updated_at        timestamptz not null default now()
 );
 
-create index subscriptions_clinic on subscriptions (organization_id, clinic, updated_at, id);
-create index subscriptions_pet    on subscriptions (organization_id, pet, updated_at, id);
-create index subscriptions_status on subscriptions (organization_id, status, updated_at, id);
-
-comment on table subscriptions is 'A pet on a wellness plan';
-comment on column subscriptions.pet is 'The pet: pets.id';
-comment on column subscriptions.clinic is 'The clinic: clinics.id';
+comment on table subscriptions is 'The subscription of a pet to a wellness plan';
 comment on column subscriptions.plan_name is 'Name of the plan';
 comment on column subscriptions.status is 'State of the subscription';
-comment on column subscriptions.start_date is 'Start of the subscription';
-comment on column subscriptions.end_date is 'End of the subscription';
+comment on column subscriptions.start_date is 'Start date';
+comment on column subscriptions.end_date is 'End date';
 comment on column subscriptions.cancelled_at is 'Time of the cancellation';
 comment on column subscriptions.price is 'Price of a billing period';
 comment on column subscriptions.billing_frequency is 'Frequency of billing';
@@ -251,27 +251,22 @@ create table pet_benefits (
   removed                       boolean not null default false
 );
 
-create index pet_benefits_search_pet          on pet_benefits (organization_id, pet, removed, updated_at, id) where pet is not null;
-create index pet_benefits_search_subscription on pet_benefits (organization_id, subscription, removed, updated_at, id) where subscription is not null;
-
 comment on table pet_benefits is 'A benefit that a plan grants a pet';
-comment on column pet_benefits.pet is 'The pet: pets.id';
 comment on column pet_benefits.subscription is 'The subscription that grants it: subscriptions.id';
 comment on column pet_benefits.benefit_name is 'Name of the benefit';
 comment on column pet_benefits.benefit_description is 'The services that the benefit covers';
 comment on column pet_benefits.wellness_plan_name is 'Name of the plan';
-comment on column pet_benefits.is_addon is 'True if it was added to the plan';
-comment on column pet_benefits.revenue_to_recognize_per_unit is 'Revenue to recognize for each unit';
+comment on column pet_benefits.is_addon is 'True for an add-on to the plan';
 comment on column pet_benefits.retail_value is 'Retail value of a unit';
 comment on column pet_benefits.provided is 'Quantity granted';
 comment on column pet_benefits.remaining is 'Quantity left';
 comment on column pet_benefits.is_unlimited is 'True if it has no limit';
-comment on column pet_benefits.rounding_addition is 'Addition that evens out rounding';
+comment on column pet_benefits.rounding_addition is 'Rounding adjustment';
 comment on column pet_benefits.is_perk is 'True if it is a perk';
 comment on column pet_benefits.in_kind_discount is 'Discount in kind';
 comment on column pet_benefits.parent_petbenefit is 'The benefit that it is part of: pet_benefits.id';
-comment on column pet_benefits.inactivation_date is 'Time of the deactivation';
-comment on column pet_benefits.activation_date is 'Time of the activation';
+comment on column pet_benefits.inactivation_date is 'Time of deactivation';
+comment on column pet_benefits.activation_date is 'Time of activation';
 comment on column pet_benefits.product_ids is 'The products that it covers';
 comment on column pet_benefits.removed is 'True if the benefit was removed from its plan. Not shown';
 
@@ -289,15 +284,7 @@ create table payment_plans (
   updated_at         timestamptz not null default now()
 );
 
-create index payment_plans_clinic       on payment_plans (organization_id, clinic, updated_at, id);
-create index payment_plans_pet          on payment_plans (organization_id, pet, updated_at, id);
-create index payment_plans_status       on payment_plans (organization_id, status, updated_at, id);
-create index payment_plans_subscription on payment_plans (organization_id, subscription, updated_at, id);
-
 comment on table payment_plans is 'The schedule of payments of a subscription';
-comment on column payment_plans.subscription is 'The subscription: subscriptions.id';
-comment on column payment_plans.pet is 'The pet: pets.id';
-comment on column payment_plans.clinic is 'The clinic: clinics.id';
 comment on column payment_plans.status is 'State of the plan';
 comment on column payment_plans.payment_amount is 'Amount of a payment';
 comment on column payment_plans.number_of_payments is 'Number of payments';
@@ -332,14 +319,7 @@ create table payment_intents (
   payment_split_to_clinic     numeric
 );
 
-create index payment_intents_clinic_id    on payment_intents (organization_id, clinic_id, updated_at, id);
-create index payment_intents_pet          on payment_intents (organization_id, pet, updated_at, id);
-create index payment_intents_subscription on payment_intents (organization_id, subscription, updated_at, id);
-
-comment on table payment_intents is 'A payment that a plan schedules, and its outcome';
-comment on column payment_intents.clinic_name is 'Name of the clinic';
-comment on column payment_intents.clinic_id is 'The clinic: clinics.id';
-comment on column payment_intents.pet is 'The pet on the plan: pets.id';
+comment on table payment_intents is 'A scheduled payment of a plan, and its outcome';
 comment on column payment_intents.subscription is 'The subscription that is paid for: subscriptions.id';
 comment on column payment_intents.payment_amount is 'Amount of the payment';
 comment on column payment_intents.scheduled_date is 'Due date';
@@ -347,18 +327,15 @@ comment on column payment_intents.captured_date is 'Time of the capture';
 comment on column payment_intents.paid is 'True if it was paid';
 comment on column payment_intents.is_refunded is 'True if it was refunded';
 comment on column payment_intents.is_test is 'True for a test payment';
-comment on column payment_intents.is_modify_catchup_payment is 'True if it catches up on a modified plan';
+comment on column payment_intents.is_modify_catchup_payment is 'True for a catch-up payment after a plan change';
 comment on column payment_intents.payment_modifications is 'The modifications of the payment. Null, never an empty list, if there are none';
 comment on column payment_intents.processor_payment_intent_id is 'Identifier at the payment processor';
 comment on column payment_intents.attempt_number is 'Number of attempts to collect the payment';
-comment on column payment_intents.original_amount_received is 'Amount received at first';
-comment on column payment_intents.refunded_amount is 'Amount refunded since';
-comment on column payment_intents.plan_name is 'First part of wellnes_plan_name. Not shown';
-comment on column payment_intents.species is 'Second part of wellnes_plan_name. Not shown';
-comment on column payment_intents.plan_header is 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown';
-comment on column payment_intents.payment_split_to_platform is 'Portion that settles with the platform';
-comment on column payment_intents.payment_split_to_processor is 'Portion that settles with the payment processor';
-comment on column payment_intents.payment_split_to_clinic is 'Portion that settles with the clinic';
+comment on column payment_intents.original_amount_received is 'Amount originally received';
+comment on column payment_intents.refunded_amount is 'Amount refunded';
+comment on column payment_intents.payment_split_to_platform is 'Share of the platform';
+comment on column payment_intents.payment_split_to_processor is 'Share of the payment processor';
+comment on column payment_intents.payment_split_to_clinic is 'Share of the clinic';
 
 create table cancellation_payment_intents (
   like columns_of_records including all,
@@ -388,19 +365,12 @@ create table cancellation_payment_intents (
   plan_header                                 text collate "C"
 );
 
-create index cancellation_payment_intents_clinic_id    on cancellation_payment_intents (organization_id, clinic_id, updated_at, id);
-create index cancellation_payment_intents_pet          on cancellation_payment_intents (organization_id, pet, updated_at, id);
-create index cancellation_payment_intents_subscription on cancellation_payment_intents (organization_id, subscription, updated_at, id);
-
 comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
-comment on column cancellation_payment_intents.clinic_name is 'Name of the clinic';
-comment on column cancellation_payment_intents.clinic_id is 'The clinic: clinics.id';
 comment on column cancellation_payment_intents.date is 'Date of the cancellation';
 comment on column cancellation_payment_intents.discounted is 'True if the settlement was discounted';
 comment on column cancellation_payment_intents.discounted_amount is 'Amount of the discount';
 comment on column cancellation_payment_intents.new_price is 'Price after the discount';
 comment on column cancellation_payment_intents.percent_discount is 'Discount in percent';
-comment on column cancellation_payment_intents.pet is 'The pet on the plan: pets.id';
 comment on column cancellation_payment_intents.subscription is 'The subscription that was cancelled: subscriptions.id';
 comment on column cancellation_payment_intents.payments is 'Sum of the payments made';
 comment on column cancellation_payment_intents.payment_amount is 'Amount to pay or to refund';
@@ -408,14 +378,11 @@ comment on column cancellation_payment_intents.payment_or_refund is 'payment or 
 comment on column cancellation_payment_intents.payment_intent_or_refund_id is 'Identifier of the payment or refund';
 comment on column cancellation_payment_intents.total_benefits_consumed_at_retail_price is 'Benefits used, at retail price';
 comment on column cancellation_payment_intents.total_benefits_consumed_at_discounted_price is 'Benefits used, at the discounted price';
-comment on column cancellation_payment_intents.reason is 'Reason of the cancellation';
+comment on column cancellation_payment_intents.reason is 'Reason for the cancellation';
 comment on column cancellation_payment_intents.early_cancellation_fee is 'Fee for cancelling early';
 comment on column cancellation_payment_intents.refund_ids is 'The refunds made';
 comment on column cancellation_payment_intents.is_succeeded is 'True if the settlement succeeded';
 comment on column cancellation_payment_intents.is_test is 'True for a test';
-comment on column cancellation_payment_intents.plan_name is 'First part of wellnes_plan_name. Not shown';
-comment on column cancellation_payment_intents.species is 'Second part of wellnes_plan_name. Not shown';
-comment on column cancellation_payment_intents.plan_header is 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown';
 
 create table invoices (
   like columns_of_records including all,
@@ -435,27 +402,15 @@ create table invoices (
   updated_at       timestamptz not null default now()
 );
 
-create index invoices_search_client_id       on invoices (organization_id, client_id, is_deleted, updated_at, id) where client_id is not null;
-create index invoices_search_home_clinic     on invoices (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
-create index invoices_search_invoice_pims_id on invoices (organization_id, invoice_pims_id, is_deleted, updated_at, id) where invoice_pims_id is not null;
-create index invoices_search_pet             on invoices (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index invoices_search_status          on invoices (organization_id, status, is_deleted, updated_at, id) where status is not null;
 create index invoices_search_visiting        on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
 
 comment on table invoices is 'An invoice of a clinic to a client';
-comment on column invoices.home_clinic is 'The clinic that holds the plan: clinics.id';
-comment on column invoices.servicing_clinic is 'The clinic that gave the service: clinics.id';
-comment on column invoices.client_id is 'The client';
-comment on column invoices.pet is 'The pet: pets.id';
 comment on column invoices.invoice_pims_id is 'Identifier of the invoice in the practice software';
-comment on column invoices.invoice_date is 'Date of the invoice';
 comment on column invoices.status is 'State of the invoice';
 comment on column invoices.subtotal is 'Sum of the lines';
-comment on column invoices.discount is 'Discount';
 comment on column invoices.tax is 'Tax';
 comment on column invoices.total is 'Amount to pay';
 comment on column invoices.is_deleted is 'True if the invoice was deleted: yours, but a deletion of the intake stays';
-comment on column invoices.deleted_at is 'Time of the deletion, as is_deleted';
 
 create table invoice_lines (
   like columns_of_records including all,
@@ -474,24 +429,12 @@ create table invoice_lines (
   updated_at           timestamptz not null default now()
 );
 
-create index invoice_lines_search_clinic       on invoice_lines (organization_id, clinic, is_deleted, updated_at, id) where clinic is not null;
-create index invoice_lines_search_invoice      on invoice_lines (organization_id, invoice, is_deleted, updated_at, id) where invoice is not null;
-create index invoice_lines_search_pet          on invoice_lines (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index invoice_lines_search_product_code on invoice_lines (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
-
-comment on table invoice_lines is 'One line of an invoice';
-comment on column invoice_lines.invoice is 'The invoice: invoices.id';
-comment on column invoice_lines.clinic is 'The clinic: clinics.id';
-comment on column invoice_lines.pet is 'The pet: pets.id';
+comment on table invoice_lines is 'A line of an invoice';
 comment on column invoice_lines.invoice_line_pims_id is 'Identifier of the line in the practice software';
-comment on column invoice_lines.product_code is 'Code of the product';
-comment on column invoice_lines.product_name is 'Name of the product';
 comment on column invoice_lines.quantity is 'Quantity';
 comment on column invoice_lines.unit_price is 'Price of a unit';
-comment on column invoice_lines.discount is 'Discount';
 comment on column invoice_lines.total is 'Amount of the line';
 comment on column invoice_lines.is_deleted is 'True if the line was deleted: yours, but a deletion of the intake stays';
-comment on column invoice_lines.deleted_at is 'Time of the deletion, as is_deleted';
 
 create table consumption_logs (
   like columns_of_records including all,
@@ -522,25 +465,13 @@ create table consumption_logs (
   is_deleted                        boolean not null default false
 );
 
-create index consumption_logs_search_home_clinic  on consumption_logs (organization_id, home_clinic, is_deleted, updated_at, id) where home_clinic is not null;
-create index consumption_logs_search_invoice_line on consumption_logs (organization_id, invoice_line, is_deleted, updated_at, id) where invoice_line is not null;
-create index consumption_logs_search_pet          on consumption_logs (organization_id, pet, is_deleted, updated_at, id) where pet is not null;
-create index consumption_logs_search_product_code on consumption_logs (organization_id, product_code, is_deleted, updated_at, id) where product_code is not null;
-create index consumption_logs_search_subscription on consumption_logs (organization_id, subscription, is_deleted, updated_at, id) where subscription is not null;
-
-comment on table consumption_logs is 'The use of a benefit by one line of an invoice';
-comment on column consumption_logs.home_clinic is 'The clinic that holds the plan: clinics.id';
-comment on column consumption_logs.servicing_clinic is 'The clinic that gave the service: clinics.id';
+comment on table consumption_logs is 'The consumption of a benefit by an invoice line';
 comment on column consumption_logs.invoice_pims_id is 'Identifier of the invoice in the practice software';
-comment on column consumption_logs.invoice_date is 'Date of the invoice';
 comment on column consumption_logs.invoice_line is 'The invoice line: invoice_lines.id';
 comment on column consumption_logs.invoice_line_aje_delta_discounted is 'Adjusting entry of the line, discounted';
 comment on column consumption_logs.invoice_line_aje_delta_gross is 'Adjusting entry of the line, gross';
 comment on column consumption_logs.invoice_line_pims_id is 'Identifier of the invoice line in the practice software';
-comment on column consumption_logs.pet is 'The pet: pets.id';
 comment on column consumption_logs.pet_benefit is 'The benefit that was used: pet_benefits.id';
-comment on column consumption_logs.product_code is 'Code of the product';
-comment on column consumption_logs.product_name is 'Name of the product';
 comment on column consumption_logs.qty_available_on_plan is 'Quantity available on the plan before';
 comment on column consumption_logs.qty_consumed is 'Quantity used';
 comment on column consumption_logs.qty_in_plan is 'Quantity covered by the plan';
@@ -549,9 +480,7 @@ comment on column consumption_logs.qty_remaining is 'Quantity left on the plan';
 comment on column consumption_logs.revenue_in_plan_total is 'Revenue covered by the plan';
 comment on column consumption_logs.revenue_out_of_plan_total is 'Revenue not covered by the plan';
 comment on column consumption_logs.revenue_to_recognize_total is 'Revenue to recognize';
-comment on column consumption_logs.revenue_to_recognize_per_unit is 'Revenue to recognize for each unit';
 comment on column consumption_logs.is_unlimited_benefit is 'True if the benefit has no limit';
-comment on column consumption_logs.subscription is 'The subscription: subscriptions.id';
 comment on column consumption_logs.is_deleted is 'True if the log was deleted';
 
 create table charges (
@@ -573,25 +502,17 @@ create table charges (
   pet                 text collate "C"
 );
 
-create index charges_home_clinic     on charges (organization_id, home_clinic, updated_at, id);
-create index charges_invoice         on charges (organization_id, invoice, updated_at, id);
-create index charges_invoice_pims_id on charges (organization_id, invoice_pims_id, updated_at, id);
-create index charges_pet             on charges (organization_id, pet, updated_at, id);
-create index charges_status          on charges (organization_id, status, updated_at, id);
 create index charges_visiting        on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
 
-comment on table charges is 'The amount that a client owes for an invoice, and the payments';
-comment on column charges.home_clinic is 'The clinic that holds the plan: clinics.id';
-comment on column charges.servicing_clinic is 'The clinic that gave the service: clinics.id';
-comment on column charges.invoice is 'The invoice: invoices.id';
+comment on table charges is 'The amount owed for an invoice, and what was paid';
 comment on column charges.invoice_pims_id is 'Number of the invoice in the practice software';
 comment on column charges.payment_method_id is 'The payment method';
 comment on column charges.status is 'State of the charge';
-comment on column charges.original_amount is 'Amount at first';
+comment on column charges.original_amount is 'Original amount';
 comment on column charges.current_amount is 'Amount after adjustments';
 comment on column charges.net_paid is 'Amount paid less refunds';
 comment on column charges.paid_amount is 'Amount paid';
-comment on column charges.overpaid_amount is 'Amount paid beyond what was owed';
+comment on column charges.overpaid_amount is 'Amount overpaid';
 comment on column charges.outstanding_balance is 'Amount still owed';
 comment on column charges.refunded_amount is 'Amount refunded';
 comment on column charges.pet is 'The pet of the charge: pets.id. Not shown';
@@ -605,14 +526,10 @@ create table charge_payments (
   updated_at timestamptz not null default now()
 );
 
-create index charge_payments_charge on charge_payments (organization_id, charge, updated_at, id);
-create index charge_payments_status on charge_payments (organization_id, status, updated_at, id);
-
 comment on table charge_payments is 'A payment towards a charge';
 comment on column charge_payments.currency is 'Currency, as ISO 4217';
 comment on column charge_payments.status is 'State of the payment';
 comment on column charge_payments.amount is 'Amount of the payment';
-comment on column charge_payments.charge is 'The charge: charges.id';
 
 create table charge_adjustments (
   like columns_of_records including all,
@@ -622,12 +539,9 @@ create table charge_adjustments (
   updated_at timestamptz not null default now()
 );
 
-create index charge_adjustments_charge on charge_adjustments (organization_id, charge, updated_at, id);
-
-comment on table charge_adjustments is 'A correction of a charge''s amount';
-comment on column charge_adjustments.charge is 'The charge: charges.id';
-comment on column charge_adjustments.amount is 'Amount of the correction';
-comment on column charge_adjustments.reason is 'Reason of the correction';
+comment on table charge_adjustments is 'An adjustment of a charge';
+comment on column charge_adjustments.amount is 'Amount of the adjustment';
+comment on column charge_adjustments.reason is 'Reason for the adjustment';
 
 create table charge_refunds (
   like columns_of_records including all,
@@ -637,23 +551,36 @@ create table charge_refunds (
   updated_at  timestamptz not null default now()
 );
 
-create index charge_refunds_charge on charge_refunds (organization_id, charge, updated_at, id);
-
-comment on table charge_refunds is 'Money returned on a charge';
+comment on table charge_refunds is 'A refund of a charge';
 comment on column charge_refunds.refund_date is 'Time of the refund';
 comment on column charge_refunds.amount is 'Amount of the refund';
-comment on column charge_refunds.charge is 'The charge: charges.id';
 
--- The indexes of searches by time: by the last change, by the last change where it precedes the creation (a writer's times),
--- and by the creation.
-do $indexes$ declare place text; name text; begin
-  for place, name in values
-    ('updated_at', 'pets'), ('updated_at', 'subscriptions'), ('updated_at', 'payment_plans'),
-    ('updated_at', 'payment_intents'), ('updated_at', 'cancellation_payment_intents'), ('updated_at', 'charges'),
-    ('updated_at', 'charge_payments'), ('updated_at', 'charge_adjustments'), ('updated_at', 'charge_refunds'),
-    ('is_deleted, updated_at', 'invoices'), ('is_deleted, updated_at', 'invoice_lines'),
-    ('is_deleted, updated_at', 'consumption_logs'), ('modified_at', 'products'), ('removed, updated_at', 'pet_benefits')
+-- The indexes of searches: by each filter; by the time of the last change, and once more for rows where that precedes the
+-- creation (times of a writer); and by the creation. Rows that a search shows only on request are apart, by a column before
+-- the time, and then the index of a filter holds only rows with a value.
+do $indexes$ declare name text; place text; filters text[]; filter text; begin
+  for name, place, filters in values
+    ('products', 'modified_at', array['clinic', 'pims_id', 'product_code', 'product_name']),
+    ('pets', 'updated_at', array['client_id', 'clinic', 'species']),
+    ('subscriptions', 'updated_at', array['clinic', 'pet', 'status']),
+    ('pet_benefits', 'removed, updated_at', array['pet', 'subscription']),
+    ('payment_plans', 'updated_at', array['clinic', 'pet', 'status', 'subscription']),
+    ('payment_intents', 'updated_at', array['clinic_id', 'pet', 'subscription']),
+    ('cancellation_payment_intents', 'updated_at', array['clinic_id', 'pet', 'subscription']),
+    ('invoices', 'is_deleted, updated_at', array['client_id', 'home_clinic', 'invoice_pims_id', 'pet', 'status']),
+    ('invoice_lines', 'is_deleted, updated_at', array['clinic', 'invoice', 'pet', 'product_code']),
+    ('consumption_logs', 'is_deleted, updated_at', array['home_clinic', 'invoice_line', 'pet', 'product_code', 'subscription']),
+    ('charges', 'updated_at', array['home_clinic', 'invoice', 'invoice_pims_id', 'pet', 'status']),
+    ('charge_payments', 'updated_at', array['charge', 'status']),
+    ('charge_adjustments', 'updated_at', array['charge']),
+    ('charge_refunds', 'updated_at', array['charge'])
   loop
+    foreach filter in array filters loop
+      execute format(
+        case when place like '%, %' then 'create index %1$s_search_%2$s on %1$s (organization_id, %2$s, %3$s, id) where %2$s is not null'
+          else 'create index %1$s_%2$s on %1$s (organization_id, %2$s, %3$s, id)' end,
+        name, filter, place);
+    end loop;
     execute format('create index %I on %I (organization_id, %s, id, created_at)', name || '_search', name, place);
     execute format('create index %I on %I (organization_id, %s, id, created_at) where %s < created_at',
       name || '_search_changed_before_created', name, place, split_part(place, ', ', -1));

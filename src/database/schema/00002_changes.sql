@@ -1,19 +1,16 @@
--- What happens to a record when it is written: its JSON, the time of the change, and its place in the order of changes.
+-- Each write of a record renders its JSON, stamps the time of the change, and gives it a position in the order of changes.
 --
--- A position is the id of the transaction that wrote the record, above a base. Whoever reads up to the lowest id that is
--- still in progress, the horizon, misses nothing: what can still commit has an id at or above it. A time cannot do that,
--- since it is stamped before the commit.
+-- A position is the id of the writing transaction, above a base. A reader up to the horizon, the lowest id in progress,
+-- misses nothing: what commits later has an id at or above it. A time cannot do that: it is stamped before the commit.
 --
--- Ids mean nothing in another cluster, such as after a restore: `change_begin` notices that by the place of each feed, and
--- begins a new order above all positions that there are. On another timeline, after a failover or a recovery to a point in
--- time, and after a crash, ids of transactions that did not survive are given again: the marks of `change_mark` prove up to
--- where two histories agree.
+-- Ids mean nothing in another cluster, such as after a restore. `change_begin` notices that by the place of each feed, and
+-- starts a new order above all existing positions. After a failover, a recovery to a point in time, or a crash, ids of lost
+-- transactions are given again: the marks of `change_mark` prove how far two histories agree.
 --
--- Names in function bodies are looked up in `pg_catalog` alone, or name the schema: where others may create objects in the
--- schema of the tables, their overload of a function or operator would run with the rights of the owner, or of a writer.
+-- Function bodies look up names in `pg_catalog` alone, or name the schema. Where others may create objects in the schema of
+-- the tables, their overload of a function would otherwise run with the rights of the owner, or of a writer.
 
--- Positions lie above it. Replaced where an order begins anew: see change_begin.
--- Not immutable, since plans fold such a function, and do not notice when it is replaced.
+-- The base of positions. change_begin replaces it, which a plan with a folded, immutable function would not notice.
 create function change_base() returns bigint language sql stable parallel safe return 0;
 
 create function change_position() returns bigint language sql stable
@@ -36,7 +33,7 @@ create function change_timeline() returns integer language sql stable
   return case when not pg_is_in_recovery()
     then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end;
 
--- Where transaction ids mean the same: the cluster, the database and the table.
+-- The scope of transaction ids: the cluster, the database and the table.
 create function change_place(name text) returns text language sql stable return concat_ws('/',
   (select system_identifier from pg_control_system()),
   (select oid from pg_database where datname = current_database()),
@@ -58,11 +55,11 @@ create table change_feeds (
 );
 comment on table change_feeds is 'The tables of records. Written by publish';
 comment on column change_feeds.table_name is 'The table';
-comment on column change_feeds.token is 'Names this order of changes: a cursor of another one has expired';
-comment on column change_feeds.place is 'The cluster, the database and the table whose transaction ids the positions are. Empty where the feed is not whole';
+comment on column change_feeds.token is 'Identifies this order of changes: cursors of another one have expired';
+comment on column change_feeds.place is 'The cluster, database and table of the transaction ids. Empty if the feed is not whole';
 comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
 comment on column change_feeds.fields is 'The fields of the JSON, in their order';
-comment on column change_feeds.triggers is 'The triggers with which the order began';
+comment on column change_feeds.triggers is 'The triggers at the start of the order';
 
 create table change_marks (
   timeline      integer primary key,
@@ -74,14 +71,14 @@ create table change_marks (
   durable_until pg_lsn,
   kept_from     bigint not null default 0
 );
-comment on table change_marks is 'What each run of the server has committed for good. A run that has ended has a negative timeline';
+comment on table change_marks is 'How far each run of the server has committed durably. A run that has ended has a negative timeline';
 comment on column change_marks.timeline is 'The timeline that the run writes';
-comment on column change_marks.token is 'Names the mark in cursors';
+comment on column change_marks.token is 'Identifies the mark in cursors';
 comment on column change_marks.marked_at is 'The time of the mark';
 comment on column change_marks.proven is 'Every transaction below it had ended when the mark was written. Where the mark has survived, so have they';
-comment on column change_marks.forked_at is 'The place where the timeline left the one before it. Null where that is unknown';
+comment on column change_marks.forked_at is 'Position in the log at which the timeline branched off. Null if unknown';
 comment on column change_marks.started_at is 'The start of the server';
-comment on column change_marks.durable_until is 'The write-ahead log before it has survived where the mark has';
+comment on column change_marks.durable_until is 'If the mark has survived, so has the log before this position';
 comment on column change_marks.kept_from is 'Removals below it are deleted: cursors that need them have expired';
 
 create table change_times (
@@ -90,7 +87,7 @@ create table change_times (
 );
 comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
 comment on column change_times.position is 'A place in the order of changes';
-comment on column change_times.at is 'The time at which the position was the next one';
+comment on column change_times.at is 'Time at which the position was the next one';
 
 create table removals (
   organization_id text collate "C" not null,
@@ -107,8 +104,8 @@ comment on column removals.table_name is 'The table that had the record';
 comment on column removals.id is 'The identifier of the record';
 comment on column removals.change_position is 'The place of the deletion in the order of changes';
 
--- Each database keeps its own order: a publication of all tables would write another one's over it. What the triggers of a
--- replicated row write is let through.
+-- Each database keeps its own order: a publication of all tables would overwrite it. Writes by the triggers of a replicated
+-- row pass.
 create function change_kept() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
 as $function$ begin return null; end $function$;
 do $kept$ declare name text; begin

@@ -1,4 +1,4 @@
--- Deletions: the tasks that deliveries schedule, and the facts that they leave.
+-- Deletions: the tasks that deliveries schedule, and their facts.
 --
 -- A fact outlives the row that it is about. It is committed before any row is marked. From then on, triggers mark each row
 -- that is written with the id of a fact, whoever writes it. A transaction that looked before may still bring such a row:
@@ -29,7 +29,7 @@ create table deletion_tasks (
   primary key (organization_id, id)
 );
 
--- Those without the organization in front find tasks of all organizations.
+-- Without a leading organization: for tasks of all organizations.
 create index deletion_tasks_scheduled on deletion_tasks (due_at) where state = 'scheduled';
 create index deletion_tasks_running   on deletion_tasks (due_at) where state = 'running';
 create index deletion_tasks_unsettled on deletion_tasks (unsettled_since) where unsettled_since is not null;
@@ -41,27 +41,27 @@ create index deletion_tasks_order     on deletion_tasks (organization_id, state,
 -- Nulls first, though there are none: no other index has this order, which the planner could take and sort the rest.
 create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
 
-comment on table deletion_tasks is 'A task for each delivery to the intake. Its id follows from the organization and the key';
+comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
 comment on column deletion_tasks.organization_id is 'The organization: organizations.id';
-comment on column deletion_tasks.id is 'The identifier of the task, by which its organization asks for it';
-comment on column deletion_tasks.idempotency_key is 'The key of the delivery, which one task has';
-comment on column deletion_tasks.invoices_count is 'The number of invoices that the delivery names';
-comment on column deletion_tasks.invoice_lines_count is 'The number of lines that the delivery names';
+comment on column deletion_tasks.id is 'Identifier of the task, as the API shows it';
+comment on column deletion_tasks.idempotency_key is 'Idempotency key of the delivery: one task has it';
+comment on column deletion_tasks.invoices_count is 'Number of invoices in the delivery';
+comment on column deletion_tasks.invoice_lines_count is 'Number of lines in the delivery';
 comment on column deletion_tasks.received_at is 'The time of the delivery';
-comment on column deletion_tasks.scheduled_for is 'The first time that it was due';
-comment on column deletion_tasks.state is 'scheduled, running, completed or dead';
+comment on column deletion_tasks.scheduled_for is 'Time at which it was first due';
+comment on column deletion_tasks.state is 'scheduled, running, completed, dead or cancelled';
 comment on column deletion_tasks.started_at is 'The start of the last attempt';
-comment on column deletion_tasks.finished_at is 'The time at which it was completed or died';
+comment on column deletion_tasks.finished_at is 'Time at which it was completed, cancelled or dead';
 comment on column deletion_tasks.last_error is 'The error of the last attempt that failed';
-comment on column deletion_tasks.fingerprint is 'The hash of the payload, which tells a repeated delivery from another one with the same key';
+comment on column deletion_tasks.fingerprint is 'Hash of the payload: tells a repeated delivery from another one with the same key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run, or the end of the lease of the worker that runs it';
-comment on column deletion_tasks.attempts is 'The number of attempts that have begun';
+comment on column deletion_tasks.attempts is 'Number of attempts started';
 comment on column deletion_tasks.claim_token is 'The claim of the worker that runs it';
-comment on column deletion_tasks.outcome is 'The number of items by verdict';
-comment on column deletion_tasks.unsettled_since is 'The time of the deletion, while transactions that ran then may bring rows; otherwise null';
-comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks have a bound in common';
-comment on column deletion_tasks.trace_parent is 'The trace of the delivery, to which the run is linked';
+comment on column deletion_tasks.outcome is 'Number of items by verdict';
+comment on column deletion_tasks.unsettled_since is 'Time of the deletion, while transactions from before may still bring rows; otherwise null';
+comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
+comment on column deletion_tasks.trace_parent is 'Trace of the delivery, to which each run is linked';
 
 create table deletions (
   organization_id text collate "C" not null,
@@ -85,19 +85,19 @@ create index deletions_newest     on deletions (deleted_at);
 create index deletions_remembered on deletions (organization_id, task_id) where verdict = 'not_found';
 create index deletions_unknown    on deletions (deleted_at) where verdict = 'not_found' and not is_known;
 
-comment on table deletions is 'The facts: each item of each task, and what became of it';
+comment on table deletions is 'The facts: each item of each task, with its verdict';
 comment on column deletions.organization_id is 'The organization: organizations.id';
 comment on column deletions.task_id is 'The task: deletion_tasks.id';
 comment on column deletions.kind is 'invoice or line';
 comment on column deletions.item is 'The place of the item in its list, from 1';
 comment on column deletions.id is 'The id of the invoice or line';
-comment on column deletions.deleted_at is 'The time of the deletion, which marked rows have as theirs';
-comment on column deletions.verdict is 'deleted, not_found, or the reason why the item does not fit its row. One that was not found is judged once, when its row comes';
+comment on column deletions.deleted_at is 'Time of the deletion, copied to marked rows';
+comment on column deletions.verdict is 'deleted, not_found, or the reason of a mismatch. An item that was not found is judged once, when its row comes';
 comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
-comment on column deletions.undone_at is 'The time at which an operator undid the deletion';
-comment on column deletions.clinic_id is 'What the item says of its row, which must fit';
-comment on column deletions.client_id is 'What the item says of its row, which must fit';
-comment on column deletions.invoice_id is 'What the item says of its row, which must fit';
+comment on column deletions.undone_at is 'Time at which an operator undid the deletion';
+comment on column deletions.clinic_id is 'Given by the item: must match the row';
+comment on column deletions.client_id is 'Given by the item: must match the row';
+comment on column deletions.invoice_id is 'Given by the item: must match the row';
 comment on column deletions.is_known is 'True if the organization had a row in organizations';
 
 create table deletion_arrivals (
@@ -113,7 +113,7 @@ comment on column deletion_arrivals.organization_id is 'The organization: organi
 comment on column deletion_arrivals.task_id is 'The item of deletions';
 comment on column deletion_arrivals.kind is 'The item of deletions';
 comment on column deletion_arrivals.item is 'The item of deletions';
-comment on column deletion_arrivals.verdict is 'deleted, or the reason why the item does not fit its row';
+comment on column deletion_arrivals.verdict is 'deleted, or the reason of a mismatch';
 
 create table deletion_settler (
   is_only boolean primary key default true check (is_only),

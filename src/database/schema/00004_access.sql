@@ -1,4 +1,4 @@
--- Who may do what: the API keys, the signing secrets of the intake, the audit log, and the roles.
+-- Access: API keys, signing secrets of the intake, the audit log, and the privileges of the roles.
 
 create table api_keys (
   organization_id text collate "C" not null,
@@ -12,14 +12,14 @@ create table api_keys (
   primary key (organization_id, id)
 );
 comment on table api_keys is 'The API keys. Of a key, only its SHA-256 is stored';
-comment on column api_keys.organization_id is 'The organization whose records the key reads';
+comment on column api_keys.organization_id is 'The organization that the key reads';
 comment on column api_keys.id is 'The identifier of the key';
-comment on column api_keys.name is 'What the key is for';
-comment on column api_keys.key_hash is 'The SHA-256 of the key';
-comment on column api_keys.created_at is 'The time at which it was made';
-comment on column api_keys.last_used_on is 'The last day on which it was used, in UTC';
-comment on column api_keys.revoked_at is 'The time from which it is refused';
-comment on column api_keys.prefix is 'The first characters of the key, to recognize it by';
+comment on column api_keys.name is 'Purpose of the key';
+comment on column api_keys.key_hash is 'SHA-256 of the key';
+comment on column api_keys.created_at is 'Time of creation';
+comment on column api_keys.last_used_on is 'Last day of use, in UTC';
+comment on column api_keys.revoked_at is 'Time of revocation';
+comment on column api_keys.prefix is 'First characters of the key, to recognize it';
 
 create table intake_secrets (
   organization_id text collate "C" not null,
@@ -30,11 +30,11 @@ create table intake_secrets (
   primary key (organization_id, id)
 );
 comment on table intake_secrets is 'The secrets with which organizations sign their deliveries';
-comment on column intake_secrets.organization_id is 'The organization that signs';
+comment on column intake_secrets.organization_id is 'The organization that signs with it';
 comment on column intake_secrets.id is 'The identifier of the secret';
 comment on column intake_secrets.secret is 'The secret';
-comment on column intake_secrets.created_at is 'The time at which it was made';
-comment on column intake_secrets.revoked_at is 'The time from which it is refused';
+comment on column intake_secrets.created_at is 'Time of creation';
+comment on column intake_secrets.revoked_at is 'Time of revocation';
 
 create table closed_organizations (
   organization_id text collate "C" primary key,
@@ -42,7 +42,7 @@ create table closed_organizations (
 );
 comment on table closed_organizations is 'The organizations that an operator deleted. The intake refuses their deliveries until one is created again';
 comment on column closed_organizations.organization_id is 'The organization';
-comment on column closed_organizations.closed_at is 'The time at which it was deleted';
+comment on column closed_organizations.closed_at is 'Time of its deletion';
 
 create table audit_log (
   organization_id text collate "C" not null,
@@ -55,18 +55,18 @@ create table audit_log (
   result          text not null,
   primary key (organization_id, id)
 );
--- Operators look at all of it, newest first.
+-- The operators' page lists all entries, newest first.
 create index audit_log_at     on audit_log (at desc);
 create index audit_log_target on audit_log (organization_id, target, at desc);
 comment on table audit_log is 'The changes that operators made. The service can only add to it';
 comment on column audit_log.organization_id is 'The organization that the change is about';
 comment on column audit_log.id is 'The identifier of the entry';
 comment on column audit_log.at is 'The time of the change';
-comment on column audit_log.actor is 'The operator, by the name given';
+comment on column audit_log.actor is 'Name that the operator gave';
 comment on column audit_log.source is 'The command, page or program that was used';
 comment on column audit_log.action is 'The change';
 comment on column audit_log.target is 'The task, key or secret that was changed';
-comment on column audit_log.result is 'What became of it';
+comment on column audit_log.result is 'Outcome of the change';
 
 -- The data API can only select; this is the one trace that it leaves.
 create function touch_api_key(hash bytea) returns void language sql security definer set search_path = pg_catalog, pg_temp

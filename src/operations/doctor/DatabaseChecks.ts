@@ -1,11 +1,11 @@
-/** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
+/** Checks of a Postgres: the server, its sessions, deletions, changes and replication. */
 import { Duration, Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
-import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
+import { type Database, type PoolOptions as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import type { Request } from "../../database/Store.ts"
+import type { StatementRequest } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Settings.ts"
@@ -30,19 +30,19 @@ const verified = {
 } as const
 
 /** The server of a session, and its encryption. */
-export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
-  if (sql.route === undefined) return []
-  const { servers, url } = sql.route
-  const endpoint = sql.route.endpoint()
-  const { tls } = endpoint
+export const connection = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
+  if (sql.selector === undefined) return []
+  const { servers, url } = sql.selector
+  const target = sql.selector.target()
+  const { tls } = target
   const encryption = tls === undefined ? "not encrypted" : `encrypted, ${verified[tls.verification]}`
   const isOne = url.hosts.length === 1
-  const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
+  const place = `${formatHost(target)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
   const primaries = new Map(
     (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
   )
-  const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
+  const isRemote = !isLoopback(target.host) && !isSocket(target)
   const isUnverified = tls === undefined || tls.verification === "none"
   return facts(
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}.`),
@@ -114,7 +114,11 @@ const Replicating = Schema.Struct({
  * The seconds that a replica is behind its primary, infinite once it was promoted. Undefined for a database that was never
  * its replica, since records may also be read from one that is filled by logical replication.
  */
-export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
+export const replicaLag = Effect.fnUntraced(function* <E>(
+  primary: Database,
+  replica: Database,
+  request: StatementRequest<E>
+) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Replicating)(
       database.run(
@@ -134,7 +138,11 @@ export const replicaLag = Effect.fnUntraced(function* <E>(primary: Database, rep
   return found.has_all === true ? 0 : found.age
 })
 
-const ownRequest: Request<string> = { key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }
+const ownRequest: StatementRequest<string> = {
+  key: "doctor",
+  within: Duration.seconds(2),
+  unavailable: ({ reason }) => reason
+}
 
 /** The replication from the primary. */
 export const replication = (primary: Database, replica: Database, request = ownRequest) =>
@@ -244,7 +252,7 @@ const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
 
 /** The order of changes, and the transaction that delays it on a replica the most, if the login may see its age. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  if (yield* Distribution.ask(sql)) {
+  if (yield* Distribution.hasDistributedTable(sql)) {
     return [ok("Changes are not served (501): the tables are distributed over several servers.")]
   }
   const unsettled = yield* textsOf(

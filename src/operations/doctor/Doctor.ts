@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Duration, Effect, Option, Redacted } from "effect"
-import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
+import { connect, type Database, type PoolOptions as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
@@ -62,7 +62,7 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
         const sql = yield* Effect.tap(connect({ ...pool, maxConnections: 1 }), (client) => client`select 1`)
         opened.push(sql)
         const subject = { pool, sql, variable }
-        return [...(yield* DatabaseChecks.route(subject)), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
+        return [...(yield* DatabaseChecks.connection(subject)), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
       })
       findings.push(
         ...(yield* Check.examine(variable, { [`The connection of the ${pool.name ?? "database"}`]: session }))

@@ -193,7 +193,7 @@ const examineRoles = Effect.fnUntraced(function* (
         : fail(`The login ${login} lacks ${names(missed)}, which ROLES=${one} needs.`, `grant ${role} to ${login}`)
     )
   })
-  const grants = (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []
+  const grants = (yield* Distribution.hasDistributedTable(sql)) ? yield* Distribution.lackingGrants(sql) : []
   return facts(
     ...ofRoles,
     excess("Every role", "public", /EXECUTE/),
@@ -230,7 +230,7 @@ export const check = Effect.fnUntraced(function* (
     Effect.succeed([])
   )
   if (incomplete.length > 0) return incomplete
-  const broken = compare(catalog, expected, yield* Distribution.ask(sql))
+  const broken = compare(catalog, expected, yield* Distribution.hasDistributedTable(sql))
   if (broken.length > 0) return broken
   const open = yield* openSchema(sql)
   return facts(

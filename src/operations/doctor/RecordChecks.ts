@@ -16,7 +16,7 @@ const age = (seconds: number) => span(1000 * seconds)
 
 /** The organizations that stopped while others go on, and those that have records and no row. */
 export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  if (yield* Distribution.ask(sql)) return []
+  if (yield* Distribution.hasDistributedTable(sql)) return []
   const report = yield* Freshness.read(sql, longest)
   if (report === undefined) return [ok("The ages of the last changes were not read: no response within 5 seconds.")]
   const { stopped, unknown } = report

@@ -1,10 +1,9 @@
 /** A field is added to a record while its table is read and written. */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Logger } from "effect"
-import { SqlClient } from "effect/sql"
 import type { Database } from "../../../src/database/Database.ts"
 import { all, migrate, missing } from "../../../src/database/Migrations.ts"
-import { addField, addIndex, RowsLocked } from "../../../src/database/addField.ts"
+import { addField, RowsLocked } from "../../../src/database/addField.ts"
 import { eventually } from "../../support/eventually.ts"
 import { openTransaction } from "../../support/deletions/sessions.ts"
 import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
@@ -126,23 +125,6 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         assert.deepStrictEqual(yield* lacking(sql), [])
       }),
     long
-  )
-
-  it.effect("an index replaces another one, also when it runs again", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const index = { table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" }
-      const { online } = addIndex({ ...index, replaces: ["pets_species"] })
-      const indexes = sql`select indexname from pg_indexes where tablename = 'pets'`.values
-      const names = Effect.map(indexes, (rows) => rows.flat().map(String).toSorted())
-      const before = yield* names
-      assert.include(before, "pets_species")
-      const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
-      for (let times = 0; times < 2; times++) {
-        yield* Effect.provideService(online, SqlClient.SqlClient, sql)
-        assert.deepStrictEqual(yield* names, after)
-      }
-    })
   )
 
   it.effect("a column that would rewrite the table is refused, and nothing changes", () =>

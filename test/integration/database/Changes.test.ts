@@ -177,22 +177,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect.each([1, 2, 3, 1000])("is told once of a record that is deleted and inserted, in pages of %i", (limit) =>
-    Effect.gen(function* () {
-      const { insert, organization, sql, told } = yield* reader()
-      yield* insert("pet_1", "pet_2", "pet_3", "pet_4")
-      yield* sql.withTransaction(
-        Effect.andThen(
-          sql`delete from pets where organization_id = ${organization}`,
-          sql`insert into pets (organization_id, id, name)
-              select ${organization}, 'pet_' || n, 'again' from generate_series(1, 3) n`
-        )
-      )
-      const expected = [1, 2, 3].map((n) => `pet_${n} again`)
-      assert.deepStrictEqual(yield* told(limit), { changed: expected, removed: ["pet_4"] })
-    })
-  )
-
   it.effect("of an id, or of the organization, removes the old record and tells the new one", () =>
     Effect.gen(function* () {
       const { insert, organization, sql, told } = yield* reader()

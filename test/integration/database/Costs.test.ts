@@ -108,7 +108,7 @@ const questionsOf = (
 const resources: ReadonlyArray<Resource> = all
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
-/** How many records a table holds. */
+/** The number of records of a table. */
 const sizeOf = ({ name }: Resource) => (name === "charges" ? 6000 : 2000)
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {

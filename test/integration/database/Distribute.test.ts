@@ -28,7 +28,7 @@ import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
 const records = resources.map(({ table }) => table)
 const byOrganization = Distribution.byOrganization(records)
 
-/** What `distribute` calls of Citus: it writes down what is distributed, and refuses triggers unless its setting allows them. */
+/** The functions of Citus that `distribute` calls. Records the distributed tables; refuses triggers unless its setting allows them. */
 const fakeCitus = (sql: Database) =>
   script(`
 create table public.pg_dist_partition (
@@ -101,7 +101,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* fakeCitus(sql)
-      assert.isFalse(yield* Distribution.ask(sql))
+      assert.isFalse(yield* Distribution.hasDistributedTable(sql))
       const first = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual(first, {
         distributed: [...byOrganization],
@@ -109,7 +109,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
         refused: []
       })
-      assert.isTrue(yield* Distribution.ask(sql))
+      assert.isTrue(yield* Distribution.hasDistributedTable(sql))
       const copied = yield* sql`select command from commands where command like 'function %'`
       assert.deepInclude(copied, { command: "function change_position()" })
       assert.lengthOf(copied, 7)

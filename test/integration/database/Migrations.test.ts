@@ -145,17 +145,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("refuse a database of an earlier version, with what to do, and leave it as it is", () =>
-    Effect.gen(function* () {
-      const sql = yield* empty
-      yield* sql`create table migrations (migration_id integer primary key, created_at timestamptz, name text)`
-      yield* sql`insert into migrations values (1, now(), 'records')`
-      const { message } = yield* Effect.flip(migrate(sql))
-      assert.match(message, /cannot be upgraded\. Migrate a new database\..* sync .* load FOLDER/)
-      assert.lengthOf(yield* sql`select from pg_tables where schemaname = 'public'`, 1)
-    })
-  )
-
   it.effect("make each table and column with a comment, in a schema of any name", () =>
     Effect.gen(function* () {
       const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: '"Practice Data"' } })

@@ -1,4 +1,4 @@
-/** What is said of a failure of the database, in logs and in a task's last error: a code and names, and no data. */
+/** The reason of a database failure, in logs and in a task's last error: a code and names, and no data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"

@@ -37,7 +37,7 @@ const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<s
   )
 }
 
-/** That a record shows a field so; fields begin with a quote and end before the next one or the end. */
+/** Asserts the JSON of a field. Fields begin with a quote, and end before the next one or at the end of the record. */
 const assertShows = (record: string, field: string, json: string) => {
   const shows = record.includes(`"${field}":${json},"`) || record.endsWith(`"${field}":${json}}`)
   assert.isTrue(shows, `${field}: ${json} in ${record}`)
@@ -198,26 +198,17 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  it.effect.each(resources.map(({ table }) => table))("%s refuses a blank id: inserted, updated or copied", (table) =>
+  it.effect("every table refuses a blank id, and an organization with blanks around it", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* sql`truncate ${sql(table)}`
-      yield* sql`insert into ${sql(table)} (organization_id, id) values ('org_a', 'org_a')`
-      const writes = [
-        "insert into TABLE (organization_id, id) values ('org_a', ' ')",
-        "insert into TABLE (organization_id, id) values ('', 'org_a')",
-        "update TABLE set id = ' '",
-        `copy TABLE (organization_id, id) from program 'printf "org_a,\\"\\"\\n"' csv`
-      ]
-      for (const write of writes) {
-        const error = yield* Effect.flip(sql.unsafe(write.replace("TABLE", table)))
-        const [name] =
-          /"(id_not_blank|id_of_the_organization|organization_id_without_blanks_around)"/.exec(
-            String(error.reason.cause)
-          ) ?? []
-        assert.isDefined(name, write)
-      }
-      yield* sql`truncate ${sql(table)}`
+      const refusing = yield* sql`
+        select conrelid::regclass::text from pg_constraint
+        where conname in ('id_not_blank', 'organization_id_without_blanks_around') and convalidated
+        group by conrelid having count(*) = 2`.values
+      assert.sameMembers(
+        refusing.flat(),
+        resources.map(({ table }) => table)
+      )
     })
   )
 

@@ -33,8 +33,7 @@ const cgroup = Effect.acquireRelease(
   (folder) => Effect.ignore(Effect.try(() => (folder === undefined ? undefined : rmdirSync(folder))))
 )
 
-const options =
-  "-r ./src/requireNode.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size-percentage=40"
+const options = "-r ./src/preload.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size-percentage=40"
 
 /** As `npm start` has it. */
 const allocation = { MALLOC_MMAP_THRESHOLD_: "131072", MALLOC_ARENA_MAX: "2" }

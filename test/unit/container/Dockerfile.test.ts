@@ -13,7 +13,7 @@ it("the Dockerfile has the Node of the tests, and starts it as npm start does", 
   const dockerfile = read("Dockerfile")
   const image = `node:${product.devDependencies.node}-trixie-slim`
   assert.deepStrictEqual(dockerfile.match(/^FROM \S+/gm), [`FROM ${image}`, `FROM ${image}`])
-  const options = execFileSync(process.execPath, [join(root, "src/requireNode.cjs")], { encoding: "utf8" })
+  const options = execFileSync(process.execPath, [join(root, "src/preload.cjs")], { encoding: "utf8" })
   const started = [
     "node",
     ...options

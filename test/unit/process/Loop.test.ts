@@ -1,10 +1,10 @@
-/** What runs in the background for good: it outlives failures and bugs. */
+/** Background work outlives failures and bugs. */
 import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { forever, pauseAfter } from "../../../src/process/Loop.ts"
 
-it("What ends again and again starts again after a pause that doubles, up to half a minute", () => {
+it("A run that ends again and again restarts after a pause that doubles, up to half a minute", () => {
   const pauses = Array.scan(Array.range(1, 11), Duration.zero, (before) => pauseAfter(before, Duration.seconds(60)))
   const expected = [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
   assert.deepStrictEqual(pauses.map(Duration.toMillis), expected)

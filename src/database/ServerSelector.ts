@@ -1,7 +1,7 @@
 /**
- * The server that the connections of a pool go to. libpq looks for it at each connection; a pool looks for it when it is
- * made, in an outage, and where its URL restricts the servers each second, and once a connection is closed. Connections to
- * any other server are closed.
+ * Selects the server of a URL that the connections of a pool go to. libpq selects it at each connection; a pool selects it
+ * when it is made and in an outage. Where the URL restricts the servers, it also does so each second, and once a connection
+ * is closed. Connections to any other server are closed.
  */
 import { Socket } from "node:net"
 import { type PgClient, PgConnection } from "@effect/sql-pg"
@@ -9,15 +9,18 @@ import { Deferred, Duration, Effect, Fiber, type Redacted, Schedule } from "effe
 import type { SqlError } from "effect/sql/SqlError"
 import * as Loop from "../process/Loop.ts"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
-import * as Endpoint from "./Endpoint.ts"
+import * as ConnectionTarget from "./ConnectionTarget.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
-/** The settings of a pool that its route sets. */
-type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]>>
+/** The settings of a pool that depend on its server. */
+type TargetSettings = Pick<PgClient.PgPoolConfig, keyof ReturnType<ConnectionTarget.Configs["of"]>>
 
 /** The tests of `target_session_attrs`, in the order of preference. */
 const accepted: Readonly<
-  Record<ConnectionUrl.ConnectionUrl["sessionAttributes"], ReadonlyArray<(server: Endpoint.Server) => boolean>>
+  Record<
+    ConnectionUrl.ConnectionUrl["sessionAttributes"],
+    ReadonlyArray<(server: ConnectionTarget.ServerState) => boolean>
+  >
 > = {
   any: [() => true],
   "read-write": [(server) => !server.isStandby && !server.isReadOnly],
@@ -30,70 +33,70 @@ const accepted: Readonly<
 /** The interval between looks at a server, and the time that it has to respond. */
 const period = Duration.seconds(1)
 
-type Reached = Effect.Success<ReturnType<typeof Endpoint.reach>>
+type Reached = Effect.Success<ReturnType<typeof ConnectionTarget.reach>>
 
 const describe = (reached: Reached) => {
-  const host = ConnectionUrl.formatHost(reached.endpoint)
+  const host = ConnectionUrl.formatHost(reached.target)
   if ("error" in reached) return `${host}: ${messageOf(reached.error)}`
-  const { isReadOnly, isStandby } = reached.server
+  const { isReadOnly, isStandby } = reached.state
   return `${host} is ${isStandby ? "a standby" : isReadOnly ? "read-only" : "a primary"}`
 }
 
-/** Looks for the server, and watches it until the scope closes. */
-export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common: Endpoint.Common) {
-  const configs = yield* Endpoint.configsOf(text, common)
+/** Selects the server, and watches it until the scope closes. */
+export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common: ConnectionTarget.Common) {
+  const configs = yield* ConnectionTarget.configsOf(text, common)
   const { url } = configs
   const { hosts, sessionAttributes } = url
   const tests = accepted[sessionAttributes]
   const isStrict = sessionAttributes !== "any" && sessionAttributes !== "prefer-standby"
 
-  let endpoint: Endpoint.Endpoint = { ...hosts[0], tls: undefined, asksSettings: true }
+  let target: ConnectionTarget.ConnectionTarget = { ...hosts[0], tls: undefined, sendsSettings: true }
   let isTried = false
   let isFound = false
   let problem: SqlError | undefined
   const sockets = new Map<Socket, string>()
   // The client reads its configuration at each connection, and knows no other way to send the next one elsewhere.
-  const pools: Array<Routed> = []
+  const pools: Array<TargetSettings> = []
 
-  const open = (to: Endpoint.Endpoint) => {
+  const open = (to: ConnectionTarget.ConnectionTarget) => {
     if (problem !== undefined) {
       const { cause } = problem.reason
       // A failure to make the pool is reported once. Then each connection finds out by itself.
       if (!isStrict && isTried) problem = undefined
       return new Socket().destroy(cause instanceof Error ? cause : undefined)
     }
-    const socket = Endpoint.openSocket(to)
+    const socket = ConnectionTarget.openSocket(to)
     sockets.set(socket, ConnectionUrl.formatHost(to))
     return socket.once("close", () => sockets.delete(socket))
   }
 
-  const turnTo = (to: Endpoint.Endpoint) => {
-    endpoint = to
+  const switchTo = (to: ConnectionTarget.ConnectionTarget) => {
+    target = to
     isTried = true
     for (const pool of pools) Object.assign(pool, configs.of(to, open))
   }
 
   /** Reaches for each server. An unreachable one delays none of the others. */
-  const reachAll = Effect.flatMap(Endpoint.tlsOf(url), (tls) => {
-    if (!isTried) turnTo(Endpoint.waysTo(url, hosts[0], tls)[0])
-    return Effect.forEach(hosts, (host) => Effect.forkScoped(Endpoint.reach(configs, host, tls)))
+  const reachAll = Effect.flatMap(ConnectionTarget.tlsOf(url), (tls) => {
+    if (!isTried) switchTo(ConnectionTarget.waysTo(url, hosts[0], tls)[0])
+    return Effect.forEach(hosts, (host) => Effect.forkScoped(ConnectionTarget.reach(configs, host, tls)))
   })
 
   /** The first server that is accepted. */
-  const look = Effect.gen(function* () {
+  const choose = Effect.gen(function* () {
     const fibers = yield* reachAll
     for (const isAccepted of tests) {
       for (const fiber of fibers) {
         const reached = yield* Fiber.join(fiber)
-        if ("server" in reached && isAccepted(reached.server)) return reached.endpoint
+        if ("state" in reached && isAccepted(reached.state)) return reached.target
       }
     }
     const reached = yield* Fiber.joinAll(fibers)
-    const refused = reached.filter((one) => "server" in one).map((one) => ConnectionUrl.formatHost(one.endpoint))
+    const refused = reached.filter((one) => "state" in one).map((one) => ConnectionUrl.formatHost(one.target))
     for (const [socket, host] of sockets) if (refused.includes(host)) socket.destroy()
     const [only, ...others] = reached
     if (only !== undefined && others.length === 0 && "error" in only) {
-      if (!isFound) turnTo(only.endpoint)
+      if (!isFound) switchTo(only.target)
       return yield* only.error
     }
     return yield* connectFailure(`No server of the URL is ${sessionAttributes}: ${reached.map(describe).join("; ")}`)
@@ -102,17 +105,17 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   /** The reachable servers of the URL. */
   const servers = reachAll.pipe(
     Effect.flatMap(Fiber.joinAll),
-    Effect.map((reached) => reached.flatMap((one) => ("server" in one ? [{ ...one.endpoint, ...one.server }] : []))),
+    Effect.map((reached) => reached.flatMap((one) => ("state" in one ? [{ ...one.target, ...one.state }] : []))),
     Effect.scoped
   )
 
   // With several servers, each has its time: an unreachable one must not take all of it.
   const longest = Duration.sum(configs.connectTimeout, hosts.length > 1 ? period : Duration.zero)
-  /** Looks for the server, by connections of its own, and turns the route there. */
-  const find = look.pipe(
+  /** Selects the server, by connections of its own. Later connections of the pools go there. */
+  const select = choose.pipe(
     Effect.timeoutOrElse({ duration: longest, orElse: () => connectFailure("No answer in time") }),
     Effect.map((found) => {
-      turnTo(found)
+      switchTo(found)
       isFound = true
       problem = undefined
       for (const [socket, host] of sockets) if (host !== ConnectionUrl.formatHost(found)) socket.destroy()
@@ -125,41 +128,41 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
     const closed = yield* Deferred.make<void>()
     const end = () => Deferred.doneUnsafe(closed, Effect.void)
     const connection = yield* PgConnection.make(
-      configs.of(endpoint, (to) => Endpoint.openSocket(to).once("close", end))
+      configs.of(target, (to) => ConnectionTarget.openSocket(to).once("close", end))
     )
-    const watching = Effect.repeat(Effect.timeout(Endpoint.look(connection), period), {
+    const watching = Effect.repeat(Effect.timeout(ConnectionTarget.stateOf(connection), period), {
       while: (server) => tests.some((isAccepted) => isAccepted(server)),
       schedule: Schedule.spaced(period)
     })
     yield* Effect.raceFirst(watching, Deferred.await(closed))
   }).pipe(Effect.scoped, Effect.ignore)
 
-  yield* Effect.catch(find, (error) =>
+  yield* Effect.catch(select, (error) =>
     Effect.sync(() => {
       // Where the server responds with a SQLSTATE, the first connection finds out by itself.
       if (!/^\d/.test(codeOf(error))) problem = error
     })
   )
   if (isStrict) {
-    const turned = Effect.andThen(watchServer, Effect.ignore(find))
+    const turned = Effect.andThen(watchServer, Effect.ignore(select))
     // A server that is going away may be found once more.
     const atMostOften = Effect.all([turned, Effect.sleep("200 millis")], { concurrency: 2, discard: true })
-    yield* Effect.forkScoped(Loop.forever("The route to a server", atMostOften))
+    yield* Effect.forkScoped(Loop.forever("The selection of a server", atMostOften))
   }
 
   return {
     text,
     url,
-    endpoint: () => endpoint,
+    target: () => target,
     servers,
-    /** The configuration of a pool: it always has the settings of the server of the route. */
-    configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool): Pool & Routed => {
-      const config = { ...pool, ...configs.of(endpoint, open) }
+    /** The configuration of a pool. It changes with the selected server. */
+    configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof TargetSettings>>(pool: Pool): Pool & TargetSettings => {
+      const config = { ...pool, ...configs.of(target, open) }
       pools.push(config)
       return config
     },
-    find
+    select
   }
 })
 
-export type Route = Effect.Success<ReturnType<typeof make>>
+export type ServerSelector = Effect.Success<ReturnType<typeof make>>

@@ -1,4 +1,4 @@
-/** One server of a URL and the way to it, found by trying as libpq does; encryption, by `sslmode` and its files. */
+/** A server of a URL and the way to connect to it, which is found by attempts as in libpq. Encryption, by `sslmode` and its files. */
 import { Buffer } from "node:buffer"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { connect as connectSocket, isIP, type Socket } from "node:net"
@@ -13,7 +13,7 @@ import * as ConnectionUrl from "./ConnectionUrl.ts"
 import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** The text of a file. Without a name it is the one of libpq, which may be missing. */
-const textOf = (given: string | undefined, otherwise: string) => {
+const fileText = (given: string | undefined, otherwise: string) => {
   const file = given ?? join(homedir(), ".postgresql", otherwise)
   return given === undefined && !existsSync(file) ? undefined : readFileSync(file, "utf8")
 }
@@ -40,9 +40,9 @@ export const tlsOf = (url: ConnectionUrl.ConnectionUrl) =>
     try: () => {
       const { hosts, sslCert, sslKey, sslMode, sslPassword, sslRootCert } = url
       if (sslMode === "disable" || hosts.every(ConnectionUrl.isSocket)) return undefined
-      const ca = sslRootCert === "system" ? getCACertificates("system") : textOf(sslRootCert, "root.crt")
-      const cert = textOf(sslCert, "postgresql.crt")
-      const key = cert === undefined ? undefined : textOf(sslKey, "postgresql.key")
+      const ca = sslRootCert === "system" ? getCACertificates("system") : fileText(sslRootCert, "root.crt")
+      const cert = fileText(sslCert, "postgresql.crt")
+      const key = cert === undefined ? undefined : fileText(sslKey, "postgresql.key")
       if (cert !== undefined && key === undefined) throw new Error("there is an sslcert, and no sslkey")
       const passphrase = sslPassword && Redacted.value(sslPassword)
       const verification = verificationOf(url, ca !== undefined)
@@ -59,11 +59,12 @@ export const tlsOf = (url: ConnectionUrl.ConnectionUrl) =>
 
 type ServerTls = Effect.Success<ReturnType<typeof tlsOf>>
 
-export interface Endpoint extends ConnectionUrl.Host {
+/** A server, and the way to connect to it. */
+export interface ConnectionTarget extends ConnectionUrl.Host {
   /** Undefined: the connection is not encrypted. */
   readonly tls: ServerTls
   /** False for a pooler that refuses settings of sessions. */
-  readonly asksSettings: boolean
+  readonly sendsSettings: boolean
 }
 
 /** Settings that statements count on, whatever a login or a database has. */
@@ -111,7 +112,7 @@ const lookUpPassword = (file: string, login: ReadonlyArray<string>) =>
 const readSize = 30 * 1024
 
 /** Opens a socket to a server. Keepalives find out that a silent server is gone. */
-export const openSocket = (to: Endpoint): Socket => {
+export const openSocket = (to: ConnectionTarget): Socket => {
   const address = ConnectionUrl.isSocket(to)
     ? { path: ConnectionUrl.formatHost(to) }
     : { host: to.host, port: to.port, keepAlive: true, keepAliveInitialDelay: 30_000, noDelay: true }
@@ -132,7 +133,7 @@ export const openSocket = (to: Endpoint): Socket => {
 }
 
 /** The name that the certificate of a server is verified for. */
-const serverOf = ({ host }: Endpoint) => ({ host, servername: isIP(host) === 0 ? host : undefined })
+const certificateNameOf = ({ host }: ConnectionTarget) => ({ host, servername: isIP(host) === 0 ? host : undefined })
 
 /**
  * The configurations of connections of a URL, whose sockets `open` opens. The variables of libpq take the place of the
@@ -157,21 +158,21 @@ export const configsOf = Effect.fnUntraced(function* (
   return {
     url,
     connectTimeout: timeout,
-    of: (endpoint: Endpoint, open = openSocket) => ({
+    of: (target: ConnectionTarget, open = openSocket) => ({
       username,
       database,
       applicationName: url.applicationName ?? applicationName,
       connectTimeout: timeout,
-      stream: () => open(endpoint),
-      host: endpoint.host,
-      port: endpoint.port,
-      ssl: endpoint.tls === undefined ? false : { ...endpoint.tls.options, ...serverOf(endpoint) },
+      stream: () => open(target),
+      host: target.host,
+      port: target.port,
+      ssl: target.tls === undefined ? false : { ...target.tls.options, ...certificateNameOf(target) },
       // The file is read for each connection: such passwords are often changed.
-      password: url.password ?? lookUpPassword(file, [endpoint.host, String(endpoint.port), database, username]),
-      startupParameters: endpoint.asksSettings ? { ...inherited, ...startupParameters } : settingsOfPoolers,
-      startupOptions: endpoint.asksSettings ? url.options : undefined,
+      password: url.password ?? lookUpPassword(file, [target.host, String(target.port), database, username]),
+      startupParameters: target.sendsSettings ? { ...inherited, ...startupParameters } : settingsOfPoolers,
+      startupOptions: target.sendsSettings ? url.options : undefined,
       // A statement that is prepared by name is in one session, and a pooler may continue in another one.
-      prepare: endpoint.asksSettings && !url.sharesSessions
+      prepare: target.sendsSettings && !url.sharesSessions
     })
   }
 })
@@ -179,10 +180,10 @@ export const configsOf = Effect.fnUntraced(function* (
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
 /** The state of a server. The time of its start tells servers apart. */
-const Server = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
-export type Server = typeof Server.Type
+const ServerState = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
+export type ServerState = typeof ServerState.Type
 
-export const look = (connection: PgConnection.PgConnection) =>
+export const stateOf = (connection: PgConnection.PgConnection) =>
   Effect.flatMap(
     connection.query(
       `select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only')::bool as "isReadOnly",
@@ -190,7 +191,7 @@ export const look = (connection: PgConnection.PgConnection) =>
       [],
       false
     ),
-    ({ rows: [row] }) => Effect.orDie(Schema.decodeUnknownEffect(Server)(row))
+    ({ rows: [row] }) => Effect.orDie(Schema.decodeUnknownEffect(ServerState)(row))
   )
 
 const isUnanswered = (error: SqlError) =>
@@ -204,29 +205,29 @@ export const waysTo = (
   { sslMode }: ConnectionUrl.ConnectionUrl,
   { host, port }: ConnectionUrl.Host,
   tls: ServerTls
-): readonly [Endpoint, ...ReadonlyArray<Endpoint>] => {
-  const plain: Endpoint = { host, port, tls: undefined, asksSettings: true }
+): readonly [ConnectionTarget, ...ReadonlyArray<ConnectionTarget>] => {
+  const plain: ConnectionTarget = { host, port, tls: undefined, sendsSettings: true }
   if (ConnectionUrl.isSocket(plain) || tls === undefined) return [plain]
-  const encrypted: Endpoint = { ...plain, tls }
+  const encrypted: ConnectionTarget = { ...plain, tls }
   return sslMode === "prefer" || sslMode === "allow" ? [encrypted, plain] : [encrypted]
 }
 
 /** Finds the way to a server, and reads its state. Without one, returns the error of the way that tells most. */
 export const reach = Effect.fnUntraced(function* (configs: Configs, host: ConnectionUrl.Host, tls: ServerTls) {
-  const connected = (endpoint: Endpoint) =>
-    PgConnection.make(configs.of(endpoint)).pipe(
-      Effect.flatMap(look),
-      Effect.map((server) => ({ endpoint, server })),
+  const connected = (target: ConnectionTarget) =>
+    PgConnection.make(configs.of(target)).pipe(
+      Effect.flatMap(stateOf),
+      Effect.map((state) => ({ target, state })),
       Effect.scoped
     )
-  const tried = (endpoint: Endpoint) =>
-    connected(endpoint).pipe(
-      Effect.catchIf(refusesSettings, () => connected({ ...endpoint, asksSettings: false })),
-      Effect.catch((error) => Effect.succeed({ endpoint, error }))
+  const tried = (target: ConnectionTarget) =>
+    connected(target).pipe(
+      Effect.catchIf(refusesSettings, () => connected({ ...target, sendsSettings: false })),
+      Effect.catch((error) => Effect.succeed({ target, error }))
     )
   const [first, second] = waysTo(configs.url, host, tls)
   const one = yield* tried(first)
-  if ("server" in one || second === undefined || isUnanswered(one.error)) return one
+  if ("state" in one || second === undefined || isUnanswered(one.error)) return one
   const other = yield* tried(second)
-  return "server" in other || one.error.reason.message.endsWith("refused TLS") ? other : one
+  return "state" in other || one.error.reason.message.endsWith("refused TLS") ? other : one
 })
