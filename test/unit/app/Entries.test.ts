@@ -1,9 +1,9 @@
 /** The package's entries, as other packages see them. */
 import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Record, Struct } from "effect"
-import * as Contract from "../../../src/exports/index.ts"
-import * as ServerEntry from "../../../src/exports/server.ts"
-import * as TestingEntry from "../../../src/exports/testing.ts"
+import * as Contract from "../../../src/app/exports/index.ts"
+import * as ServerEntry from "../../../src/app/exports/server.ts"
+import * as TestingEntry from "../../../src/app/exports/testing.ts"
 import { rowsOf } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
