@@ -10,20 +10,9 @@ import { invocation } from "../process/Package.ts"
 import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import own from "./own/index.ts"
-import type { AddFieldError } from "./addField.ts"
+import type { Migrations, Statements } from "./Migration.ts"
 import { inTransaction, script, scriptOf } from "./script.ts"
 import { isUndefined } from "./SqlFailure.ts"
-
-type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
-
-/**
- * A migration, which runs in a transaction with its record unless it is online. An online one runs until it has succeeded
- * once, maybe in several processes.
- */
-export type Migration = Statements | { readonly online: Statements }
-
-/** Migrations by their names. */
-export type Migrations = Readonly<Record<string, Migration>>
 
 /** The migrations by their names: those of this package, then the adopter's. */
 export const all: Migrations = {
