@@ -62,7 +62,7 @@ export const Product = Field.record("Product", "A product of a clinic.", {
   product_code: Field.text("Code of the product.", "EXAM-01"),
   pims_id: Field.text("Identifier in the practice software.", "P-1001"),
   product_name: Field.text("Name of the product.", "Wellness exam"),
-  retail_price: Field.number("Price for anyone.", 68),
+  retail_price: Field.number("Price for clients without a plan.", 68),
   member_price: Field.number("Price for members of a plan.", 55),
   member_cancellation_price: Field.number("Price that a cancellation settles at.", 61.2),
   created_at: Field.createdAt,

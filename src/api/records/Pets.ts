@@ -10,7 +10,7 @@ export const Pet = Field.record("Pet", "A pet of a client.", {
   species: Field.text("Species.", "Canine"),
   breed: Field.text("Breed.", "Beagle"),
   sex: Field.text("Sex.", "female"),
-  date_of_birth: Field.date("Day of birth."),
+  date_of_birth: Field.date("Date of birth."),
   clinic: Field.ref("clinic", "The clinic."),
   client_id: Field.ref("client", "The client."),
   ...Field.times

@@ -88,7 +88,7 @@ export interface Product {
    */
   product_name: string | null
   /**
-   * Price for anyone.
+   * Price for clients without a plan.
    * @example 68
    */
   retail_price: number | null
@@ -1047,7 +1047,7 @@ export interface Pet {
    */
   sex: string | null
   /**
-   * Day of birth.
+   * Date of birth.
    * @example "2019-04-12"
    */
   date_of_birth: string | null
