@@ -1,7 +1,10 @@
-/** The links of the documents, and the docstrings: these begin with a noun or a verb in the third person. */
+/** The links and the example of the documents, and the docstrings: these begin with a noun or a verb in the third person. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { assert, it } from "@effect/vitest"
+import { assert, layer, test } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { expectAnswer, InProcess } from "../support/inProcess.ts"
+import { snippetsOf } from "../support/snippets.ts"
 
 const root = join(import.meta.dirname, "../..")
 // The links of a quick start are those of the page that shows it.
@@ -19,7 +22,7 @@ const anchorsOf = (text: string) => [
   ...[...text.matchAll(/<a id="(\w+)">/g)].map(([, id = ""]) => id)
 ]
 
-it("each link of a document leads to a file, and to a heading in it", () => {
+test("each link of a document leads to a file, and to a heading in it", () => {
   const broken = documents.flatMap((path) =>
     [...readFileSync(join(root, path), "utf8").matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(
       ([link, file = "", anchor]) => {
@@ -33,7 +36,7 @@ it("each link of a document leads to a file, and to a heading in it", () => {
   assert.deepStrictEqual(broken, [])
 })
 
-it("no docstring begins with a relative clause", () => {
+test("no docstring begins with a relative clause", () => {
   const files = globSync("src/**/*.ts", { cwd: root })
   const found = files.flatMap((file) =>
     [
@@ -44,4 +47,14 @@ it("no docstring begins with a relative clause", () => {
   )
   assert.isAbove(files.length, 100)
   assert.deepStrictEqual(found, [])
+})
+
+layer(InProcess.layer())((it) => {
+  it.effect("the README shows the response to its first request", () =>
+    Effect.gen(function* () {
+      const shown = snippetsOf("README.md").find(({ language }) => language === "json")
+      const json = yield* Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))(shown?.code ?? "")
+      yield* expectAnswer({ path: "/api/v3/pets/search", json: { limit: 1 } }, 200, json)
+    })
+  )
 })
