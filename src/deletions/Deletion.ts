@@ -168,13 +168,26 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
   )
   update ${tables[kind]} t set ${marks} from free where t.organization_id = ${owner.idIn("free")} and t.id = free.id`
 
-const isDue = "d.holds and d.undone_at is null and not t.is_deleted"
+/**
+ * The SQL of a fact `d` that holds for a row whose invoice is deleted, or is not there. Otherwise others hold the invoice: were
+ * its lines marked before, another task could give it another time.
+ */
+const holds = (kind: Kind, { idIn }: Owner) =>
+  `d.holds and d.undone_at is null${
+    kind === "invoice"
+      ? ""
+      : ` and (d.kind = 'line' or coalesce((
+        select i.is_deleted from invoices i where i.organization_id = ${idIn("d")} and i.id = d.id
+      ), true))`
+  }`
+
+const isDue = (kind: Kind, owner: Owner) => `${holds(kind, owner)} and not t.is_deleted`
 
 const mark = (kind: Kind, owner: Owner) =>
   changing(
     kind,
     owner,
-    named(kind, owner, isDue),
+    named(kind, owner, isDue(kind, owner)),
     "not t.is_deleted",
     "is_deleted = true, deleted_at = free.deleted_at"
   )
@@ -187,11 +200,7 @@ const markAgain = (kind: Kind, owner: Owner) =>
   changing(
     kind,
     owner,
-    named(
-      kind,
-      owner,
-      "d.holds and d.undone_at is null and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)"
-    ),
+    named(kind, owner, `${holds(kind, owner)} and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)`),
     "(not t.is_deleted or t.deleted_at is distinct from named.deleted_at)",
     "is_deleted = true, deleted_at = free.deleted_at, updated_at = free.updated_at"
   )
@@ -317,8 +326,8 @@ const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
   hold: hold(owner),
   run: kinds.map((kind) => markAgain(kind, owner)),
   settle: settle(owner),
-  left: left(owner, () => [isDue]),
-  unsettled: left(owner, (kind) => [isDue, isToUnmark(kind, owner)]),
+  left: left(owner, (kind) => [isDue(kind, owner)]),
+  unsettled: left(owner, (kind) => [isDue(kind, owner), isToUnmark(kind, owner)]),
   complete: complete(owner),
   forget: forget(owner, isPerOrganization),
   renewal: renewal(owner)

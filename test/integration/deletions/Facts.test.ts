@@ -1,13 +1,23 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
-import { claimsOf, delay, deleted, runOne, single, suite } from "../../support/deletions/support.ts"
+import {
+  claimsOf,
+  delay,
+  deleted,
+  delivery,
+  runOne,
+  scheduled,
+  single,
+  suite
+} from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
@@ -135,6 +145,22 @@ suite("deletions beside each other:", single, {
       assert.strictEqual(yield* unsettled, 0)
     }
   ),
+  "no line is marked before its invoice: both have the time of one task": Effect.gen(function* () {
+    const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
+    const loader = yield* elsewhere
+    const held = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
+    yield* scheduled(delivery("other", invoice))
+    const [one, other] = yield* claimsOf("x")
+    assert.isDefined(one)
+    assert.isDefined(other)
+    assert.strictEqual(yield* runOne(one), locked)
+    yield* held.commit
+    yield* TestClock.adjust("1 second")
+    assert.notStrictEqual(yield* runOne(other), locked)
+    const times = sql`select deleted_at from invoices where id = 'x' 
+      union select deleted_at from invoice_lines where id = 'x1'`
+    assert.deepStrictEqual(yield* times, [{ deleted_at: DateTime.toDate(yield* DateTime.now) }])
+  }),
   "a row that was held when it was to be marked is marked soon after, whatever else is open": Effect.gen(function* () {
     yield* Loaders.begin(both)
     const loader = yield* elsewhere

@@ -177,7 +177,11 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
         const shown = page.locator("article:visible h3")
         yield* Effect.promise(() => page.getByRole("searchbox").fill("Charge paid_amount"))
         const titles = yield* Effect.promise(() => shown.allInnerTexts())
-        assert.deepStrictEqual(titles, ["Search charges", "Get one record of charges", "Changes of charges provisional"])
+        assert.deepStrictEqual(titles, [
+          "Search charges",
+          "Get one record of charges",
+          "Changes of charges provisional"
+        ])
         assert.deepStrictEqual(yield* Effect.promise(() => page.locator("nav a:visible").allInnerTexts()), ["charges"])
         assert.deepStrictEqual(yield* faultsOf(page), [])
         yield* Effect.promise(() => page.locator('article:visible a[href="#errors"]').first().click())
