@@ -3,7 +3,7 @@
  * database, where no statement may lock rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, DateTime, Duration, Effect, Schema } from "effect"
+import { BigInt, Clock, DateTime, Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
@@ -196,22 +196,26 @@ const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtc
 /**
  * Tracks the earliest time at which an open task is due. While a dump is open, Postgres keeps what finished tasks left in
  * its indexes, and each look reads all of it. So a look begins where nothing was open before. A task that comes later is due
- * about now. One from a machine whose clock is behind is found by the next look that reads all; those may take a fiftieth
- * of the time.
+ * about now. One from a machine whose clock is behind is found by the next look that reads all: those may take a fiftieth
+ * of the time, and come at least once a minute.
+ *
+ * @param look finds the earliest time since another
  */
-const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc | undefined, E>) => {
+export const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTime.Utc | undefined, E>) => {
   const [slack, interval, rarity] = [Duration.minutes(1), Duration.toNanosUnsafe(Duration.seconds(1)), 50n]
+  const longestRest = Duration.toNanosUnsafe(Duration.minutes(1))
   const beginning = DateTime.makeUnsafe(0)
   let [since, fullAt] = [beginning, 0n]
   let lookedAt: bigint | undefined
 
   const earliest = Effect.gen(function* () {
+    // The process may be paused during the look, while others schedule tasks.
+    const recent = DateTime.subtractDuration(yield* DateTime.now, slack)
     const started = yield* Clock.monotonicTimeNanos
     const isFull = started >= fullAt
     const found = yield* look(isFull ? beginning : since)
     lookedAt = yield* Clock.monotonicTimeNanos
-    if (isFull) fullAt = lookedAt + rarity * (lookedAt - started)
-    const recent = DateTime.subtractDuration(yield* DateTime.now, slack)
+    if (isFull) fullAt = lookedAt + BigInt.min(rarity * (lookedAt - started), longestRest)
     since = found === undefined ? recent : DateTime.min(found, recent)
     return found
   })

@@ -5,7 +5,7 @@ import { Data, Effect, Schedule } from "effect"
 export const patience = "50 seconds"
 
 /** The condition did not become true in time. */
-class NotInTime extends Data.TaggedError("NotInTime")<{ readonly what: string }> {}
+class NotInTime extends Data.TaggedError("NotInTime")<{ readonly message: string }> {}
 
 /** Asks every few milliseconds until the answer is true, or as wanted. */
 export const eventually = <A, E = never, R = never>(
@@ -17,6 +17,6 @@ export const eventually = <A, E = never, R = never>(
     until: isWanted,
     schedule: Schedule.spaced("5 millis")
   }).pipe(
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new NotInTime({ what })) }),
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new NotInTime({ message: what })) }),
     Effect.asVoid
   )
