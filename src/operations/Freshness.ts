@@ -167,8 +167,9 @@ const request: StatementRequest<Failure> = {
   unavailable: identity
 }
 
-/** The pause after a reading, which takes at most 1 % of the time. */
-export const pauseAfter = (took: Duration.Duration) => Duration.max(Duration.minutes(1), Duration.times(took, 99))
+/** The pause after a reading, which takes at most 1 % of the time. Only a paused process needs longer than the longest one. */
+export const pauseAfter = (took: Duration.Duration) =>
+  Duration.clamp(Duration.times(took, 99), { minimum: Duration.minutes(1), maximum: Duration.hours(1) })
 
 export class Freshness extends Context.Service<
   Freshness,

@@ -178,12 +178,12 @@ layer(TestDatabase.layer)("the ages of the last changes", (it) => {
       }).pipe(withRegistry)
   )
 
-  it.effect("take at most 1 % of the time, and are read at most once a minute", () =>
+  it.effect("take at most 1 % of the time, and are read at most once a minute and at least once an hour", () =>
     Effect.sync(() => {
-      const pauses = [0, 0.5, 1, 30].map((seconds) =>
+      const pauses = [0, 0.5, 1, 30, 600].map((seconds) =>
         Duration.toSeconds(Freshness.pauseAfter(Duration.seconds(seconds)))
       )
-      assert.deepStrictEqual(pauses, [60, 60, 99, 2970])
+      assert.deepStrictEqual(pauses, [60, 60, 99, 2970, 3600])
     })
   )
 })
