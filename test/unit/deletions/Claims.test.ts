@@ -9,9 +9,7 @@ const looksOf = (first: Duration.Duration) => {
   const looks: Array<number> = []
   const floor = makeFloor((since) =>
     Effect.suspend(() =>
-      looks.push(DateTime.toEpochMillis(since)) === 1
-        ? Effect.as(Effect.sleep(first), undefined)
-        : Effect.succeed(undefined)
+      looks.push(DateTime.toEpochMillis(since)) === 1 ? Effect.as(Effect.sleep(first), undefined) : Effect.undefined
     )
   )
   return { looks, floor }
