@@ -31,7 +31,7 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
   for (const subject of subjects) {
     yield* Effect.retry(subject.sql.run(request, sessionSettingsLost(subject)), Schedule.spaced("1 second")).pipe(
-      Effect.map((found) => found.filter(({ status }) => status !== "ok")),
+      Effect.map((findings) => findings.filter(({ status }) => status !== "ok")),
       Effect.flatMap(Effect.forEach(log)),
       Effect.forkScoped
     )

@@ -98,8 +98,8 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
         yield* database.distribution.refresh
         // A distributed database has no order to keep.
         if (database.distribution.isDistributed() !== false) return undefined
-        const found = yield* mark
-        if (found === undefined || found.isSettled || found.progress.isStandby) return found
+        const marked = yield* mark
+        if (marked === undefined || marked.isSettled || marked.progress.isStandby) return marked
         // It looks up the highest position of each organization.
         yield* query(database, database`select change_begin()`, Duration.minutes(1))
         return yield* mark
@@ -114,11 +114,11 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
     })
 
     const tick = Effect.gen(function* () {
-      const found = yield* keep
-      const read = found.at(-1)
+      const marks = yield* keep
+      const read = marks.at(-1)
       if (read === undefined) return lagSeconds.set(undefined)
       const { progress } = read
-      const primary = progress.isStandby ? found[0] : read
+      const primary = progress.isStandby ? marks[0] : read
       if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
       last = yield* lag(progress)
       lagSeconds.set(last)

@@ -75,11 +75,11 @@ const longest = 128 * 1024
 /** The cursor of a text; undefined if it is none. */
 export const decode = (text: string): Cursor | undefined => {
   if (text.length > longest) return undefined
-  const found = Option.getOrUndefined(decodeText(textOf(text)))
-  if (found === undefined) return undefined
-  const walks = found.walks.map(sums)
+  const cursor = Option.getOrUndefined(decodeText(textOf(text)))
+  if (cursor === undefined) return undefined
+  const walks = cursor.walks.map(sums)
   const isValid = fitting(walks).length === walks.length && walks.every(({ running }) => running.every(isPosition))
-  return isValid ? { ...found, walks } : undefined
+  return isValid ? { ...cursor, walks } : undefined
 }
 
 const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)

@@ -113,9 +113,9 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
 
   const tokenOf = ({ tokens }: FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  const advance = ({ limit, walks }: ReadPlan, { rows: found, snapshot }: FeedRead) => {
-    const hasMore = found.length > limit
-    const rows = hasMore ? found.slice(0, pageLength(found, limit)) : found
+  const advance = ({ limit, walks }: ReadPlan, { rows: all, snapshot }: FeedRead) => {
+    const hasMore = all.length > limit
+    const rows = hasMore ? all.slice(0, pageLength(all, limit)) : all
     const seen = readableIn(snapshot)
     const indexOf = ({ branch }: ChangeRow) =>
       walks.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
@@ -156,10 +156,10 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
     }))
   }
 
-  const respond = (plan: ReadPlan, found: FeedRead) => {
+  const respond = (plan: ReadPlan, reading: FeedRead) => {
     const { cursor, resets } = plan
-    const { snapshot } = found
-    const { hasMore, rows, walks } = advance(plan, found)
+    const { snapshot } = reading
+    const { hasMore, rows, walks } = advance(plan, reading)
     const isDelayed = isHeldBack(snapshot)
     const had = cursor ?? { ceiling: 0, wal: 0 }
     const { mark, tokens } = snapshot
@@ -206,10 +206,10 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
     if (settled === undefined) return undefined
     // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
     const first = isComplete(walks) && limit > largePage ? 0 : limit
-    let found = yield* read(walks, first)
-    if (first < limit && found.rows.length > 0) found = yield* read(walks, limit)
-    const { snapshot } = found
-    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? found : undefined
+    let reading = yield* read(walks, first)
+    if (first < limit && reading.rows.length > 0) reading = yield* read(walks, limit)
+    const { snapshot } = reading
+    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? reading : undefined
   })
 
   const readPage = Effect.fnUntraced(function* (
@@ -222,13 +222,13 @@ export const make = (definition: FeedDefinition, { clock, largePage, read }: Sto
     let plan = makePlan({ cursor: decoded, limit, names })
     for (let attempt = 0; attempt < attempts; attempt++) {
       const { cursor } = plan
-      const found = yield* readSettled(plan)
-      const { snapshot } = found ?? (yield* read([], 0, cursor?.mark ?? ""))
+      const reading = yield* readSettled(plan)
+      const { snapshot } = reading ?? (yield* read([], 0, cursor?.mark ?? ""))
       const { isStandby, mark, organization, run, state, tokens } = snapshot
       if (given !== undefined && !Cursor.belongsTo(given, { organization, resource: name })) return yield* cursorInvalid
-      if (found !== undefined) {
+      if (reading !== undefined) {
         const ended = endedIn(plan, snapshot)
-        if (ended.length === 0) return yield* respond(plan, found)
+        if (ended.length === 0) return yield* respond(plan, reading)
         plan = makePlan(plan, ended)
         continue
       }

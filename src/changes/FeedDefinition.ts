@@ -107,9 +107,9 @@ export const combinedFeed = (resources: ReadonlyArray<Resource>): FeedDefinition
   )
   const closing = fromText("}")
   const itemOf = (row: ChangeRow): ReadonlyArray<Json> => {
-    const found = openings.get(tableOf(row.branch ?? ""))
-    if (found === undefined) return []
-    const { opening, resource } = found
+    const branch = openings.get(tableOf(row.branch ?? ""))
+    if (branch === undefined) return []
+    const { opening, resource } = branch
     if (row.record !== null) return [opening, row.record, closing]
     return isRemoval(row) ? [item({ resource, removed: row.id })] : []
   }

@@ -86,7 +86,7 @@ export const memoryFeed = (
     largePage: Infinity,
     read: (walks, limit) =>
       Effect.map(CurrentOrganization.id, (organization) => {
-        const found = walks.flatMap((walk) =>
+        const read = walks.flatMap((walk) =>
           rangesOf(walk).flatMap((range) =>
             changes.filter(
               (change) =>
@@ -97,7 +97,7 @@ export const memoryFeed = (
             )
           )
         )
-        return { snapshot: { ...snapshot, organization }, rows: found.slice(0, limit + 1) }
+        return { snapshot: { ...snapshot, organization }, rows: read.slice(0, limit + 1) }
       }),
     clock: stillClock
   })

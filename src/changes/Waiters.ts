@@ -8,8 +8,8 @@ import { lowestEnded, type Visible } from "./Walk.ts"
 /** Returns false once the client of the current request has ended its side of the connection: it may have left. */
 const clientEnds: Effect.Effect<false> = Effect.flatMap(
   Effect.serviceOption(HttpServerRequest.HttpServerRequest),
-  (found) => {
-    const request = Option.getOrUndefined(found)?.source
+  (service) => {
+    const request = Option.getOrUndefined(service)?.source
     if (!(request instanceof IncomingMessage)) return Effect.never
     const { socket } = request
     return Effect.callback<false>((resume) => {
@@ -62,10 +62,10 @@ export const make = (
     if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
     tokens = feeds
     const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
-    const found = behind.length === 0 ? [] : yield* findWoken(behind, now)
-    if (found === undefined) return
+    const woken = behind.length === 0 ? [] : yield* findWoken(behind, now)
+    if (woken === undefined) return
     for (const waiter of behind) waiter.snapshot = now
-    yield* wake(found.flatMap((index) => behind[index] ?? []))
+    yield* wake(woken.flatMap((index) => behind[index] ?? []))
   })
 
   const stop = Effect.suspend(() => {

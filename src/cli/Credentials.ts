@@ -16,8 +16,8 @@ const idOf = (credential: "key" | "secret") =>
 const noteUnknown = Effect.fnUntraced(function* (owner: string) {
   const sql = yield* TaskDatabase
   // It decides nothing, so that a database that does not respond is no failure.
-  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
-  if (Option.exists(found, ({ length }) => length === 0)) {
+  const rows = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
+  if (Option.exists(rows, ({ length }) => length === 0)) {
     yield* Output.note(
       `No organization ${owner} yet. If the id is correct, run: organizations create ${owner} --name NAME`
     )
@@ -125,9 +125,9 @@ const listSecrets = command("secrets list", Operators.tasks, {
   examples: [["practice-data secrets list"], ["practice-data secrets list --organization org_1 --json"]],
   flags: { organization: Operators.ofOne("secrets"), json: Output.json }
 })(function* ({ json, organization }) {
-  const found = yield* SigningSecrets.list(organization)
-  yield* Output.rows(json, found, ["id", "organization_id", "created_at", "revoked_at"])
-  const byOwner = Map.groupBy(found, ({ organization_id }) => organization_id)
+  const secrets = yield* SigningSecrets.list(organization)
+  yield* Output.rows(json, secrets, ["id", "organization_id", "created_at", "revoked_at"])
+  const byOwner = Map.groupBy(secrets, ({ organization_id }) => organization_id)
   for (const [owner, owned] of byOwner) {
     if (owned.every(({ revoked_at }) => revoked_at !== null)) yield* Output.note(refusedNote(owner))
   }

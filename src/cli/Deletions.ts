@@ -78,13 +78,13 @@ const undo = command("deletions undo", Operators.tasks, {
   if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine
   if (task !== undefined) {
-    const found = Option.getOrUndefined(yield* Tasks.details({ id: task, organization: owner }))
-    if (found === undefined) return yield* notFound({ id: task, organization: owner })
-    const target = { organization: found.organization_id, task: found.id }
+    const details = Option.getOrUndefined(yield* Tasks.details({ id: task, organization: owner }))
+    if (details === undefined) return yield* notFound({ id: task, organization: owner })
+    const target = { organization: details.organization_id, task: details.id }
     const count = yield* Facts.countUndoable(target)
     if (count === 0) {
-      const hint = found.state === "scheduled" || found.state === "dead" ? " Cancel it: tasks cancel." : ""
-      return yield* refused(`Task ${task} is ${found.state} and has nothing to undo.${hint}`)
+      const hint = details.state === "scheduled" || details.state === "dead" ? " Cancel it: tasks cancel." : ""
+      return yield* refused(`Task ${task} is ${details.state} and has nothing to undo.${hint}`)
     }
     if (!yes) return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
     return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)

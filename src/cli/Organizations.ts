@@ -145,10 +145,10 @@ You can kill it at any point; run it again to resume. The audit log keeps the id
 })(function* ({ yes: isSure, ...client }) {
   yield* permitted
   if (!isSure) {
-    const found = yield* Effect.catchTag(Erasure.countRecords(client), "ManyRecords", () =>
+    const counts = yield* Effect.catchTag(Erasure.countRecords(client), "ManyRecords", () =>
       refused(`${client.client} has more than ${Erasure.mostCounted} records. Nothing was changed.`)
     )
-    yield* table(found)
+    yield* table(counts)
     return yield* refused("Nothing was changed. Add --yes to erase these records.")
   }
   const erased = yield* resumable(Erasure.eraseClient(yield* Commands.commandLine, client))

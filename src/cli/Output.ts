@@ -69,16 +69,18 @@ export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =
 export const nothing = note("Nothing found.")
 
 /** Prints records: as lines of JSON, or as a table of some fields. */
-export const rows = (isJson: boolean, found: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {
-  if (found.length === 0) return nothing
-  return isJson ? Effect.forEach(found, record, { discard: true }) : print(lines(fields, found))
+export const rows = (isJson: boolean, records: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {
+  if (records.length === 0) return nothing
+  return isJson ? Effect.forEach(records, record, { discard: true }) : print(lines(fields, records))
 }
 
 /** The fields of a record with the text of their values, those of an object each by itself. */
 const pairsOf = (value: object, prefix = ""): ReadonlyArray<readonly [string, string]> =>
-  Object.entries<unknown>({ ...value }).flatMap(([field, found]) => {
+  Object.entries<unknown>({ ...value }).flatMap(([field, member]) => {
     const name = `${prefix}${field}`
-    return Predicate.isReadonlyObject(found) ? pairsOf(found, `${name}.`) : [[printable(name), textOf(found)] as const]
+    return Predicate.isReadonlyObject(member)
+      ? pairsOf(member, `${name}.`)
+      : [[printable(name), textOf(member)] as const]
   })
 
 /** Prints a record: as JSON, or as a line for each field, of the whole record or a part of it. */

@@ -42,7 +42,7 @@ export const get = command("get", Layer.empty, {
 })
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
-  path.reduce<unknown>((found, key) => (Predicate.hasProperty(found, key) ? found[key] : undefined), value)
+  path.reduce<unknown>((member, key) => (Predicate.hasProperty(member, key) ? member[key] : undefined), value)
 
 /**
  * The filters with their types, as the OpenAPI document has them. The service refuses what is none of its filters, or has
@@ -103,10 +103,10 @@ export const search = command("search", Layer.empty, {
 })(function* ({ fields, ...given }) {
   if (given.all && given.limit !== undefined) return yield* misused("Use either --limit or --all.")
   const filters = filtersOf(given.resource, given.filter)
-  const found = (yield* clientOf(given)).resource(given.resource)
+  const client = (yield* clientOf(given)).resource(given.resource)
   const limit = given.limit ?? (given.all ? Infinity : 100)
   let hits = 0
-  const records = read(found, filters, limit + 1).pipe(
+  const records = read(client, filters, limit + 1).pipe(
     Stream.filter(() => ++hits <= limit),
     Stream.map((record) =>
       fields.length === 0 ? record : Object.fromEntries(fields.map((field) => [field, record[field] ?? null]))

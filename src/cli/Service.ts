@@ -81,9 +81,9 @@ export const demo = command("demo", Operators.tasks, {
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
 
 const linesOf = (findings: ReadonlyArray<Finding>) =>
-  [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, found]) => [
+  [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, ofArea]) => [
     area,
-    ...found.flatMap(({ advice, message, status }) => [
+    ...ofArea.flatMap(({ advice, message, status }) => [
       `  ${marks[status]}  ${message}`,
       // The body of a function is compared as it is, so its lines stand as they are.
       ...(advice === undefined ? [] : `        ${advice}`.split("\n"))

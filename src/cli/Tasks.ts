@@ -39,9 +39,9 @@ const list = command("tasks list", Operators.tasks, {
     json: Output.json
   }
 })(function* ({ json, limit, ...filter }) {
-  const found = yield* Tasks.list(filter, limit)
+  const tasks = yield* Tasks.list(filter, limit)
   const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
-  yield* Output.rows(json, json ? found : found.map(inBrief), fields)
+  yield* Output.rows(json, json ? tasks : tasks.map(inBrief), fields)
 })
 
 /** The flags that name a task. */
@@ -82,9 +82,9 @@ const show = command("tasks show", Operators.tasks, {
   flags: { ...identity, json: Output.json }
 })(function* (given) {
   const which = yield* identityOf(given)
-  const found = yield* Tasks.show(which)
-  if (Option.isNone(found)) return yield* notFound(which)
-  yield* Output.shown(given.json, found.value, Struct.omit(found.value, ["payload"]))
+  const task = yield* Tasks.show(which)
+  if (Option.isNone(task)) return yield* notFound(which)
+  yield* Output.shown(given.json, task.value, Struct.omit(task.value, ["payload"]))
 })
 
 const instant = (name: string, description: string) =>

@@ -80,6 +80,6 @@ export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
   const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0) return 2
   let code = 0
-  Runtime.defaultTeardown(exit, (found) => (code = found))
+  Runtime.defaultTeardown(exit, (status) => (code = status))
   return code
 }

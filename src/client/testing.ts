@@ -61,7 +61,7 @@ const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => 
   const [, named = name, bound] = /^(.+)_(since|before|gte|lte)$/.exec(name) ?? []
   // `pet_id` names the field `pet`, and `created_at_since` the field `created_at`.
   const values = (fields[named] ?? [named, named.replace(/_id$/, "")]).flatMap((field) => record[field] ?? [])
-  if (bound === undefined) return values.some((found) => found === value || JSON.stringify(found) === value)
+  if (bound === undefined) return values.some((each) => each === value || JSON.stringify(each) === value)
   const [at, limit] = [timeOf(values[0]), timeOf(value)]
   if (bound === "before") return at < limit
   return bound === "lte" ? at <= limit : at >= limit
@@ -74,12 +74,12 @@ type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
   const filters = Object.entries(request).filter(([name]) => !(isLive && name === "clinic"))
   const shown = records.filter((record) => request["include_deleted"] === true || !isDeleted(record))
-  const found = shown.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
+  const matching = shown.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
   const { limit = 100, offset = 0, starting_after: after } = request
-  const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
+  const start = after === undefined ? Number(offset) : matching.findIndex(({ id }) => id === after) + 1
   const end = start + Number(limit)
-  const page = found.slice(start, end)
-  return respond(200, isLive ? { data: page, has_more: end < found.length } : { body: page })
+  const page = matching.slice(start, end)
+  return respond(200, isLive ? { data: page, has_more: end < matching.length } : { body: page })
 }
 
 /** All changes at once; none after the cursor of the last response. */
@@ -139,8 +139,8 @@ export const fakeService = (records: Records = {}): FakeService => {
     if (info === undefined) return respond(404, { detail: "Not Found" }, { "x-error": "not_found" })
     const all = records[name] ?? []
     if (verb === "search") return search(info.live === true, all, body)
-    const found = all.find((record) => Object.entries(body).every(([field, value]) => record[field] === value))
-    return found === undefined ? refuse(404, "No such record") : respond(200, found)
+    const record = all.find((each) => Object.entries(body).every(([field, value]) => each[field] === value))
+    return record === undefined ? refuse(404, "No such record") : respond(200, record)
   }
   const fetch: Fetch = (url, { body, headers }) => {
     const json: unknown = JSON.parse(typeof body === "string" ? body : "{}")

@@ -95,7 +95,7 @@ order by grantee, privilege desc, object`
 export const read = (sql: PgClient.PgClient) =>
   Effect.gen(function* () {
     yield* sql.unsafe(renderPlainly)
-    const [found] = yield* rowsOf(Home)(sql`
+    const [schema] = yield* rowsOf(Home)(sql`
       select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
         not has_schema_privilege(n.oid, 'USAGE') as "isClosed"
       from pg_namespace n
@@ -105,11 +105,11 @@ export const read = (sql: PgClient.PgClient) =>
           order by pg_table_is_visible(oid) desc limit 1
         ),
         quote_ident(current_schema())::regnamespace)`)
-    if (found === undefined) return yield* Effect.die("There is no schema")
+    if (schema === undefined) return yield* Effect.die("There is no schema")
     yield* sql`select set_config('search_path', '', true)`
-    const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
-    const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
-    return { ...found, parts, privileges }
+    const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(schema.home)))
+    const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(schema.home)))
+    return { ...schema, parts, privileges }
   }).pipe(sql.withTransaction)
 
 export type Catalog = Omit<Effect.Success<ReturnType<typeof read>>, "home">

@@ -96,9 +96,9 @@ export const passwordIn = (text: string, login: ReadonlyArray<string>): string |
 /** The password of a login in a file. As for libpq, one that others may read, or that is a pipe, counts as missing. */
 const lookUpPassword = (file: string, login: ReadonlyArray<string>) =>
   Effect.try(() => {
-    const found = statSync(file)
-    const isPrivate = process.platform === "win32" || (found.mode & 0o077) === 0
-    return (found.isFile() && isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
+    const stats = statSync(file)
+    const isPrivate = process.platform === "win32" || (stats.mode & 0o077) === 0
+    return (stats.isFile() && isPrivate && passwordIn(readFileSync(file, "utf8"), login)) || ""
   }).pipe(
     Effect.orElseSucceed(() => ""),
     Effect.map((password) => Redacted.make(password))

@@ -49,9 +49,9 @@ const hostsOf = (authority: string, host: string | undefined, port: string | und
   })
 
 const oneOf = <A extends string>(name: string, values: ReadonlyArray<A>, given: string | undefined) => {
-  const found = values.find((value) => value === given)
-  return given === undefined || found !== undefined
-    ? Result.succeed(found)
+  const allowed = values.find((value) => value === given)
+  return given === undefined || allowed !== undefined
+    ? Result.succeed(allowed)
     : Result.fail(`${name} is not one of ${values.join(", ")}`)
 }
 

@@ -116,13 +116,13 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
 }) {}
 
 /** The tables that are distributed in another way. */
-const misplaced = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
-  const anchored = found.find(({ name }) => name === anchor)
+const misplaced = (tables: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
+  const anchored = tables.find(({ name }) => name === anchor)
   const isWrong = ({ colocation, column, method, name }: typeof Placement.Type) =>
     distributable.includes(name)
       ? method !== "h" || column !== "organization_id" || colocation !== (anchored?.colocation ?? colocation)
       : method !== "n" && [...references, ...local].includes(name)
-  return found.filter(isWrong).map(({ name }) => name)
+  return tables.filter(isWrong).map(({ name }) => name)
 }
 
 /** Drops the triggers of a table, which must not read or write another table there, but for the one that renders records. */
@@ -189,15 +189,15 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
         "The database has no extension citus. Install Citus on each server, name it in shared_preload_libraries, run `create extension citus` in this database on each of them, and add the workers on this one: select citus_add_node('HOST', 5432)."
     })
   }
-  const found = yield* placed(sql)
+  const tables = yield* placed(sql)
   const distributable = byOrganization(records)
-  const wrong = misplaced(found, distributable)
+  const wrong = misplaced(tables, distributable)
   if (wrong.length > 0) {
     return yield* new CannotDistribute({
       message: `These tables are distributed in another way: ${wrong.join(", ")}. Undo that: select undistribute_table('TABLE').`
     })
   }
-  const isLeft = (table: string) => !found.some(({ name }) => name === table)
+  const isLeft = (table: string) => !tables.some(({ name }) => name === table)
   const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
   if (left.length > 0) {
     // Citus itself copies only the functions that a table or a trigger refers to, and not those that their bodies call.

@@ -114,11 +114,11 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   /** Selects the server, by connections of its own. Later connections of the pools go there. */
   const select = choose.pipe(
     Effect.timeoutOrElse({ duration: longest, orElse: () => connectFailure("No answer in time") }),
-    Effect.map((found) => {
-      switchTo(found)
+    Effect.map((server) => {
+      switchTo(server)
       isFound = true
       problem = undefined
-      for (const [socket, host] of sockets) if (host !== ConnectionUrl.formatHost(found)) socket.destroy()
+      for (const [socket, host] of sockets) if (host !== ConnectionUrl.formatHost(server)) socket.destroy()
     }),
     Effect.tapError((error) => Effect.sync(() => (problem = isStrict || !isTried ? error : undefined)))
   )

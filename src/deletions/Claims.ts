@@ -22,8 +22,8 @@ export const concurrency = 4
 const mostVisits = 4096
 
 /** The organizations whose turn it is, and the most tasks to claim of each: the first share the places equally. */
-const turnOf = (found: ReadonlyArray<{ readonly organization: string }>, places: number) => {
-  const owners = found.slice(0, places).map(({ organization }) => organization)
+const turnOf = (turns: ReadonlyArray<{ readonly organization: string }>, places: number) => {
+  const owners = turns.slice(0, places).map(({ organization }) => organization)
   return { owners, each: Math.floor(places / Math.max(1, owners.length)) }
 }
 type Turn = ReturnType<typeof turnOf>
@@ -213,11 +213,11 @@ export const makeFloor = <E>(look: (since: DateTime.Utc) => Effect.Effect<DateTi
     const recent = DateTime.subtractDuration(yield* DateTime.now, slack)
     const started = yield* Clock.monotonicTimeNanos
     const isFull = started >= fullAt
-    const found = yield* look(isFull ? beginning : since)
+    const dueAt = yield* look(isFull ? beginning : since)
     lookedAt = yield* Clock.monotonicTimeNanos
     if (isFull) fullAt = lookedAt + BigInt.min(rarity * (lookedAt - started), longestRest)
-    since = found === undefined ? recent : DateTime.min(found, recent)
-    return found
+    since = dueAt === undefined ? recent : DateTime.min(dueAt, recent)
+    return dueAt
   })
   /** The time before which nothing is open. */
   const current = Effect.gen(function* () {
@@ -296,8 +296,8 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     for (const kind of ["expired", "isolated"] as const) {
       const { [kind]: limit = 0 } = limits
       if (limit === 0) continue
-      const found = yield* run(visits(statements.find(kind, { ...span, after: "", limit, except: [] })))
-      turns.push([kind, turnOf(found, limit)])
+      const waiting = yield* run(visits(statements.find(kind, { ...span, after: "", limit, except: [] })))
+      turns.push([kind, turnOf(waiting, limit)])
     }
     const all = turns.flatMap(([kind, { each, owners }]) =>
       owners.map((owner) => claimWith(duration, span, (lease) => statements.ofOne(kind, owner, each, lease)))

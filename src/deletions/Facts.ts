@@ -96,10 +96,10 @@ const isTarget = (sql: Database, target: Target) => {
 /** The number of facts that can be undone: they delete rows, or are remembered. */
 export const countUndoable = Effect.fnUntraced(function* (target: Target) {
   const sql = yield* TaskDatabase
-  const found = yield* rowsOf(Schema.Struct({ facts: Schema.Int }))(
+  const rows = yield* rowsOf(Schema.Struct({ facts: Schema.Int }))(
     sql`select count(*)::integer as facts from deletions d where ${isTarget(sql, target)}`
   )
-  return found[0]?.facts ?? 0
+  return rows[0]?.facts ?? 0
 })
 
 /** Undoes facts, and returns their number. Not on its own: see Commands.ts. */

@@ -120,10 +120,10 @@ const reading = <A>(row: Schema.Decoder<A>, read: string) =>
   Effect.fnUntraced(function* ({ id, organization }: Identity) {
     if (!Uuid.validate(id)) return Option.none<A>()
     const sql = yield* TaskDatabase
-    const found = yield* rowsOf(row)(
+    const rows = yield* rowsOf(row)(
       sql`select ${sql.literal(read)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
     )
-    return Array.head(found)
+    return Array.head(rows)
   })
 
 export const details = reading(Task, columns)
@@ -249,5 +249,5 @@ export const counts = (sql: Database) =>
         ) unsettled
         cross join (select clock_timestamp() as now) clock`)
     ),
-    ([found]) => (found === undefined ? Effect.die("A count has a row") : Effect.succeed(found))
+    ([row]) => (row === undefined ? Effect.die("A count has a row") : Effect.succeed(row))
   )

@@ -96,8 +96,8 @@ const make = Effect.gen(function* () {
     }),
     get: Effect.fn("SenderTasks.get")(function* (taskId) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
-      const [found] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
-      return found ?? (yield* new TaskNotFound())
+      const [status] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
+      return status ?? (yield* new TaskNotFound())
     })
   })
 })

@@ -114,8 +114,8 @@ export const make = Effect.gen(function* () {
   const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
     applyAll(Deletion.acrossOrganizations.settle, identify(tasks)).pipe(
       Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, identify(tasks)))),
-      Effect.map((found) => {
-        const left = new Set(found.map(keyOf))
+      Effect.map((held) => {
+        const left = new Set(held.map(keyOf))
         return tasks.filter((task) => left.has(keyOf(task)))
       }),
       Effect.catchIf(

@@ -69,9 +69,9 @@ const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`"
 /** The items that were not deleted, counted by reason. */
 export const notDeleted = (outcome: Outcome) =>
   Struct.keys(reasons).flatMap((items) => {
-    const found: Readonly<Record<string, number>> = outcome[items]
+    const counts: Readonly<Record<string, number>> = outcome[items]
     return Object.entries(reasons[items]).flatMap(([reason, text]) => {
-      const count = found[reason] ?? 0
+      const count = counts[reason] ?? 0
       return count > 0 ? [{ items, count, reason: partOf(text) }] : []
     })
   })

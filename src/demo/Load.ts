@@ -80,8 +80,8 @@ const loadOrganization = Effect.fnUntraced(
 
 /** Loads the demo data, all or nothing. False if the database has an organization already: nothing is changed. */
 export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgClient) {
-  const found = yield* sql`select 1 from organizations limit 1`
-  if (found.length > 0) return false
+  const rows = yield* sql`select 1 from organizations limit 1`
+  if (rows.length > 0) return false
   yield* sql.withTransaction(
     Effect.forEach(organizations, (organization) => loadOrganization(sql, organization), { discard: true })
   )

@@ -20,8 +20,8 @@ const invisible = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 const escaped = (text: string, special = /[&<>]/g) =>
   text
     .toWellFormed()
-    .replaceAll(invisible, (found) => (found === "\n" ? found : "\ufffd"))
-    .replaceAll(special, (found) => escapes[found] ?? "")
+    .replaceAll(invisible, (character) => (character === "\n" ? character : "\ufffd"))
+    .replaceAll(special, (character) => escapes[character] ?? "")
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 

@@ -27,11 +27,11 @@ const checkRequest = (
   query: HttpServerRequest.ParsedSearchParams["Service"]
 ): Effect.Effect<void, EncodingUnsupported | RequestInvalid> => {
   if (isEncoded(headers["content-encoding"])) return Effect.fail(new EncodingUnsupported())
-  const found = Object.keys(query).map((name) => ({ loc: ["query", name], ...faults.extra }))
+  const extras = Object.keys(query).map((name) => ({ loc: ["query", name], ...faults.extra }))
   if (!isJson(headers["content-type"])) {
-    return Effect.fail(invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found]))
+    return Effect.fail(invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...extras]))
   }
-  return found.length > 0 ? Effect.fail(invalidRequest(found)) : Effect.void
+  return extras.length > 0 ? Effect.fail(invalidRequest(extras)) : Effect.void
 }
 
 /** A body whose endpoint decodes it itself. */
@@ -177,8 +177,8 @@ const stranger: LargeBodies.Sender = { group: "stranger", owner: "" }
 
 // A large body is read for the holder of a key only.
 const keyHolder: SenderOf = () =>
-  Effect.map(Effect.serviceOption(CurrentOrganization), (found) =>
-    Option.isSome(found) ? { group: "key", owner: found.value.id } : stranger
+  Effect.map(Effect.serviceOption(CurrentOrganization), (organization) =>
+    Option.isSome(organization) ? { group: "key", owner: organization.value.id } : stranger
   )
 
 interface Options {

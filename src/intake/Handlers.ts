@@ -17,19 +17,19 @@ const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 /** The number of items that are decoded before others have a turn: some milliseconds. */
 const stride = 500
 
-/** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
+/** Decodes one of the lists, and adds its faults to `errors`, until there are enough. */
 const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
   const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
-  return Effect.fnUntraced(function* (list: unknown, found: Array<ValidationError>) {
+  return Effect.fnUntraced(function* (list: unknown, errors: Array<ValidationError>) {
     const items: Array<Item> = []
     if (list === undefined) return items
-    if (!Array.isArray(list)) found.push({ loc: ["body", name], ...faults.list })
+    if (!Array.isArray(list)) errors.push({ loc: ["body", name], ...faults.list })
     else
       for (const [index, each] of list.entries()) {
         const decoded = decodeItem(each)
         if (Result.isSuccess(decoded)) items.push(decoded.success)
-        else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
-        if (found.length >= maximumFaults) break
+        else errors.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
+        if (errors.length >= maximumFaults) break
         if (index % stride === stride - 1) yield* Effect.yieldNow
       }
     return items
@@ -48,9 +48,12 @@ export const decode = Effect.fnUntraced(function* (
   const count = countOf(invoices) + countOf(invoice_lines)
   if (count > Intake.maximumItems)
     return yield* invalidAt(["body"], tooLong(Intake.maximumItems, Intake.maximumItems + 1))
-  const found: Array<ValidationError> = []
-  const decoded = { invoices: yield* invoicesOf(invoices, found), invoice_lines: yield* linesOf(invoice_lines, found) }
-  if (found.length > 0) return yield* invalidRequest(found)
+  const errors: Array<ValidationError> = []
+  const decoded = {
+    invoices: yield* invoicesOf(invoices, errors),
+    invoice_lines: yield* linesOf(invoice_lines, errors)
+  }
+  if (errors.length > 0) return yield* invalidRequest(errors)
   return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
 })
 

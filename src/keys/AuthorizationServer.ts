@@ -81,12 +81,12 @@ const credentialOf = Effect.provideService(
 )
 
 /** Looks up the keys of requests before they are handled. Undefined without an `OrgResolver`. */
-export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (found) =>
-  Option.isNone(found)
+export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
+  Option.isNone(resolver)
     ? undefined
     : {
         /** The outcome for the current request. */
-        lookUp: Effect.exit(Effect.flatMap(credentialOf, lookUp(found.value))),
+        lookUp: Effect.exit(Effect.flatMap(credentialOf, lookUp(resolver.value))),
 
         /** Handles a request by an outcome. An invalid key is refused before anything else is done: there may be many. */
         handle: <E, R>(outcome: LookUp, handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>

@@ -121,13 +121,13 @@ export const keyedText = ({
   // A statement without its owner would read the rows of all.
   if (owned === text) throw new Error(`A statement does not name its organization: ${text}`)
   const nulls = columns.map((name) => `null as ${name}`).join(", ")
-  const found = columns.map((name) => `r.${name}`).join(", ")
+  const selected = columns.map((name) => `r.${name}`).join(", ")
   // Not a column of every row: each would cost as much as a tenth of the row.
   return `
     with k as materialized (${keyStatement})
     select k.key, ${nulls} from k
     union all
-    select null, ${found} from k cross join lateral (${owned}) r`
+    select null, ${selected} from k cross join lateral (${owned}) r`
 }
 
 /** Reads for the current organization from the database of the records. */

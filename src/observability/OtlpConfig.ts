@@ -34,7 +34,7 @@ const pairs = Option.liftThrowable((given: string): Pairs => {
 })
 
 /** `Headers` throws on what no header can carry. */
-const asHeaders = Option.liftThrowable((found: Pairs) => Redacted.make<Pairs>(Object.fromEntries(new Headers(found))))
+const asHeaders = Option.liftThrowable((given: Pairs) => Redacted.make<Pairs>(Object.fromEntries(new Headers(given))))
 
 const headers = (name: string) =>
   Variable.variable(
@@ -97,9 +97,9 @@ export const variables = [common, ...Object.values(own)].flatMap((group) =>
 )
 
 const below = (base: Redacted.Redacted<URL>, signal: Signal) => {
-  const found = new URL(Redacted.value(base))
-  found.pathname = `${found.pathname.replace(/\/$/, "")}/v1/${signal}`
-  return Redacted.make(found)
+  const endpoint = new URL(Redacted.value(base))
+  endpoint.pathname = `${endpoint.pathname.replace(/\/$/, "")}/v1/${signal}`
+  return Redacted.make(endpoint)
 }
 
 const firstOf = <A>(one: Option.Option<A>, other: Option.Option<A>, byDefault: NoInfer<A>) =>

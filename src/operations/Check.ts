@@ -53,13 +53,13 @@ const attempt = <R>(name: string, run: Checks<R>[string], timeout: Duration.Dura
     })
   )
 
-export const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
+export const inArea = (area: string, all: ReadonlyArray<Fact>) => all.map((fact): Finding => ({ area, ...fact }))
 
 /** The findings of checks. They run one after the other: they share a connection, and one measures. */
 export const examine = <R>(area: string, checks: Checks<R>, timeout = usual) =>
   Effect.map(
     Effect.forEach(Object.entries(checks), ([name, run]) => attempt(name, run, timeout)),
-    (found) => inArea(area, found.flat())
+    (lists) => inArea(area, lists.flat())
   )
 
 /** The first names, and the number of the others. */

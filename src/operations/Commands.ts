@@ -60,8 +60,8 @@ export const entries = (sql: Database, { organization, target }: EntryFilter, li
   )
 
 /** The latest entries of several databases together. */
-export const latestOf = (found: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
-  Array.sortWith(found.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
+export const latestOf = (lists: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
+  Array.sortWith(lists.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
 
 /** The latest entries in the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {

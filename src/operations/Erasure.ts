@@ -113,9 +113,11 @@ const mostNamed = 50_000
  * Returns the numbers of both by their table.
  */
 const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organization }: Client, named: Named) {
-  const [invoices, lines] = [new Set(named.invoices), new Set(named.lines)]
+  const [invoiceIds, lineIds] = [new Set(named.invoices), new Set(named.lines)]
   const isKept = (item: Readonly<Record<string, string | null>>) =>
-    item["client_id"] !== client && !invoices.has(item["invoice_id"] ?? "") && !lines.has(item["invoice_line_id"] ?? "")
+    item["client_id"] !== client &&
+    !invoiceIds.has(item["invoice_id"] ?? "") &&
+    !lineIds.has(item["invoice_line_id"] ?? "")
   // All payloads of the organization are read, which locks nothing and may take its time. A plan for these very ids is
   // ten times as fast.
   const after = (last: string) =>
@@ -142,10 +144,10 @@ const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organiz
     const [task] = yield* tasksOf(sql`
       select payload from deletion_tasks where ${isTask} and payload is not null for update`)
     if (task === undefined) return
-    const { invoice_lines = [], invoices: found = [] } = task.payload
-    const kept = { invoices: found.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
+    const { invoice_lines = [], invoices = [] } = task.payload
+    const kept = { invoices: invoices.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
     yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
-    erased += found.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
+    erased += invoices.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
   })
   const facts = sql`
     delete from deletions where organization_id = ${organization} and (task_id, kind, item) in (
@@ -176,13 +178,13 @@ export class ManyRecords extends Schema.TaggedError<ManyRecords>()("ManyRecords"
 export const countRecords = Effect.fn("Erasure.countRecords")(function* (client: Client) {
   const sql = yield* TaskDatabase
   // A record is reached in several ways, as by its pet and by its subscription.
-  const found = new Map<string, Set<string>>()
+  const counted = new Map<string, Set<string>>()
   yield* walk(sql, client, (table, ids) => {
-    found.set(table, new Set([...(found.get(table) ?? []), ...ids]))
-    const count = Number.sumAll([...found.values()].map(({ size }) => size))
+    counted.set(table, new Set([...(counted.get(table) ?? []), ...ids]))
+    const count = Number.sumAll([...counted.values()].map(({ size }) => size))
     return count > mostCounted ? Effect.fail(new ManyRecords()) : Effect.void
   })
-  return Record.map(Object.fromEntries(found), ({ size }): number => size)
+  return Record.map(Object.fromEntries(counted), ({ size }): number => size)
 })
 
 /**

@@ -54,9 +54,9 @@ const watching = (all: Effect.Effect<Processes>) => {
     return now
   }
   return Effect.gen(function* () {
-    const found = yield* all
+    const figures = yield* all
     const [now, wall] = [yield* Time.monotonic, yield* Time.wall]
-    const dependencies = found.processes.flatMap(({ checks, process }) =>
+    const dependencies = figures.processes.flatMap(({ checks, process }) =>
       Object.entries(checks).map(([name, check]) => ({
         process,
         name,
@@ -65,7 +65,7 @@ const watching = (all: Effect.Effect<Processes>) => {
         since: Math.round(wall - (now - sinceOf(`${process} ${name}`, check.status, now)))
       }))
     )
-    return { ...found, dependencies }
+    return { ...figures, dependencies }
   })
 }
 

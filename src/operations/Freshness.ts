@@ -191,10 +191,10 @@ export class Freshness extends Context.Service<
       const migrated = Effect.flatMap(isMigrated(sql), (isDone) => (isDone ? read(sql, longest) : Effect.undefined))
       const round = Effect.gen(function* () {
         const isSingle = sql.distribution.isDistributed() === false
-        const found = yield* Effect.result(isSingle ? sql.run(request, migrated) : Effect.undefined)
-        last = Result.getOrUndefined(found)
+        const reading = yield* Effect.result(isSingle ? sql.run(request, migrated) : Effect.undefined)
+        last = Result.getOrUndefined(reading)
         for (const [name, series] of gauges) series.set(last?.resources[name]?.seconds)
-        return Result.isFailure(found) && found.failure._tag === "Unreachable"
+        return Result.isFailure(reading) && reading.failure._tag === "Unreachable"
       })
       const watch = Effect.flatMap(Effect.timed(round), ([took, isDown]) =>
         Effect.sleep(isDown ? "5 seconds" : pauseAfter(took))

@@ -30,9 +30,9 @@ export const mostRows = 100
 /** The most rows that are read, of which the last one shows that there are more. */
 const limit = mostRows + 1
 
-const firstRows = <A>(found: ReadonlyArray<A>) => ({
-  rows: found.slice(0, mostRows),
-  isPartial: found.length > mostRows
+const firstRows = <A>(rows: ReadonlyArray<A>) => ({
+  rows: rows.slice(0, mostRows),
+  isPartial: rows.length > mostRows
 })
 
 /** The first rows of a list. `isPartial`: true if there are more. */
@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
         tasks.read(Commands.entries(sql, filter, limit)),
         ...(isSameDatabase(sql, credentials) ? [] : [keys.read(Commands.entries(credentials, filter, limit))])
       ]
-      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => firstRows(Commands.latestOf(found, limit)))
+      return Effect.map(Effect.all(reads, { concurrency: 2 }), (logs) => firstRows(Commands.latestOf(logs, limit)))
     },
     countDead: flow(Tasks.countDead, tasks.read),
     // Changes are logged.

@@ -51,12 +51,12 @@ const countsOf = rowsOf(Schema.Struct({ id: Schema.String, count: Schema.Int }))
 /** Lists organizations by their id, with the numbers of their valid keys and secrets, and the time of a deletion. */
 export const list = Effect.fn("Organizations.list")(function* (limit: number) {
   const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
-  const found = yield* rowsOf(Organization)(
+  const rows = yield* rowsOf(Organization)(
     sql`
       select id, left(name, 400) as name, ${sql.literal(isoTime("created_at"))} from organizations
       order by organization_id limit ${sql.literal(String(limit))}`.unprepared
   )
-  const ids = found.map(({ id }) => id)
+  const ids = rows.map(({ id }) => id)
   const valid = (database: Database, table: "api_keys" | "intake_secrets") =>
     Effect.map(
       countsOf(database`
@@ -68,7 +68,7 @@ export const list = Effect.fn("Organizations.list")(function* (limit: number) {
   const closed = yield* rowsOf(Schema.Struct({ id: Schema.String, closed_at: Schema.String }))(sql`
     select organization_id as id, ${sql.literal(isoTime("closed_at"))} from closed_organizations
     where organization_id = any (${ids}::text[])`)
-  return found.map((each) => ({
+  return rows.map((each) => ({
     ...each,
     keys: keys.get(each.id) ?? 0,
     secrets: secrets.get(each.id) ?? 0,
@@ -91,8 +91,8 @@ export const countRecords = Effect.fn("Organizations.countRecords")(function* (i
         select from ${sql(table)} where organization_id = ${id} limit ${sql.literal(String(mostCounted))}
       ) t`
   )
-  const found = yield* countsOf(sql`${unionAll(counts)}`)
-  return Object.fromEntries(found.filter(({ count }) => count > 0).map((each) => [each.id, each.count]))
+  const rows = yield* countsOf(sql`${unionAll(counts)}`)
+  return Object.fromEntries(rows.filter(({ count }) => count > 0).map((each) => [each.id, each.count]))
 })
 
 /** The state of an organization before a deletion. */

@@ -98,7 +98,7 @@ export const page = <R>(
   path: Place | "/ops/task" = place
 ) => {
   const handler = inTime(Effect.flatMap(parametersInUrl, read)).pipe(
-    Effect.flatMap((found) => respond({ place, ...(typeof found === "function" ? { view: found } : found) })),
+    Effect.flatMap((content) => respond({ place, ...(typeof content === "function" ? { view: content } : content) })),
     Effect.catch(showProblem({ place }))
   )
   return ["GET", path, handler] as const

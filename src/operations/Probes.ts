@@ -59,8 +59,8 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
 /** Updates the lag of the replica that serves the records each time that it runs: infinite, once it is promoted. */
 const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
   const lag = gauge("practice_data_replica_lag_seconds")
-  return Effect.map(Effect.option(replicaLag(primary, replica, probe)), (found) =>
-    lag.set(Option.getOrUndefined(found))
+  return Effect.map(Effect.option(replicaLag(primary, replica, probe)), (seconds) =>
+    lag.set(Option.getOrUndefined(seconds))
   )
 }
 

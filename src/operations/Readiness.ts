@@ -88,8 +88,8 @@ export const make = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, req
         onFailure: ({ _tag }) => {
           if (_tag === "Refused") state.isReady = false
         },
-        onSuccess: (found) => {
-          state.isReady = found
+        onSuccess: (answer) => {
+          state.isReady = answer
         }
       }),
     { concurrency: "unbounded", discard: true }

@@ -18,11 +18,11 @@ export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-
     /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
     find: Effect.fn("ClinicAccounts.find")(function* (clinic: string) {
       const id = yield* CurrentOrganization.id
-      const [found] = yield* sql.run(
+      const [row] = yield* sql.run(
         { key: `organization ${id}`, within: Duration.seconds(2), unavailable: RecordStoreDown.from },
         accounts(sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`)
       )
-      return found?.processor_account
+      return row?.processor_account
     })
   }))
 }) {

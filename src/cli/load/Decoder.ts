@@ -141,10 +141,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
           fault(name, "must have a value. Omit the field to use its default")
         return
       }
-      const found = read(value, isText)
-      if (!Predicate.isString(found)) return fault(name, found.reason)
-      out[index] = found
-      if (target === zone && !isZone(found)) fault(name, `is not an IANA time zone: ${found.slice(0, 100)}`)
+      const text = read(value, isText)
+      if (!Predicate.isString(text)) return fault(name, text.reason)
+      out[index] = text
+      if (target === zone && !isZone(text)) fault(name, `is not an IANA time zone: ${text.slice(0, 100)}`)
     }
     const setNested = (name: string, prefix: string, value: unknown) => {
       const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
@@ -177,9 +177,10 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     else if (Predicate.isString(key) && key.trim() === "") fault("id", "is blank")
     else if (isOrganizations && Predicate.isString(key) && key.trim() !== key)
       fault("id", "has leading or trailing blanks")
-    const found = isOrganizations ? key : (organization ?? owner)
+    const owningOrganization = isOrganizations ? key : (organization ?? owner)
     const expected = isOrganizations ? key : organization
-    if (!Predicate.isString(found) || found.trim() === "") fault(organizationName, "the organization is missing")
+    if (!Predicate.isString(owningOrganization) || owningOrganization.trim() === "")
+      fault(organizationName, "the organization is missing")
     else if (expected !== undefined && !Predicate.isNullish(owner) && owner !== expected) {
       fault(organizationName, `is another organization: ${JSON.stringify(owner).slice(0, 100)}`)
     }
@@ -187,7 +188,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
       const given = Object.fromEntries(row.names.map((name, index) => [name, row.values[index]]))
       return { rejected: { line: row.line, faults, row: given }, isLast: isUnknown }
     }
-    let line = `${row.line}\t${isRemoval}\t${fieldOf(found, "text")}`
+    let line = `${row.line}\t${isRemoval}\t${fieldOf(owningOrganization, "text")}`
     for (let index = 0; index < out.length; index++) {
       const text = out[index]
       if (text !== undefined) seen[index] = true

@@ -47,7 +47,7 @@ const failureOf = (path: string) => (cause: unknown) => refused(`Cannot read ${p
 
 /** The files of paths, in the order in which to load them. Of a folder, those that have the ending of a kind. */
 export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-  const found = yield* Effect.forEach(paths, (path) =>
+  const places = yield* Effect.forEach(paths, (path) =>
     Effect.try({
       try: () => {
         if (!fs.statSync(path).isDirectory()) return [path]
@@ -57,7 +57,7 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
       catch: failureOf(path)
     })
   )
-  const files = yield* Effect.forEach(new Set(found.flat()), fileOf)
+  const files = yield* Effect.forEach(new Set(places.flat()), fileOf)
   if (files.length === 0) return yield* refused(`No files to load in ${paths.join(", ")}.`)
   return files.toSorted((one, other) => order(one) - order(other))
 })
@@ -155,8 +155,8 @@ const newlines = ["\r\n", "\n", "\r"] as const
 
 /** The end of the first line. */
 const newlineOf = (text: string) => {
-  const found = /\r\n|\n|\r(?!$)/.exec(text)?.[0]
-  return newlines.find((newline) => newline === found)
+  const first = /\r\n|\n|\r(?!$)/.exec(text)?.[0]
+  return newlines.find((newline) => newline === first)
 }
 
 const csv = (file: File) => {

@@ -25,7 +25,7 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
   if (home?.isOwner !== true) return { isFirst, create: Effect.void }
   const { parts } = yield* migratedIn(home.schema)
   const expected = parts.filter(({ kind, of }) => kind === "index" && of === name)
-  const found = rows(
+  const indexes = rows(
     Index,
     `select relname as name, pg_get_indexdef(indexrelid) as definition, indisvalid as "isValid"
      from pg_index join pg_class c on c.oid = indexrelid where indrelid = to_regclass($1)`,
@@ -34,7 +34,7 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
   const qualified = (index: string) => `${home.schema}.${quoteName(index)}`
 
   const dropAll = Effect.gen(function* () {
-    const there = new Map((yield* found).map((index) => [index.name, index.definition]))
+    const there = new Map((yield* indexes).map((index) => [index.name, index.definition]))
     // Readers of changes need theirs.
     const own = expected.filter(
       (index) =>
@@ -56,7 +56,7 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
   const isDropped = isFirst && (yield* dropAll)
 
   const create = Effect.gen(function* () {
-    const there = yield* found
+    const there = yield* indexes
     const missing = expected.filter((index) => !there.some((one) => one.name === index.name && one.isValid))
     for (const index of missing) {
       const isInvalid = there.some((one) => one.name === index.name)

@@ -49,8 +49,8 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   }
 
   /** Reports the faults of a row, up to a number, and writes it to the rejects. */
-  const reject = Effect.fnUntraced(function* (file: string, { faults: found, line, row }: Decoder.Rejected) {
-    for (const one of found) {
+  const reject = Effect.fnUntraced(function* (file: string, { faults: ofRow, line, row }: Decoder.Rejected) {
+    for (const one of ofRow) {
       faults += 1
       if (faults > mostListed) continue
       const words = [`${file}:${line}`, one.field, one.reason].filter(Predicate.isNotUndefined)
@@ -58,19 +58,19 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     }
     if (rejects === undefined) return
     yield* Effect.try({
-      try: () => fs.writeSync(rejects, lineOf({ file, line, faults: found, row })),
+      try: () => fs.writeSync(rejects, lineOf({ file, line, faults: ofRow, row })),
       catch: (cause) => refused(`Cannot write the rejects: ${Failure.reasonOfFile(cause)}`)
     })
   })
 
   const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
-    const found = { rows: 0, rejected: 0, isReadable: true, hasOperations: false }
+    const counts = { rows: 0, rejected: 0, isReadable: true, hasOperations: false }
     const decode = ({ part, rows }: Files.Batch) => {
       const lines: Array<string> = []
       const bad: Array<Decoder.Rejected> = []
       let isLast = false
       for (const row of rows) {
-        if ("operation" in row) found.hasOperations = true
+        if ("operation" in row) counts.hasOperations = true
         const decoded = decoder.decode(row)
         if ("line" in decoded) {
           lines.push(`${decoded.line}\n`)
@@ -92,15 +92,15 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       Effect.gen(function* () {
         for (const row of bad) yield* reject(file.path, row)
         if (lines !== "") yield* staging.append(lines)
-        found.rows += rows
-        found.rejected += bad.length
-        if (isLast) found.isReadable = false
-        yield* advanced("read", file.path, found.rows, part)
+        counts.rows += rows
+        counts.rejected += bad.length
+        if (isLast) counts.isReadable = false
+        yield* advanced("read", file.path, counts.rows, part)
       })
     )
     const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
-    found.rejected += yield* staging.check(knowsOrganizations, found.hasOperations, (row) => reject(file.path, row))
-    return found
+    counts.rejected += yield* staging.check(knowsOrganizations, counts.hasOperations, (row) => reject(file.path, row))
+    return counts
   })
 
   const load = Effect.fnUntraced(function* (file: Files.File) {

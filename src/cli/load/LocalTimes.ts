@@ -24,14 +24,14 @@ export const make = (zone: DateTime.TimeZone.Named) => {
     /** The offset from UTC of `2026-01-31T09:30`, in milliseconds. Undefined: the clocks skip this time. */
     offsetOf: (minute: string) => {
       const key = minute.slice(0, 15)
-      let found = offsets.get(key)
-      if (found === undefined) {
+      let local = offsets.get(key)
+      if (local === undefined) {
         if (offsets.size === most) offsets.clear()
-        found = find(Date.parse(`${minute}Z`))
-        offsets.set(key, found)
+        local = find(Date.parse(`${minute}Z`))
+        offsets.set(key, local)
       }
-      if (found.isRepeated) repeated += 1
-      return found.offset
+      if (local.isRepeated) repeated += 1
+      return local.offset
     },
     /** The number of requested times that happened twice, as clocks were set back. The first one was taken. */
     repeated: () => repeated

@@ -99,7 +99,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
   yield* Effect.addFinalizer(() => Effect.ignore(discard))
   const names = ["_line", "_removed", "organization_id", ...columns.map((column) => quoteName(column.name))].join(", ")
 
-  const countOf = (statement: string) => Effect.map(session.rows(Count, statement), ([found]) => found?.count ?? 0)
+  const countOf = (statement: string) => Effect.map(session.rows(Count, statement), ([row]) => row?.count ?? 0)
 
   /** Hands over the rows of a condition, and removes them. Returns their number. */
   const remove = Effect.fnUntraced(function* (condition: string, fault: Fault, reject: Reject) {
@@ -226,9 +226,9 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
 
     /** Deletes the rows of the organizations of the file that it does not have. Returns their number. */
     deleteMissing: Effect.gen(function* () {
-      const found = yield* session.rows(Organization, `select distinct organization_id as id from ${staging}`)
+      const named = yield* session.rows(Organization, `select distinct organization_id as id from ${staging}`)
       let deleted = 0
-      for (const { id: organization } of found) {
+      for (const { id: organization } of named) {
         let after: string | null = ""
         while (after !== null) {
           const [page]: ReadonlyArray<typeof DeletedPage.Type> = yield* session.rows(

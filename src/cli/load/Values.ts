@@ -127,8 +127,8 @@ export const reader = (
       reason: `${reason}: ${cut(Predicate.isString(given) ? given : JSON.stringify(given))}`
     })
     if (!accepts(value)) {
-      const found = decode(value)
-      const issues = Result.isFailure(found) ? issuesOf(found.failure.issue).issues : []
+      const decoded = decode(value)
+      const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []
       return unfit(cut(issues.map(({ message }) => message.replace(" | null", "")).join("; ")))
     }
     // A number of a CSV is passed on with its digits as they are.
@@ -146,8 +146,8 @@ export const reader = (
   if (isTime && times !== undefined) return read
   const cache = new Map<unknown, string>()
   return (given, isText) => {
-    const found = cache.get(given)
-    if (found !== undefined) return found
+    const cached = cache.get(given)
+    if (cached !== undefined) return cached
     const result = read(given, isText)
     if (cache.size < mostCached && Predicate.isString(result)) cache.set(given, result)
     return result

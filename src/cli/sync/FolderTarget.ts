@@ -65,8 +65,9 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
       makeFolder(folder)
       return fs.readdirSync(folder)
     })
-    const found = files.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
-    if (found !== undefined && !files.includes(storeName)) return yield* Target.notOurs(`file ${found} in ${folder}`)
+    const foreign = files.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
+    if (foreign !== undefined && !files.includes(storeName))
+      return yield* Target.notOurs(`file ${foreign} in ${folder}`)
     const other = files.find((file) => /\.(?:ndjson|parquet)$/.test(file) && !file.endsWith(`.${kind}`))
     if (other === undefined) return
     return yield* refused(`${folder} has a copy in another format: ${other}. Choose another target.`)
@@ -96,8 +97,10 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
     /** Writes the sizes of the files for those who read them, with one of a file that takes another's place. */
     const publish = (pending: Readonly<Record<string, number>> = {}) => {
-      const found = states.all().map(({ cursor, resource }) => [String(resource), Number.parseInt(String(cursor), 10)])
-      const resources = Record.map({ ...Object.fromEntries(found), ...pending }, (bytes) => ({ bytes }))
+      const lengths = states
+        .all()
+        .map(({ cursor, resource }) => [String(resource), Number.parseInt(String(cursor), 10)])
+      const resources = Record.map({ ...Object.fromEntries(lengths), ...pending }, (bytes) => ({ bytes }))
       putInPlace(join(folder, stateName), (next) =>
         fs.writeFileSync(next, `${JSON.stringify({ resources }, null, 2)}\n`, { flag: "wx" })
       )

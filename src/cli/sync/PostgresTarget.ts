@@ -24,13 +24,13 @@ export const make = (options: PostgresOptions): Target.Target => {
     const lock = `practice-data sync ${options.schema}`
 
     // A user who may not make schemas can have one made.
-    const [found] = yield* run(
-      "select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key",
-      [schema, lock]
-    )
-    const oneAtATime = `select pg_advisory_xact_lock(${String(found?.["key"])})`
+    const [own] = yield* run("select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key", [
+      schema,
+      lock
+    ])
+    const oneAtATime = `select pg_advisory_xact_lock(${String(own?.["key"])})`
     // Postgres checks and makes it in two steps: of two sessions at once, one would fail.
-    if (found?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
+    if (own?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
     // Behind a pooler, each transaction checks that it is the only one to move the progress.
     if (!(yield* takeLock(lock, { isBrief: isPooled }))) return yield* Target.inUse(name)
     const limits =

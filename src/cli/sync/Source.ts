@@ -68,9 +68,9 @@ export const make = (given: string, client: Client.PracticeData) => {
       page: Omit<ChangePage, "resources">
     ): Effect.fn.Return<ChangePage, Failed> {
       // The record of the organization is read at the end of a round.
-      const found = hasOwn && endsRound(page) ? yield* own : undefined
-      const after = found?.text ?? before
-      const news = found === undefined || after === before ? [] : [{ resource: ownResource, record: found.record }]
+      const change = hasOwn && endsRound(page) ? yield* own : undefined
+      const after = change?.text ?? before
+      const news = change === undefined || after === before ? [] : [{ resource: ownResource, record: change.record }]
       const cursor = yield* Effect.orDie(encode({ feed: page.cursor, own: after }))
       return { ...page, body: [...page.body, ...news], resources, cursor }
     })

@@ -116,23 +116,25 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       yield* run(`insert into ${mark} values (${version}, $1, $2, '{"resources":[]}')`, [organization, url])
     }
     const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
-    const found = yield* Effect.mapError(decodeMark(row), () => Target.notOurs(`table ${markTable} in ${databaseName}`))
-    if (found.format !== version) {
+    const stored = yield* Effect.mapError(decodeMark(row), () =>
+      Target.notOurs(`table ${markTable} in ${databaseName}`)
+    )
+    if (stored.format !== version) {
       return yield* refuse("was made by another version of practice-data. Use that version")
     }
-    if (found.organization !== organization) {
+    if (stored.organization !== organization) {
       return yield* refuse(
-        `belongs to the organization ${found.organization}, but the API key to ${organization}. Use a key of ${found.organization}`
+        `belongs to the organization ${stored.organization}, but the API key to ${organization}. Use a key of ${stored.organization}`
       )
     }
-    if (found.url === url) return found.progress
+    if (stored.url === url) return stored.progress
     if (!options.allowNewUrl) {
       return yield* refuse(
-        `was made from ${found.url}, but this is ${url}. If the service moved, run once with --allow-new-url`
+        `was made from ${stored.url}, but this is ${url}. If the service moved, run once with --allow-new-url`
       )
     }
     yield* run(`update ${mark} set url = $1`, [url])
-    return found.progress
+    return stored.progress
   })
 
   /** The resources whose tables are made when their first round ends. */
@@ -163,7 +165,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
 
   /** Checks the tables of the resources, and makes those of their staged changes. Keeps of the progress what they have. */
   const opened = Effect.gen(function* () {
-    const found = yield* takeMark
+    const taken = yield* takeMark
     const ours = new Set((yield* run(`select resource from ${resources}`)).map(({ resource }) => resource))
     const changed = new Set<string>()
     for (const table of options.tables) {
@@ -173,7 +175,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       if (!isMade) unmade.add(resource)
       const had = isMade ? yield* ensureTable(table) : undefined
       const hadStaged = yield* ensureStaged(table)
-      const isGone = !isMade && found.resources.some((each) => resourceIn(each) === resource)
+      const isGone = !isMade && taken.resources.some((each) => resourceIn(each) === resource)
       if (isGone || !ours.has(resource)) {
         yield* run(
           `insert into ${resources} (resource) values ($1)
@@ -188,8 +190,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     // A package that knows other fields may have written the rows.
     const isWhole = (each: string) => !changed.has(resourceIn(each)) && each === (marks.get(resourceIn(each)) ?? each)
     const without = (state: Target.State) => ({ ...state, resources: state.resources.filter(isWhole) })
-    const { staged } = found
-    return yield* advance(found, { ...without(found), ...(staged && { staged: without(staged) }) })
+    const { staged } = taken
+    return yield* advance(taken, { ...without(taken), ...(staged && { staged: without(staged) }) })
   })
   let progress = yield* transaction(opened)
 

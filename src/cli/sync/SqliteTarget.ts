@@ -16,8 +16,8 @@ const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
 const failureOf = (target: string, cause: unknown): Failed => {
   if (Files.isLocked(cause)) return new Unavailable({ message: `${target} is locked by another program` })
   // The last byte of an extended result code.
-  const found = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
-  const reason = found === undefined ? cause : { code: found }
+  const code = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
+  const reason = code === undefined ? cause : { code }
   const isTemporary = Predicate.hasProperty(reason, "code") && temporary.has(reason.code)
   const Class = isTemporary ? Unavailable : Refused
   return new Class({ message: `Cannot use ${target}: ${Failure.reasonOfFile(reason)}` })
@@ -81,8 +81,8 @@ export const make = (file: string, name: string, softDelete = false): Target.Tar
         run,
         // A file that was removed can still be written, and nobody would see it.
         columnsOf: (table) =>
-          Effect.flatMap(attempt(name, inodeOf), (found) =>
-            found === inode ? run("select name from pragma_table_info($1)", [table]) : Effect.succeed([])
+          Effect.flatMap(attempt(name, inodeOf), (current) =>
+            current === inode ? run("select name from pragma_table_info($1)", [table]) : Effect.succeed([])
           ),
         append: (table, columns, rows) => {
           const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`

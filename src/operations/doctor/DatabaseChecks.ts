@@ -132,10 +132,10 @@ export const replicaLag = Effect.fnUntraced(function* <E>(
       )
     )
   const [above] = yield* stateOf(primary, "0/0")
-  const [found] = yield* stateOf(replica, above?.position ?? "0/0")
-  if (above === undefined || found?.system !== above.system) return undefined
-  if (!found.is_standby) return found.started === above.started ? undefined : Infinity
-  return found.has_all === true ? 0 : found.age
+  const [state] = yield* stateOf(replica, above?.position ?? "0/0")
+  if (above === undefined || state?.system !== above.system) return undefined
+  if (!state.is_standby) return state.started === above.started ? undefined : Infinity
+  return state.has_all === true ? 0 : state.age
 })
 
 const ownRequest: StatementRequest<string> = {
@@ -193,7 +193,7 @@ const Server = Schema.Struct({
  */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
-  const [found] = yield* rowsOf(Server)(sql`
+  const [row] = yield* rowsOf(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
       current_setting('session_replication_role') as trigger_role, least(
@@ -201,8 +201,8 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
           - coalesce(current_setting('reserved_connections', true), '0')::int,
         (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
         (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
-  if (found === undefined) return []
-  const { database, is_replica, limit, login, number, trigger_role, version } = found
+  if (row === undefined) return []
+  const { database, is_replica, limit, login, number, trigger_role, version } = row
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
   // The parent of several processes has two of each pool.

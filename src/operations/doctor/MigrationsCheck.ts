@@ -57,7 +57,7 @@ const keyOf = ({ kind, name, of }: Part) => `${kind} ${of} ${name}`
 const comparable = ({ definition, name }: Part) =>
   (name.endsWith(".change_base()") ? definition.replace(/RETURN .*/, "") : definition).replace("TO '$user', ", "TO ")
 
-const isSame = (found: Part, part: Part) => comparable(found) === comparable(part) && found.state === part.state
+const isSame = (one: Part, part: Part) => comparable(one) === comparable(part) && one.state === part.state
 
 const isOfFeed = ({ definition, kind }: Part) =>
   kind === "trigger" && /\.(\w+_written|records?_(removed|truncated))\(/.test(definition)
@@ -111,14 +111,14 @@ const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.
 
 /** The objects that are missing or different. Others are the operator's own. */
 const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistributed: boolean) => {
-  const found = new Map(catalog.parts.map((part) => [keyOf(part), part]))
+  const present = new Map(catalog.parts.map((part) => [keyOf(part), part]))
   /** Tables, whose parts are missing too. */
   const absent = new Set(
-    expected.parts.flatMap((part) => (part.of === "" && !found.has(keyOf(part)) ? [part.name] : []))
+    expected.parts.flatMap((part) => (part.of === "" && !present.has(keyOf(part)) ? [part.name] : []))
   )
   return expected.parts.flatMap((part) => {
     if (absent.has(part.of) || (isDistributed && isDropped(part))) return []
-    const now = found.get(keyOf(part))
+    const now = present.get(keyOf(part))
     if (now !== undefined && isSame(now, part)) return []
     const problem = now === undefined ? "is missing" : "differs from the migrations"
     return [fail(`The ${nameOf(part)} ${problem}.`, remedyOf(part, now !== undefined, expected))]

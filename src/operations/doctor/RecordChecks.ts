@@ -49,7 +49,7 @@ const Unapplied = Schema.Struct({ count: Schema.Finite, example: Schema.NullOr(S
 
 /** The invoices and lines that are served, although a deletion holds for them. */
 export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const found = yield* Freshness.bounded(
+  const rows = yield* Freshness.bounded(
     sql,
     longest,
     whole,
@@ -72,8 +72,8 @@ export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgCli
         where t.organization_id = served.organization_id and t.id = served.task_id and t.unsettled_since is not null
       )`)
   )
-  if (found === undefined) return [ok("Applied deletions were not checked: no response within 5 seconds.")]
-  const { count = 0, example = "" } = found[0] ?? {}
+  if (rows === undefined) return [ok("Applied deletions were not checked: no response within 5 seconds.")]
+  const { count = 0, example = "" } = rows[0] ?? {}
   if (count === 0) return [ok("Every deletion is applied to its records.")]
   return [
     fail(
@@ -104,9 +104,9 @@ export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.Pg
       select count(*)::float8 as count from ${sql(table)} t where t.${sql(column)} is not null and not exists (
         select from ${sql(target)} r where r.organization_id = t.organization_id and r.id = t.${sql(column)}
       )`)
-    const found = rest < 1 ? undefined : yield* Freshness.bounded(sql, rest, whole, counted)
-    if (found === undefined) left.push(`${table}.${column}`)
-    else if (found.some(({ count }) => count > 0)) broken.push(`${table}.${column} (${found[0]?.count})`)
+    const rows = rest < 1 ? undefined : yield* Freshness.bounded(sql, rest, whole, counted)
+    if (rows === undefined) left.push(`${table}.${column}`)
+    else if (rows.some(({ count }) => count > 0)) broken.push(`${table}.${column} (${rows[0]?.count})`)
   }
   return facts(
     broken.length > 0 &&
@@ -167,5 +167,5 @@ export const subscriptions = (sql: PgClient.PgClient) =>
           where r.srsubid = s.oid and r.srsubstate <> 'r' order by 1) as copying
       from pg_subscription s left join pg_stat_subscription_stats e on e.subid = s.oid
       where s.subdbid = (select oid from pg_database where datname = current_database()) order by 1`),
-    (found) => found.map(factOf)
+    (rows) => rows.map(factOf)
   )

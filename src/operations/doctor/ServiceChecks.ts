@@ -33,14 +33,14 @@ const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
 /** The variables that are set, without secrets, and the mistakes in them. */
 export const environment = Effect.gen(function* () {
   const settings: ReadonlyArray<Config.Config<unknown>> = [...Object.values(variables), ...OtlpConfig.variables]
-  const found = yield* Effect.forEach(settings, inspect)
-  const set = found.flatMap((one) => one.set)
-  const names = found.map(({ name }) => name)
+  const inspected = yield* Effect.forEach(settings, inspect)
+  const set = inspected.flatMap((one) => one.set)
+  const names = inspected.map(({ name }) => name)
   const slips = (yield* Variable.namesSet).flatMap((name) => {
     const meant = Variable.meantBy(name, names)
     return meant === undefined ? [] : [fail(`${name} is set but unknown.`, `If you meant ${meant}, rename it.`)]
   })
-  return [...set, ...slips, ok(`${found.length - set.length} more have defaults.`)]
+  return [...set, ...slips, ok(`${inspected.length - set.length} more have defaults.`)]
 })
 
 const urls = {

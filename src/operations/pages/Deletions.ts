@@ -146,8 +146,8 @@ export const page = pageOf(
   Effect.fnUntraced(function* (parameters) {
     const store = yield* OperatorStore
     const task = yield* requested(parameters)
-    const found = yield* Effect.result(store.items(task.organization_id, task.id))
-    const counts = Result.isSuccess(found) ? found.success.counts : []
+    const read = yield* Effect.result(store.items(task.organization_id, task.id))
+    const counts = Result.isSuccess(read) ? read.success.counts : []
     const countOf = (verdict: string) =>
       Number.sumAll(counts.filter((each) => each.verdict === verdict).map(({ items }) => items))
     const remembered = countOf("not_found")
@@ -176,7 +176,7 @@ export const page = pageOf(
           "items",
           "Items",
           // The login of a process of the intake may not read them.
-          Result.isFailure(found) ? unreadable(found.failure.message) : itemsView(found.success, now)
+          Result.isFailure(read) ? unreadable(read.failure.message) : itemsView(read.success, now)
         )
       ]
     }
