@@ -54,6 +54,8 @@ export const main = () => {
     Effect.runSync(note(`Cannot write to standard output: ${Failure.reasonOfFile(error)}`))
     process.exit(1)
   })
+  // Only the words beside the output are lost: a full disk, or a reader who has left.
+  process.stderr.on("error", () => {})
   // An interrupted command ends with the shell's code of the signal.
   let interrupted = 130
   process.once("SIGTERM", () => (interrupted = 143))

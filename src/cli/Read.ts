@@ -63,6 +63,13 @@ const pairOf = (text: string) => {
   return name === undefined || value === undefined ? Option.none() : Option.some([name, value] as const)
 }
 
+/** A page has fields of its own in a request, and a request has a field once: what is given would be lost. */
+const mistakesIn = (filters: ReadonlyArray<readonly [name: string, value: string]>) =>
+  filters.flatMap(([name], at) => {
+    if (["limit", "offset", "starting_after"].includes(name)) return [`${name} is no filter. Use --limit or --all.`]
+    return filters.findIndex(([first]) => first === name) < at ? [`The filter ${name} is given twice.`] : []
+  })
+
 const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
   const pageSize = Math.max(2, Math.min(limit, live ? 100 : 1000))
   if (all === undefined) return Stream.empty
@@ -87,8 +94,7 @@ export const search = command("search", Layer.empty, {
       Flag.withMetavar("name=value"),
       Flag.withDescription("An API filter; repeatable, filters combine with AND"),
       Flag.filterMap(pairOf, (text) => `Expected name=value, got: ${text}`),
-      Flag.atLeast(0),
-      Flag.map(Record.fromEntries)
+      Flag.atLeast(0)
     ),
     limit: Output.optional(Output.integer("limit", 1, 1_000_000, "Maximum number of records, default 100")),
     all: Output.flag("all", "Fetch all records, page by page"),
@@ -102,7 +108,9 @@ export const search = command("search", Layer.empty, {
   }
 })(function* ({ fields, ...given }) {
   if (given.all && given.limit !== undefined) return yield* misused("Use either --limit or --all.")
-  const filters = filtersOf(given.resource, given.filter)
+  const [mistake] = mistakesIn(given.filter)
+  if (mistake !== undefined) return yield* misused(mistake)
+  const filters = filtersOf(given.resource, Record.fromEntries(given.filter))
   const client = (yield* clientOf(given)).resource(given.resource)
   const limit = given.limit ?? (given.all ? Infinity : 100)
   let hits = 0

@@ -65,6 +65,8 @@ const wrong = [
   ["deletions undo --invoice i", "--organization"],
   [`deletions undo --organization o --line l --task ${unknownTask}`, "Use either --task"],
   ["search charges --filter status", "name=value"],
+  ["search charges -f status=open -f status=paid", "The filter status is given twice"],
+  ["search charges -f offset=5", "offset is no filter"],
   ["search charges --limit 3 --all", "either --limit or --all"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],

@@ -3,10 +3,11 @@ import { createServer } from "node:http"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Layer, Schema } from "effect"
 import { json } from "../../support/Client.ts"
-import { runWith } from "../../support/cli.ts"
+import { programArgs, runWith } from "../../support/cli.ts"
 import * as Listening from "../../support/Listening.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
-import { temporaryFolder } from "../../support/Process.ts"
+import { root, temporaryFolder } from "../../support/Process.ts"
+import { run } from "../../support/run.ts"
 import { tries } from "../../support/tries.ts"
 
 const forged = "FORGED"
@@ -164,4 +165,13 @@ test.effect.each(["\u001b[31m", "search \u001b]0;x\u0007", "tasks show \u009b31m
       assert.strictEqual(code, 2)
       isHarmless(stdout + stderr)
     })
+)
+
+test.live("A command that did its work ends with 0, also if standard error cannot be written", () =>
+  Effect.gen(function* () {
+    const script = ["-c", '"$@" 2> /dev/full', "sh", ...programArgs, "openapi", "v1"]
+    const { code, stdout } = yield* run("sh", script, { cwd: root, env: process.env })
+    assert.strictEqual(code, 0)
+    assert.property(yield* parse(stdout), "openapi")
+  })
 )
