@@ -295,13 +295,17 @@ const isFull = (condition: string) => `
   ) r) > $3::integer`
 
 /**
- * Forgets what tasks did not find, if more is remembered than may be. Where tables are distributed, organizations without
- * a row have each a bound of their own.
+ * Forgets what tasks did not find, if more is remembered than may be, which is counted once for each organization. Where
+ * tables are distributed, organizations without a row have each a bound of their own.
  */
 const forget = (owner: Owner, isPerOrganization: boolean) => `
+  with owners as materialized (
+    select task.organization_id, ${isFull(`r.organization_id = ${owner.idIn("task")}`)} as is_full
+    from (select distinct organization_id from (${owner.tasks}) tasks) task
+  )
   delete from deletions d using (${owner.tasks}) task
   where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
-    ${isFull(`r.organization_id = ${owner.idIn("task")}`)}
+    (select o.is_full from owners o where o.organization_id = ${owner.idIn("task")})
     ${isPerOrganization ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
   )`
 

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
@@ -260,6 +261,21 @@ suite("facts", single, {
       }
     }
   ),
+  "that are remembered are counted once for all items of a task": Effect.gen(function* () {
+    const sql = yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined })
+    const task = "00000000-0000-0000-0000-000000000001"
+    yield* sql`
+      insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
+      select 'org_a', ${task}::uuid, 'invoice', n, 'i' || n, now(), 'not_found', true, true from generate_series(1, 1000) n`
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql.unsafe(Deletion.acrossOrganizations.forget, [["org_a"], [task], 1000])
+        const read = sql<{ facts: number }>`
+          select (idx_tup_fetch + seq_tup_read)::int as facts from pg_stat_xact_user_tables where relname = 'deletions'`
+        assert.isBelow((yield* read)[0]?.facts ?? Infinity, 5000)
+      })
+    )
+  }),
   "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
     const sql = yield* Loaders.begin({ invoices: undefined, invoice_lines: undefined })
     yield* sql`
