@@ -162,6 +162,27 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
+  it.effect("one file has all records of an organization where what it lacks is deleted", () =>
+    Effect.gen(function* () {
+      const [owner, other] = [yield* organization, yield* organization]
+      const pairs = (...lines: ReadonlyArray<string>) => fileOf("pets.csv", "id,organization_id", ...lines)
+      const files = [yield* pairs(`a,${owner}`), yield* pairs(`b,${other}`), yield* pairs(`c,${owner}`)]
+      const { code, counts, stderr } = yield* loads(...files, "--missing", "delete")
+      assert.deepStrictEqual(
+        [code, counts],
+        [
+          1,
+          [
+            { ...none, inserted: 1 },
+            { ...none, inserted: 1 }
+          ]
+        ]
+      )
+      assert.include(stderr, `A second file has pets of ${owner}: ${files[2]}.`)
+      assert.deepStrictEqual([yield* petsOf(owner), yield* petsOf(other)], [["a"], ["b"]])
+    })
+  )
+
   it.effect("rejects overwrite no file of the load, by whatever name it is given", () =>
     Effect.gen(function* () {
       const owner = yield* organization
