@@ -71,7 +71,9 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   // The configuration has checked it.
   const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
   const files = yield* Files.find(paths)
-  if (files.some(({ path }) => path === rejects)) return yield* misused("--rejects would overwrite a file of the load.")
+  if (rejects !== undefined && (yield* Files.has(files, rejects))) {
+    return yield* misused("--rejects would overwrite a file of the load.")
+  }
   yield* Effect.sync(() => {
     // V8 would let its heap grow, young and old, by more than a load needs.
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)

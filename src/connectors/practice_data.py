@@ -137,16 +137,26 @@ def copy(client, path, restarts=4):
             " (resource text, id text, record text, stale integer not null default 0, primary key (resource, id))"
         )
         database.execute("create table if not exists progress (only integer primary key check (only = 1), cursor text)")
+        database.execute("insert or ignore into progress values (1, null)")
     upsert = (
         "insert into records (resource, id, record) values (?, ?, ?)"
         " on conflict (resource, id) do update set record = excluded.record, stale = 0"
     )
-    cursor = next((row[0] for row in database.execute("select cursor from progress")), None)
+    (cursor,) = database.execute("select cursor from progress").fetchone()
     applied = 0
+
+    def move(to):
+        """Moves the progress, unless another process has: an older page over a newer one would lose changes."""
+        moved = database.execute("update progress set cursor = ? where cursor is ?", (to, cursor))
+        if moved.rowcount == 0:
+            raise RuntimeError(f"Another process changed the copy in {path}: run only one")
+        return to
+
     try:
         for page in client.changes(cursor):
             # The changes and the cursor after them, in one transaction: a copy that is killed resumes here.
             with database:
+                cursor = move(page["cursor"])
                 for item in page["body"]:
                     resource = item["resource"]
                     if "record" in item:
@@ -157,7 +167,6 @@ def copy(client, path, restarts=4):
                         database.execute("update records set stale = 1 where resource = ?", (resource,))
                 if not page["has_more"]:
                     database.execute("delete from records where stale = 1")
-                database.execute("insert or replace into progress values (1, ?)", (page["cursor"],))
             applied += len(page["body"])
         return applied
     except PracticeDataError as error:
@@ -165,8 +174,8 @@ def copy(client, path, restarts=4):
             raise
         # The order of changes restarted: read everything again, and delete what does not come.
         with database:
+            move(None)
             database.execute("update records set stale = 1")
-            database.execute("delete from progress")
     finally:
         database.close()
     time.sleep(1 + random.random())
@@ -214,5 +223,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
-    except (PracticeDataError, ValueError, sqlite3.Error) as error:
+    except (PracticeDataError, RuntimeError, ValueError, sqlite3.Error) as error:
         sys.exit(f"{error}")

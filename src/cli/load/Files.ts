@@ -62,6 +62,17 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   return files.toSorted((one, other) => order(one) - order(other))
 })
 
+/** True if a path leads to one of the files, by whatever name. */
+export const has = (files: ReadonlyArray<File>, path: string) =>
+  Effect.try({
+    try: () => {
+      const target = fs.statSync(path, { throwIfNoEntry: false })
+      const isSame = ({ dev, ino }: fs.Stats) => dev === target?.dev && ino === target.ino
+      return files.some((file) => isSame(fs.statSync(file.path)))
+    },
+    catch: failureOf(path)
+  })
+
 // Larger parts of a file live longer, and need more memory.
 const bytesAtOnce = 65_536
 

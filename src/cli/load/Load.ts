@@ -40,6 +40,8 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   let faults = 0
   let rejected = 0
   const notLoaded: Array<string> = []
+  /** The tables of organizations whose file had all of their records. */
+  const complete = new Set<string>()
 
   const limited = everySecond()
   /** Reports that a part of a file, 0 to 1, was read or applied. */
@@ -117,6 +119,15 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       return undefined
     }
     rejected += staged.rejected
+    const organizations = options.deletesMissing ? yield* staging.organizations : []
+    for (const organization of organizations) {
+      const owned = `${table.name} ${organization}`
+      if (complete.has(owned)) {
+        const reason = `A second file has ${resource.name} of ${organization}: ${file.path}.`
+        return yield* refused(`${reason} --missing delete needs all in one.`)
+      }
+      complete.add(owned)
+    }
     const indexes = yield* Indexes.drop(session, table.name)
     const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
     const writing = {
@@ -134,7 +145,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     // Also a load that fails leaves the indexes.
     yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
     yield* indexes.create
-    if (options.deletesMissing) result.deleted += yield* staging.deleteMissing
+    result.deleted += yield* staging.deleteMissing(organizations)
     return result
   }, Effect.scoped)
 

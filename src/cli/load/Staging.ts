@@ -224,11 +224,16 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       yield* walk(writing.isFirst ? insert : upsert, applied)
     }),
 
-    /** Deletes the rows of the organizations of the file that it does not have. Returns their number. */
-    deleteMissing: Effect.gen(function* () {
-      const named = yield* session.rows(Organization, `select distinct organization_id as id from ${staging}`)
+    /** The organizations of the rows. */
+    organizations: Effect.map(
+      session.rows(Organization, `select distinct organization_id as id from ${staging}`),
+      (rows) => rows.map(({ id }) => id)
+    ),
+
+    /** Deletes the rows of organizations that the file does not have. Returns their number. */
+    deleteMissing: Effect.fnUntraced(function* (organizations: ReadonlyArray<string>) {
       let deleted = 0
-      for (const { id: organization } of named) {
+      for (const organization of organizations) {
         let after: string | null = ""
         while (after !== null) {
           const [page]: ReadonlyArray<typeof DeletedPage.Type> = yield* session.rows(

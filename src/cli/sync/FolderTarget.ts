@@ -5,7 +5,7 @@
  */
 import * as fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
-import { Effect, Record } from "effect"
+import { type DateTime, Effect, Record } from "effect"
 import { makeFolder } from "../../process/Files.ts"
 import { refused } from "../Usage.ts"
 import { changedTable, type Format, using } from "./Formats.ts"
@@ -137,7 +137,8 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
     return {
       ...copy,
-      apply: (page: Target.ChangePage) => copy.apply({ ...page, body: page.body.map(stored) }),
+      apply: (page: Target.ChangePage, asked: DateTime.Utc) =>
+        copy.apply({ ...page, body: page.body.map(stored) }, asked),
       finish: Effect.andThen(Effect.forEach(opening.tables, follow, { discard: true }), attempt(publish))
     }
   })

@@ -74,7 +74,11 @@ export const make = (given: string, client: Client.PracticeData) => {
       const cursor = yield* Effect.orDie(encode({ feed: page.cursor, own: after }))
       return { ...page, body: [...page.body, ...news], resources, cursor }
     })
-    return Stream.mapEffect(pages, complete)
+    // A copy that left out all feeds has no place in them, and may have their records.
+    const isBehind = from !== undefined && position.feed === undefined
+    const body = isBehind ? others.map((resource) => ({ resource, reset: true as const })) : []
+    const resets = Stream.make({ body, cursor: undefined, has_more: true, is_consistent: false, lag: 0 })
+    return Stream.mapEffect(body.length === 0 ? pages : Stream.concat(resets, pages), complete)
   })
 
   return {

@@ -2,7 +2,7 @@
  * Keeps a copy of the resources in step by their changes. The target records the state of the copy: a sync that was
  * killed, or that meets an outage, resumes there.
  */
-import { Duration, Effect, Stream } from "effect"
+import { DateTime, Duration, Effect, Stream } from "effect"
 import { type Report, warn } from "../Progress.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
@@ -17,6 +17,22 @@ export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
 }
+
+interface AskedPage {
+  readonly page: ChangePage
+  /** A time before it was requested. */
+  readonly asked: DateTime.Utc
+}
+
+/** Pages with the time before each was requested, when the one before it had come. */
+const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<AskedPage, E> =>
+  Effect.map(DateTime.now, (begun) =>
+    Stream.mapAccumEffect(
+      pages,
+      () => begun,
+      (asked, page) => Effect.map(DateTime.now, (next) => [next, [{ page, asked }]] as const)
+    )
+  ).pipe(Stream.unwrap)
 
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
@@ -68,29 +84,30 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
     let last: ChangePage = { ...resets, ...(yield* copy.state) }
-    const keep = Effect.fnUntraced(function* (page: ChangePage) {
+    const keep = Effect.fnUntraced(function* (page: ChangePage, asked: DateTime.Utc) {
       // A stop signal waits until the page is applied.
-      yield* Effect.uninterruptible(copy.apply(page))
+      yield* Effect.uninterruptible(copy.apply(page, asked))
       last = page
     })
-    const receive = Effect.fnUntraced(function* (page: ChangePage) {
-      yield* keep(page)
+    const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))
+    const receive = Effect.fnUntraced(function* ({ asked, page }: AskedPage) {
+      yield* keep(page, asked)
       if (!isRestarted) yield* endOutage
       yield* progress.applied(page.body)
     })
     const follow = Effect.suspend(() =>
       // Two pages are read ahead of the one that is applied.
-      Stream.runForEach(Stream.buffer(source.changes(last.cursor, requested), { capacity: 2 }), receive)
+      Stream.runForEach(Stream.buffer(pagesOf(source.changes(last.cursor, requested)), { capacity: 2 }), receive)
     )
     const whole = requested.filter((resource) => last.resources.includes(resource))
     // A resource that a request leaves out comes with a reset when it is requested again.
-    const leaveOut = Stream.runForEach(Stream.take(source.changes(last.cursor, whole), 1), receive)
+    const leaveOut = Stream.runForEach(Stream.take(pagesOf(source.changes(last.cursor, whole)), 1), receive)
     const resume = whole.length < requested.length ? leaveOut : Effect.void
     const restart = Effect.gen(function* () {
       if (!isRestarted) yield* note("The order of changes restarted: reloading all records.")
       isRestarted = true
       mayRestart = false
-      yield* keep(resets)
+      yield* keepResets
       yield* follow
     })
     const end = Effect.suspend(() => {
@@ -98,7 +115,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
       mayRestart = true
       return endOutage
     })
-    yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keep(resets) : resume, follow).pipe(
+    yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keepResets : resume, follow).pipe(
       Effect.andThen(end),
       Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
       Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))

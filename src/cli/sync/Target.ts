@@ -3,7 +3,7 @@
  * of target implements this, and survives a kill at any point.
  */
 import { hash } from "node:crypto"
-import { type Effect, Predicate, Schema, type Scope } from "effect"
+import { type DateTime, type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
 import { type Failed, refused } from "../Usage.ts"
 
@@ -81,8 +81,12 @@ export const endsRound = ({ has_more, is_consistent }: Pick<ChangePage, "has_mor
 
 export interface Copy {
   readonly state: Effect.Effect<State, Failed>
-  /** Applies a page together with its state, or nothing of it. Fails if another process has changed the copy. */
-  readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
+  /**
+   * Applies a page together with its state, or nothing of it. Fails if another process has changed the copy.
+   *
+   * @param asked a time before the page was requested: it has what was committed until then
+   */
+  readonly apply: (page: ChangePage, asked: DateTime.Utc) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }

@@ -53,6 +53,26 @@ for attempt in lambda: p.copy(client, "copy.db"), lambda: p.PracticeData("http:/
         print(getattr(error, "code", 0), "secret" in f"{error!r}".replace("\\\\n", ""), requests.count("/api/v3/changes"), requests.count(True))
 `
 
+/** Two copies at once: before the first page of a slow one, another one has applied all. */
+const twoCopies = `
+import sqlite3, practice_data as p
+class Feed:
+    pages = {None: "a1", "a1": "a2"}
+    def changes(self, cursor):
+        while cursor in self.pages:
+            cursor = self.pages[cursor]
+            record = {"id": cursor[0], "version": cursor[1]}
+            yield {"body": [{"resource": "pets", "record": record}], "cursor": cursor, "has_more": cursor in self.pages}
+class Slow(Feed):
+    def changes(self, cursor):
+        p.copy(Feed(), "copy.db")
+        yield from super().changes(cursor)
+try:
+    p.copy(Slow(), "copy.db")
+except RuntimeError as error:
+    print(error)
+print(*sqlite3.connect("copy.db").execute("select record from records").fetchone())`
+
 /** Runs the resource of a source twice, and prints the number of rows and the tables of each run. */
 const standIn = `
 class current:
@@ -94,6 +114,17 @@ describe.skipIf(!isInstalled)("With python3", () => {
       assert.deepStrictEqual([cut, error, none], ["cut [1] 0", "error-cut [1] 0", "none [1] 0"])
       assert.match(`${fraction} ${date}`, /^fraction \[1\] [1-9] date \[1\] [2-9]$/)
       assert.deepStrictEqual(failures, ["cursor_expired False 5 4", "0 False 5 4", "0 False 5 4"])
+    })
+  )
+
+  test.live("a copy is changed by one process at a time", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
+      const { stdout } = yield* succeed(python, ["-c", twoCopies], { cwd: folder, env })
+      const [refused, copied] = stdout.trim().split("\n")
+      assert.strictEqual(refused, "Another process changed the copy in copy.db: run only one")
+      assert.strictEqual(copied, '{"id": "a", "version": "2"}')
     })
   )
 

@@ -1,6 +1,6 @@
 /** Loads of files into a Postgres. */
-import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { join, relative } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Schema, Struct } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
@@ -159,6 +159,41 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       ].map((operation) => JSON.stringify(operation))
       yield* loads(yield* fileOf("pets.ndjson", ...operations), "--organization", owner)
       assert.deepStrictEqual(yield* petsOf(owner), ["b 2"])
+    })
+  )
+
+  it.effect("one file has all records of an organization where what it lacks is deleted", () =>
+    Effect.gen(function* () {
+      const [owner, other] = [yield* organization, yield* organization]
+      const pairs = (...lines: ReadonlyArray<string>) => fileOf("pets.csv", "id,organization_id", ...lines)
+      const files = [yield* pairs(`a,${owner}`), yield* pairs(`b,${other}`), yield* pairs(`c,${owner}`)]
+      const { code, counts, stderr } = yield* loads(...files, "--missing", "delete")
+      assert.deepStrictEqual(
+        [code, counts],
+        [
+          1,
+          [
+            { ...none, inserted: 1 },
+            { ...none, inserted: 1 }
+          ]
+        ]
+      )
+      assert.include(stderr, `A second file has pets of ${owner}: ${files[2]}.`)
+      assert.deepStrictEqual([yield* petsOf(owner), yield* petsOf(other)], [["a"], ["b"]])
+    })
+  )
+
+  it.effect("rejects overwrite no file of the load, by whatever name it is given", () =>
+    Effect.gen(function* () {
+      const owner = yield* organization
+      const file = yield* fileOf("pets.csv", "id", "a")
+      const link = join(yield* temporaryFolder, "rejects.ndjson")
+      symlinkSync(file, link)
+      for (const rejects of [file, relative("", file), link]) {
+        const { code, stderr } = yield* loads(file, "--organization", owner, "--rejects", rejects)
+        assert.deepStrictEqual([code, readFileSync(file, "utf8")], [2, "id\na\n"])
+        assert.include(stderr, "--rejects would overwrite a file of the load.")
+      }
     })
   )
 

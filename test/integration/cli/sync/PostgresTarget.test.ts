@@ -1,6 +1,6 @@
 /** The sessions of a Postgres target: their end, their locks, their timeouts. */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { DateTime, Effect, Redacted } from "effect"
 import * as Session from "../../../../src/cli/PostgresSession.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import * as TcpProxy from "../../../support/TcpProxy.ts"
@@ -16,6 +16,8 @@ test.each([
   assert.strictEqual(Session.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
 })
 
+const asked = DateTime.makeUnsafe(0)
+
 layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
   it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
     Effect.gen(function* () {
@@ -27,7 +29,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
       yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const applied = Effect.flatMap(target.open(opening), (copy) =>
-        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] })
+        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] }, asked)
       )
       const error = yield* Effect.flip(Effect.scoped(applied))
       assert.strictEqual(error._tag, "Unavailable", error.message)
@@ -46,8 +48,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const direct = PostgresTarget.make({ ...settings, url: Redacted.make(url) })
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
       const next = { ...page(1, [charge("a", "1")]), resources: ["charges"] }
-      yield* one.apply(next)
-      assert.include((yield* Effect.flip(two.apply(next))).message, "Another process changed the copy")
+      yield* one.apply(next, asked)
+      assert.include((yield* Effect.flip(two.apply(next, asked))).message, "Another process changed the copy")
       const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (
         select oid from pg_database where datname = current_database())`
       assert.deepStrictEqual(yield* locks, [])

@@ -147,6 +147,21 @@ it.effect("watches: asks at each interval, through an outage of ten minutes", ()
   })
 )
 
+it.effect("a copy is in step as of the time before its last page was requested", () =>
+  Effect.gen(function* () {
+    const { file, run } = yield* stand
+    const running = yield* Effect.forkScoped(
+      run((at) => Effect.as(Effect.sleep("10 seconds"), page(at + 1, [], { has_more: at < 2 })))
+    )
+    yield* pass(40)
+    yield* Fiber.join(running)
+    const database = new DatabaseSync(file)
+    const inStep = database.prepare("select in_step_at as at from _practice_data_sync_resources").get()
+    database.close()
+    assert.deepStrictEqual({ ...inStep }, { at: "1970-01-01T00:00:20.000Z" })
+  })
+)
+
 it.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0
