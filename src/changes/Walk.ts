@@ -10,8 +10,8 @@ import { Array, Order, Schema } from "effect"
 // Before all changes, it is -1. A bound of a load is the maximum until its first page.
 export const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
 
-// Postgres has no text with U+0000.
-const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
+// Postgres has no text with U+0000 or half of a pair of surrogates.
+const Text = Schema.String.check(Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0")))
 
 /** The place of a change in the order: by position, then id, then branch. */
 const Place = Schema.Struct({

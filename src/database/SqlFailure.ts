@@ -58,10 +58,13 @@ export const kindOf = (error: SqlError) => {
   return operation !== "connect" && codeOf(error).startsWith("42") ? "Refused" : "Unreachable"
 }
 
-/** Retries a read once that a replica has ended, since changes of its primary overtook it, such as those of a vacuum. */
+/**
+ * Retries a read once that a replica has ended, since changes of its primary overtook it, such as those of a vacuum. The
+ * replica cancels the statement, or closes the connection while it reads the messages of a statement.
+ */
 export const retryOvertaken = <A, R>(read: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
   Effect.catchIf(
     read,
-    ({ reason }) => reason._tag === "SerializationError",
+    (error) => error.reason._tag === "SerializationError" || (isLost(error) && !isUnreachable(error)),
     () => read
   )

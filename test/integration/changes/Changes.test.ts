@@ -169,16 +169,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
     "a\0",
     '[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
     '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
+    '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\ud800","branch":""},"running":[]}]',
     '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
     "[{}]",
     `[${" ".repeat(128 * 1024)}]`
-  ])("with U+0000, walks that no feed has given out, or a text of more than 128 KiB is refused (%#)", (walks) =>
-    Effect.gen(function* () {
-      const { given, readFrom } = yield* reader
-      const refused = yield* Effect.flip(
-        readFrom(forged((yield* toJson({ ...given, walks: "WALKS" })).replace('"WALKS"', walks)))
-      )
-      assert.deepStrictEqual(refused, new CursorInvalid())
-    })
+  ])(
+    "with U+0000, half of a pair of surrogates, walks that no feed has given out, or a text of more than 128 KiB is refused (%#)",
+    (walks) =>
+      Effect.gen(function* () {
+        const { given, readFrom } = yield* reader
+        const refused = yield* Effect.flip(
+          readFrom(forged((yield* toJson({ ...given, walks: "WALKS" })).replace('"WALKS"', walks)))
+        )
+        assert.deepStrictEqual(refused, new CursorInvalid())
+      })
   )
 })

@@ -5,6 +5,7 @@ import { Array, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
+import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
 import { fakeTimers } from "../../support/fakeTimers.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -87,6 +88,27 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       yield* read("c")
       assert.lengthOf(first, 200)
       for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("A read whose connection the server closes", (it) => {
+  it.effect("is tried once more on another", () =>
+    Effect.gen(function* () {
+      const { sql: admin, url } = yield* TestDatabase
+      const sql = yield* clientOf(url)
+      const waiting = Effect.map(
+        admin<{ pid: number }>`select pid from pg_locks where locktype = 'advisory' and objid = 7 and not granted`,
+        ([found]) => found?.pid
+      )
+      const read = yield* Effect.gen(function* () {
+        yield* admin`select pg_advisory_xact_lock(7)`
+        const fiber = yield* Effect.forkScoped(retryOvertaken(sql`select 1 from pg_advisory_xact_lock_shared(7)`))
+        yield* eventually("a read that waits", waiting, (pid) => pid !== undefined)
+        yield* admin`select pg_terminate_backend(${yield* waiting}::int)`
+        return fiber
+      }).pipe(admin.withTransaction)
+      assert.lengthOf(yield* Fiber.join(read), 1)
     })
   )
 })

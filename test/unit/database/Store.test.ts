@@ -338,16 +338,19 @@ it.effect("after a short read that is slow on a shared connection, others run al
   })
 )
 
-it.effect("a read that a replica ends, since changes of its primary overtook it, is tried once more", () =>
+const overtaken = new SqlError({ reason: new SerializationError({ cause, operation: "query" }) })
+
+it.effect.each([
+  ["cancels", overtaken, 2],
+  ["closes the connection of", dropped, 2],
+  ["does not accept", unreachable, 1]
+] as const)("a read that a replica %s is tried once more if it has begun", ([, error, tries]) =>
   Effect.gen(function* () {
     let tried = 0
-    const overtaken = new SqlError({ reason: new SerializationError({ cause, operation: "query" }) })
-    const read = (ended: number) =>
-      Effect.suspend(() => (++tried > ended ? Effect.succeed(tried) : Effect.fail(overtaken)))
-    assert.strictEqual(yield* retryOvertaken(read(1)), 2)
+    const read = (ended: number) => Effect.suspend(() => (++tried > ended ? Effect.succeed(tried) : Effect.fail(error)))
+    assert.strictEqual(yield* Effect.flip(retryOvertaken(read(2))), error)
+    assert.strictEqual(tried, tries)
     tried = 0
-    assert.strictEqual(yield* Effect.flip(retryOvertaken(read(2))), overtaken)
+    assert.strictEqual(yield* Effect.orElseSucceed(retryOvertaken(read(1)), () => 1), tries)
   })
 )
-
-vi.resetConfig()
