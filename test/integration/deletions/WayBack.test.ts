@@ -9,7 +9,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -153,6 +153,25 @@ suite("an undone deletion", single, {
     yield* steps(3)
     yield* isServed
     assert.strictEqual(yield* unsettled, 0)
+  }),
+
+  "is taken back at once, however many others wait for a transaction": Effect.gen(function* () {
+    yield* seedInvoices
+    yield* deleted("1", invoice("i1"))
+    yield* settles
+    const { steps } = yield* settler
+    const other = yield* elsewhere
+    yield* openTransaction(other, other`select 1`)
+    yield* addTasks(10_001, {
+      organization_id: `'${organization}'`,
+      state: "'completed'",
+      finished_at: "now()",
+      unsettled_since: "now() - interval '1 day'"
+    })
+    yield* steps(1)
+    yield* undoInvoice("i1")
+    yield* steps(1)
+    yield* isServed
   }),
 
   "of very many lines brings them back in several steps": Effect.gen(function* () {
