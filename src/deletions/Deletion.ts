@@ -149,8 +149,8 @@ const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
     where ${condition}`
 }
 
-/** Changes the marks of rows that nobody holds. */
-const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string) => `
+/** Changes the marks of rows that nobody holds, of all or of as many as `bound` says. */
+const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string, bound = "") => `
   with named as materialized (
     select organization_id, id, min(deleted_at) as deleted_at from (${rows}) n group by 1, 2 order by 1, 2
   ),
@@ -164,7 +164,7 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
       select t.organization_id, t.id, t.is_deleted, t.deleted_at, t.updated_at from ${tables[kind]} t
       where t.organization_id = ${owner.idIn("named")} and t.id = named.id and ${now}
       for no key update skip locked
-    ) t
+    ) t ${bound}
   )
   update ${tables[kind]} t set ${marks} from free where t.organization_id = ${owner.idIn("free")} and t.id = free.id`
 
@@ -181,6 +181,12 @@ const holds = (kind: Kind, { idIn }: Owner) =>
       ), true))`
   }`
 
+/**
+ * The bound of rows that a settler changes in a statement. The triggers of a row take up to a millisecond, and a statement
+ * that takes too long would be tried again for ever. The rest is left for the next step.
+ */
+const settled = "limit 10000"
+
 const isDue = (kind: Kind, owner: Owner) => `${holds(kind, owner)} and not t.is_deleted`
 
 const mark = (kind: Kind, owner: Owner) =>
@@ -189,7 +195,8 @@ const mark = (kind: Kind, owner: Owner) =>
     owner,
     named(kind, owner, isDue(kind, owner)),
     "not t.is_deleted",
-    "is_deleted = true, deleted_at = free.deleted_at"
+    "is_deleted = true, deleted_at = free.deleted_at",
+    settled
   )
 
 /**
@@ -209,11 +216,17 @@ const markAgain = (kind: Kind, owner: Owner) =>
 const names = (id: string, kind: Kind) =>
   `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${kind}')`
 
-/** The SQL of the existence of a fact `f` about the row `t`. */
-const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => `exists (
-  select from deletions f where f.organization_id = ${idIn("t")} and ${condition}
-    and (${names("t.id", kind)}${kind === "line" ? ` or ${names("t.invoice", "invoice")}` : ""})
-)`
+/**
+ * The SQL of the existence of a fact `f` about the row `t`. Each id is looked up by itself, in the index of ids: the planner
+ * would join a condition with `or` by comparing each row with each fact.
+ */
+const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => {
+  const isNamed = (id: string, by: Kind) => `exists (
+    select from deletions f where f.organization_id = ${idIn("t")} and ${condition} and ${names(id, by)} offset 0
+  )`
+  const own = isNamed("t.id", kind)
+  return kind === "invoice" ? own : `(${own} or ${isNamed("t.invoice", "invoice")})`
+}
 
 /**
  * The SQL of a row `t` with the mark of a fact that was undone, while no other fact holds. A mark of another time is the
@@ -232,7 +245,8 @@ const unmark = (kind: Kind, owner: Owner) =>
     owner,
     named(kind, owner, isToUnmark(kind, owner)),
     isUndone(kind, owner),
-    "is_deleted = false, deleted_at = null"
+    "is_deleted = false, deleted_at = null",
+    settled
   )
 
 /**

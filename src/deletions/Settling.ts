@@ -45,7 +45,10 @@ interface Round {
   readonly left: ReadonlyArray<Unsettled>
 }
 
-/** The most tasks that are noted at once. The others are noted when these are settled. */
+/**
+ * The most tasks that are noted at once. The others are noted when these are settled, but for the newest ones that were
+ * reopened: an undoing does not wait for a long transaction.
+ */
 const mostNoted = 10_000
 
 /** The tasks whose facts are applied in one transaction. */
@@ -136,6 +139,13 @@ export const make = Effect.gen(function* () {
       [...identify(tasks), tasks.map(({ since }) => since)]
     )
 
+  const noted = (order: "asc" | "desc") => sql`(
+    select organization_id as organization, id as "taskId", unsettled_since::text as since,
+      coalesce(unsettled_since > finished_at, false) or state = 'cancelled' as "isReopened"
+    from deletion_tasks where unsettled_since is not null
+    order by unsettled_since ${sql.literal(`${order} limit ${mostNoted}`)}
+  )`
+
   const step = Effect.gen(function* () {
     const [work] = yield* sql`
       select where exists (select from deletion_tasks where unsettled_since is not null)
@@ -147,9 +157,7 @@ export const make = Effect.gen(function* () {
     yield* fold
     const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(versionOf)))
     const fresh = (yield* unsettled(sql`
-      select organization_id as organization, id as "taskId", unsettled_since::text as since,
-        coalesce(unsettled_since > finished_at, false) or state = 'cancelled' as "isReopened"
-      from deletion_tasks where unsettled_since is not null order by unsettled_since ${sql.literal(`limit ${mostNoted}`)}`)).filter(
+      ${noted("asc")} union select * from (${noted("desc")}) newest where "isReopened"`)).filter(
       (task) => !known.has(versionOf(task))
     )
     // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.

@@ -3,12 +3,13 @@ import { assert } from "@effect/vitest"
 import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import * as Deletion from "../../../src/deletions/Deletion.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -152,6 +153,59 @@ suite("an undone deletion", single, {
     yield* steps(3)
     yield* isServed
     assert.strictEqual(yield* unsettled, 0)
+  }),
+
+  "is taken back at once, however many others wait for a transaction": Effect.gen(function* () {
+    yield* seedInvoices
+    yield* deleted("1", invoice("i1"))
+    yield* settles
+    const { steps } = yield* settler
+    const other = yield* elsewhere
+    yield* openTransaction(other, other`select 1`)
+    yield* addTasks(10_001, {
+      organization_id: `'${organization}'`,
+      state: "'completed'",
+      finished_at: "now()",
+      unsettled_since: "now() - interval '1 day'"
+    })
+    yield* steps(1)
+    yield* undoInvoice("i1")
+    yield* steps(1)
+    yield* isServed
+  }),
+
+  "of very many lines brings them back in several steps": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select ${organization}, 'many' || n, 'i1' from generate_series(1, 10_001) n`
+    const task = yield* deleted("1", invoice("i1"))
+    yield* settles
+    yield* undoTask(task)
+    const { steps } = yield* settler
+    yield* steps(1)
+    assert.isNotEmpty(yield* deletedIds)
+    assert.strictEqual(yield* unsettled, 1)
+    yield* steps(4)
+    yield* isServed
+    assert.strictEqual(yield* unsettled, 0)
+  }),
+
+  "of many invoices compares no line with the facts of others": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const task = "00000000-0000-0000-0000-000000000001"
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
+      select ${organization}, 'many' || n, 'x' || n, true, '2026-01-01' from generate_series(1, 1000) n`
+    yield* sql`
+      insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, undone_at, is_known)
+      select ${organization}, ${task}::uuid, 'invoice', n, 'x' || n, '2026-01-01', 'deleted', true, now(), true
+      from generate_series(1, 1000) n`
+    yield* sql`analyze deletions, invoice_lines`
+    for (const text of Deletion.acrossOrganizations.settle) {
+      const plan = yield* sql.unsafe(`explain ${text}`, [[organization], [task]])
+      assert.notMatch(plan.map((line) => Object.values(line).join()).join("\n"), /Join Filter: .*hashtextextended/)
+    }
   }),
 
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
