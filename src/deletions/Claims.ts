@@ -271,7 +271,8 @@ export const make = <E>(sql: Database, run: <A>(statement: Effect.Effect<A, SqlE
     }
   })
 
-  const currentSpan = Effect.all({ now: DateTime.now, since: floor.current })
+  // In this order: a lease begins after a look, which may take longer than it.
+  const currentSpan = Effect.all({ since: floor.current, now: DateTime.now })
 
   /** Claims with a token of its own, which is kept if there is no response. */
   const claimWith = (
