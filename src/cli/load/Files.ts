@@ -196,6 +196,8 @@ const csv = (file: File) => {
       else if (fields.length !== names.length) {
         const broken = `has ${fields.length} fields, but the header has ${names.length}`
         rows.push({ line: begun, broken, row: fields })
+      } else if (fields.at(-1)?.endsWith("\r") === true) {
+        rows.push({ line: begun, broken: "ends with a carriage return, unlike the header", row: fields })
       } else
         rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })
     }

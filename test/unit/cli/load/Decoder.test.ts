@@ -210,6 +210,7 @@ it.effect("a field that the table lacks, a zone that is none, and a name that it
 
 it.effect.each([
   [Buffer.from("id,name\na,b\nc,\xfc\nd,e\n", "latin1"), "3: not UTF-8"],
+  [Buffer.from("id,name\na,b\nc,d\r\n"), "3: ends with a carriage return, unlike the header"],
   [Buffer.from('id,name\na,b\nc,"d" e\nf,g\n'), "3: cannot be read: Trailing quote on quoted field is malformed"],
   [Buffer.from('id,name\na,"b\n'), "2: cannot be read: Quoted field unterminated"],
   [Buffer.from(`id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`), "3: exceeds 4 MiB, or has an unclosed quote"]
