@@ -83,6 +83,12 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
     ConnectionUrl.format({ ...parsed, user: undefined }),
     "practice-data-load"
   )
+  // It would leave settings, and a table, to the session's next client, and find those of another load.
+  if (session.isPooled) {
+    return yield* refused(
+      "DATABASE_URL leads to a connection pooler. Use the address of Postgres: a load needs a session."
+    )
+  }
   if (organization !== undefined) {
     const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
     const create = `organizations create ${organization} --name NAME`

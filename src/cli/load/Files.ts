@@ -196,6 +196,8 @@ const csv = (file: File) => {
       else if (fields.length !== names.length) {
         const broken = `has ${fields.length} fields, but the header has ${names.length}`
         rows.push({ line: begun, broken, row: fields })
+      } else if (fields.at(-1)?.endsWith("\r") === true) {
+        rows.push({ line: begun, broken: "ends with a carriage return, unlike the header", row: fields })
       } else
         rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })
     }
@@ -208,12 +210,26 @@ const csv = (file: File) => {
   return rowsIn(file, parse, () => line)
 }
 
+type ParquetColumn = "decimal" | "date" | "local time"
+
+const kinds = new Map<unknown, ParquetColumn>([
+  ["DECIMAL", "decimal"],
+  ["DATE", "date"]
+])
+
 /** A value of Parquet as JSON has it. */
-const jsonOf = (value: unknown, type: string | undefined, isDecimal: boolean): unknown => {
-  if (Predicate.isDate(value)) return value.toISOString().slice(0, type === "date" ? 10 : undefined)
+const jsonOf = (value: unknown, type: string | undefined, column: ParquetColumn | undefined): unknown => {
+  if (Predicate.isDate(value)) {
+    const [day = "", time] = value.toISOString().split("T")
+    // Times at midnight are how many programs write days.
+    if (column === "date" || (type === "date" && time === "00:00:00.000Z")) return day
+    return `${day}T${column === "local time" ? time?.slice(0, -1) : time}`
+  }
   if (Predicate.isBigInt(value)) return Number(value)
-  // The reader multiplies, which is off by the last bit.
-  return isDecimal && Predicate.isNumber(value) ? Number(value.toPrecision(15)) : value
+  if (column !== "decimal" || !Predicate.isNumber(value)) return value
+  // The reader multiplies, which is off by the last bit. What is off by more has more digits.
+  const rounded = Number(value.toPrecision(15))
+  return Math.abs(value - rounded) > Math.abs(value) * 2 ** -51 ? value : rounded
 }
 
 // A text may begin with what is elsewhere a byte order mark.
@@ -229,8 +245,11 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
     const metadata = yield* attempt(() => parquetMetadataAsync(file))
     const table = tables.find(({ name }) => name === resource.table)
     const types = new Map(table?.columns.map(({ name, type }) => [name, type]))
-    const decimals = new Set(
-      metadata.schema.flatMap(({ converted_type, name }) => (converted_type === "DECIMAL" ? [name] : []))
+    const columns = new Map(
+      metadata.schema.map(({ converted_type, logical_type, name }): readonly [string, ParquetColumn | undefined] => {
+        const isLocal = logical_type?.type === "TIMESTAMP" && !logical_type.isAdjustedToUTC
+        return [name, isLocal ? "local time" : kinds.get(converted_type)]
+      })
     )
     const total = Number(metadata.num_rows)
     let rowEnd = 0
@@ -244,7 +263,7 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
     const rowOfRecord = (record: Readonly<Record<string, unknown>>): Row => {
       line += 1
       const names = Object.keys(record)
-      const values = names.map((name) => jsonOf(record[name], types.get(name), decimals.has(name)))
+      const values = names.map((name) => jsonOf(record[name], types.get(name), columns.get(name)))
       return { line, names, values, isText: false }
     }
     return Stream.fromIterable(metadata.row_groups).pipe(

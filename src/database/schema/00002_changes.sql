@@ -402,7 +402,10 @@ begin
     durable_until = pg_current_wal_insert_lsn(),
     marked_at = clock_timestamp()
   where timeline = own;
-  if (select at from home.change_times order by position desc limit 1) > clock_timestamp() - interval '1 min' then return; end if;
+  if (select at from home.change_times order by position desc limit 1)
+    between clock_timestamp() - interval '1 min' and clock_timestamp() then return; end if;
+  -- The clock was set back: with these, newer changes would have no time until it is there again.
+  delete from home.change_times where at > clock_timestamp();
   insert into home.change_times values (ceiling, clock_timestamp())
     on conflict (position) do nothing;
 end $function$;

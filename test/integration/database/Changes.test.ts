@@ -298,6 +298,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
+  it.effect("have times again after the clock was ahead, none of them from the future", () =>
+    Effect.gen(function* () {
+      const { insert, sql } = yield* reader()
+      const mark = Effect.andThen(sql`update change_marks set marked_at = '2026-01-01'`, sql`select change_mark()`)
+      yield* mark
+      yield* sql`update change_times set at = at + interval '2 years'`
+      yield* insert("a")
+      yield* mark
+      const times = sql`select at <= clock_timestamp() as "isPast" from change_times`
+      assert.deepStrictEqual(yield* times, [{ isPast: true }])
+    })
+  )
+
   it.effect("have one of each run, of which readers use the last, and keep those of a thousand runs before", () =>
     Effect.gen(function* () {
       const { insert, sql } = yield* reader()

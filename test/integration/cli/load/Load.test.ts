@@ -11,6 +11,7 @@ import { rowsOf } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
 import { cli, runWith } from "../../../support/cli.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
+import * as TcpProxy from "../../../support/TcpProxy.ts"
 import { newLogin, TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
 import { page, syncWith } from "../sync/fixture.ts"
@@ -180,6 +181,17 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       )
       assert.include(stderr, `A second file has pets of ${owner}: ${files[2]}.`)
       assert.deepStrictEqual([yield* petsOf(owner), yield* petsOf(other)], [["a"], ["b"]])
+    })
+  )
+
+  it.effect("a pooler is refused, whose sessions would keep the settings of a load", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const [owner, file] = [yield* organization, yield* fileOf("pets.csv", "id", "a")]
+      const pooled = yield* TcpProxy.poolerOf(url)
+      const found = yield* runWith({ DATABASE_URL: pooled }, ["load", file, "--organization", owner])
+      assert.deepStrictEqual([found.code, yield* petsOf(owner)], [1, []])
+      assert.include(found.stderr, "leads to a connection pooler")
     })
   )
 

@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, it } from "@effect/vitest"
-import { DateTime, Effect, Option, Stream } from "effect"
+import { DateTime, Effect, Option, Stream, Struct } from "effect"
+import { ByteWriter, ParquetWriter } from "hyparquet-writer"
 import * as Field from "../../../../src/api/records/Field.ts"
 import type { Resource } from "../../../../src/api/records/Resource.ts"
 import * as Decoder from "../../../../src/cli/load/Decoder.ts"
@@ -150,6 +151,44 @@ it.effect("a local time is taken in its zone, also the first of two; one that cl
   })
 )
 
+const timestamp = (isAdjustedToUTC: boolean) =>
+  ({
+    repetition_type: "OPTIONAL",
+    type: "INT64",
+    converted_type: "TIMESTAMP_MICROS",
+    logical_type: { type: "TIMESTAMP", isAdjustedToUTC, unit: "MICROS" }
+  }) as const
+
+it.effect("Parquet has days, local times, and decimals of more digits than fit, as a CSV has them", () =>
+  Effect.gen(function* () {
+    const day = { repetition_type: "OPTIONAL", type: "INT32", converted_type: "DATE" } as const
+    const decimal = { repetition_type: "OPTIONAL", type: "INT64", converted_type: "DECIMAL" } as const
+    const at = BigInt(DateTime.makeUnsafe("2026-01-31T09:30:00Z").epochMilliseconds) * 1000n
+    const columns = [
+      { name: "id", type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "OPTIONAL", data: ["a", "b"] },
+      { name: "end_date", ...day, data: [DateTime.toDateUtc(DateTime.makeUnsafe("2026-01-31")), null] },
+      { name: "start_date", ...timestamp(false), data: [at, null] },
+      { name: "cancelled_at", ...timestamp(true), data: [at, null] },
+      { name: "price", ...decimal, precision: 18, scale: 4, data: [19.99, 12_345_678_901_234.568] }
+    ] as const
+    const buffer = new ByteWriter()
+    const schema = columns.map((column) => Struct.omit(column, ["data"]))
+    const writer = new ParquetWriter({ writer: buffer, schema: [{ name: "root", num_children: 5 }, ...schema] })
+    void writer.write({ columnData: columns.map(({ data, name }) => ({ name, data: [...data] })) })
+    void writer.finish()
+    const content = new Uint8Array(buffer.getBuffer())
+    const found = yield* read("subscriptions.parquet", content, { ...org, zone: "America/Denver" })
+    const [row] = found.rows
+    assert.deepStrictEqual(
+      ["end_date", "start_date", "cancelled_at", "price"].map((name) => row?.[name]?.slice(0, 13)),
+      ["2026-01-31 07", "2026-01-31 16", "2026-01-31 09", "19.99"]
+    )
+    assert.deepStrictEqual(found.faults, ["2: price: has more than 15 significant digits: 12345678901234.568"])
+    const { faults } = yield* read("subscriptions.parquet", content, org)
+    assert.match(faults.join("\n"), /^1: end_date: has no time zone: .*\n1: start_date: has no time zone: /)
+  })
+)
+
 it.effect("a field that the table lacks, a zone that is none, and a name that its parts do not make are refused", () =>
   Effect.gen(function* () {
     const clinics = yield* read("clinics.csv", "id,time_zone,tenant,phone\na,Mars/Base,org_1,1\nb,+01:00,,1", {
@@ -171,6 +210,7 @@ it.effect("a field that the table lacks, a zone that is none, and a name that it
 
 it.effect.each([
   [Buffer.from("id,name\na,b\nc,\xfc\nd,e\n", "latin1"), "3: not UTF-8"],
+  [Buffer.from("id,name\na,b\nc,d\r\n"), "3: ends with a carriage return, unlike the header"],
   [Buffer.from('id,name\na,b\nc,"d" e\nf,g\n'), "3: cannot be read: Trailing quote on quoted field is malformed"],
   [Buffer.from('id,name\na,"b\n'), "2: cannot be read: Quoted field unterminated"],
   [Buffer.from(`id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`), "3: exceeds 4 MiB, or has an unclosed quote"]
