@@ -1,10 +1,10 @@
 /** The endpoints of the live reads. */
-import { Effect, Layer, Record } from "effect"
+import { Duration, Effect, Layer, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { CurrentOrganization } from "../api/Authorization.ts"
-import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
+import { ClinicRequired, OutOfRange, ProcessorDown } from "../api/Errors.ts"
 import { maximumLimit, pspGroups, type PspKind } from "../api/Psp.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { PspReads } from "./PspReads.ts"
@@ -18,16 +18,20 @@ const handlersOf = (kind: PspKind) =>
           const { clinic, limit } = payload
           if ((limit ?? maximumLimit) < 1) return yield* new OutOfRange({ detail: "limit must be at least 1" })
           if (clinic.trim() === "") return yield* new ClinicRequired()
-          const { data, hasMore } = yield* read(kind, clinic, {
+          const page = read(kind, clinic, {
             limit: Math.min(limit ?? maximumLimit, maximumLimit),
             startingAfter: payload.starting_after ?? undefined,
             createdGte: payload.created_gte ?? undefined,
             createdLte: payload.created_lte ?? undefined
-          }).pipe(
+          })
+          return yield* Effect.flatMap(page, ({ data, hasMore }) =>
+            HttpServerResponse.json({ data, has_more: hasMore })
+          ).pipe(
+            // Nested more deeply than any object of the processor.
+            Effect.catchTag("HttpBodyError", () => Effect.fail(ProcessorDown.retryAfter(Duration.zero))),
             Effect.tapErrorTag("ProcessorBusy", () => note({ refusal: "load" })),
             Effect.tapErrorTag("ProcessorDown", () => note({ refusal: "processor" }))
           )
-          return HttpServerResponse.jsonUnsafe({ data, has_more: hasMore })
         })
       })
     )

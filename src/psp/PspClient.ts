@@ -73,6 +73,12 @@ export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
 const [space, brace] = [0x20, 0x7b]
 
+interface Received {
+  readonly body: AsyncIterable<Uint8Array> | null
+  readonly headers: Iterable<readonly [name: string, value: string]>
+  readonly status: number
+}
+
 /**
  * A reader of responses. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. Its responses
  * are safe to give to the client: of a body that is JSON but not an object that would throw where nothing catches, which
@@ -81,7 +87,7 @@ const [space, brace] = [0x20, 0x7b]
 export const responseReader = () => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async ({ body, headers: given, status }: Response): Promise<Response> => {
+  return async ({ body, headers: given, status }: Received): Promise<Response> => {
     const chunks: Array<Uint8Array> = []
     let length = 0
     try {
@@ -96,12 +102,15 @@ export const responseReader = () => {
       held -= length
     }
     const bytes = Buffer.concat(chunks)
-    const headers = new Headers(given)
+    const headers = new Headers(Object.fromEntries(given))
     headers.delete("stripe-notice")
     const isObject = bytes.find((byte) => byte > space) === brace
     return new Response(isObject ? bytes : null, { status, headers })
   }
 }
+
+/** Milliseconds. Node's own `fetch` tries to connect for longer than a read may take: no network would be no failure. */
+const connectTimeout = 3000
 
 /** Text that is safe to log: the PSP must not choose what fills the log. */
 const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
@@ -178,7 +187,14 @@ export interface StripeOptions {
  * only where there is a key.
  */
 export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), secretKey }: StripeOptions) {
-  const { Stripe } = yield* Effect.promise(() => import("stripe"))
+  const [{ Stripe }, { Agent, EnvHttpProxyAgent, fetch }] = yield* Effect.promise(() =>
+    Promise.all([import("stripe"), import("@effect/platform-node/Undici")])
+  )
+  // oxlint-disable-next-line effecttsgo/process-env-in-effect -- a variable of Node, not one of ours
+  const dispatcher = new (process.env["NODE_USE_ENV_PROXY"] === "1" ? EnvHttpProxyAgent : Agent)({
+    allowH2: false,
+    connect: { timeout: connectTimeout }
+  })
   const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
@@ -195,8 +211,9 @@ export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), sec
       const signals = [init?.signal, call?.signal].filter(Predicate.isNotNullish)
       const headers = new Headers(init?.headers)
       if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
-      // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-      return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(read)
+      const { href } = new URL(url instanceof Request ? url.url : url)
+      const signal = AbortSignal.any(signals)
+      return fetch(href, { dispatcher, headers: [...headers], redirect: "error", signal }).then(read)
     })
   })
   const objects: Readonly<Record<PspKind, Objects>> = {

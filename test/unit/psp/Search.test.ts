@@ -1,6 +1,6 @@
 /** The six live reads over HTTP: the rules of a request, and the answers. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Struct } from "effect"
+import { Effect, Layer, type Schema, Struct } from "effect"
 import { type Fault, faults } from "../../../src/api/Faults.ts"
 import { memory } from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
@@ -14,10 +14,16 @@ const clinics = [
   { organization, clinic: "clinic_oak", account: oak },
   { organization, clinic: "clinic_none", account: null },
   { organization, clinic: "clinic_gone", account: "acct_gone" },
+  { organization, clinic: "clinic_deep", account: "acct_deep" },
   { organization: other.organization, clinic: "clinic_harbor", account: harbor }
 ]
 
-const { calls, layer: client } = recorded(memory(accounts).list)
+/** An object within an object, and so on: more than any program can write. */
+const deep = Array.from({ length: 100_000 }).reduce<Schema.Json>((within) => ({ within }), null)
+
+const deeply = { acct_deep: { payments: [{ id: "pi_deep", object: "payment_intent", created: 1, deep }] } }
+
+const { calls, layer: client } = recorded(memory({ ...accounts, ...deeply }).list)
 
 const [path = ""] = processorPaths
 
@@ -144,6 +150,14 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, PspReads.layerMemory(clinics, 
     Effect.map(ask(given), ({ calls: made, json, status }) =>
       assert.deepStrictEqual([status, json, made], [422, Http.invalid(...found), []])
     )
+  )
+
+  it.effect("of objects that are nested too deeply is 503, as from a processor that is down", () =>
+    Effect.gen(function* () {
+      const { headers, json, status } = yield* ask({ clinic: "clinic_deep" })
+      assert.deepStrictEqual([status, headers["x-error"], headers["retry-after"]], [503, "processor_down", "1"])
+      assert.deepStrictEqual(json, { detail: "The payment processor cannot be reached" })
+    })
   )
 
   it.effect("checks body, organization, limit and clinic in this order, each before the next", () =>
