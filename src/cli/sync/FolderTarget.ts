@@ -137,8 +137,8 @@ export const make = (given: string, { append, kind, write }: Format): Target.Tar
 
     return {
       ...copy,
-      apply: (page: Target.ChangePage, asked: DateTime.Utc) =>
-        copy.apply({ ...page, body: page.body.map(stored) }, asked),
+      apply: (page: Target.ChangePage, requestedAt: DateTime.Utc) =>
+        copy.apply({ ...page, body: page.body.map(stored) }, requestedAt),
       finish: Effect.andThen(Effect.forEach(opening.tables, follow, { discard: true }), attempt(publish))
     }
   })

@@ -235,7 +235,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.ChangePage, asked: DateTime.Utc) {
+  const apply = Effect.fnUntraced(function* (page: Target.ChangePage, requestedAt: DateTime.Utc) {
     const state: Target.State = {
       cursor: page.cursor,
       resources: page.resources.map((each) => marks.get(each) ?? each)
@@ -258,7 +258,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     for (const table of staged === undefined ? touched : options.tables) yield* merge(table, DateTime.formatIso(now))
     if (!page.has_more) {
       // Changes behind an open transaction are not in the copy.
-      const at = DateTime.subtract(asked, { seconds: page.is_consistent ? 0 : page.lag })
+      const at = DateTime.subtract(requestedAt, { seconds: page.is_consistent ? 0 : page.lag })
       const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
       yield* run(
         `update ${resources} set in_step_at = cast('${DateTime.formatIso(at)}' as ${instant})
@@ -276,8 +276,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const { cursor, resources: whole } = progress.staged ?? progress
       return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
     }),
-    apply: (page: Target.ChangePage, asked: DateTime.Utc) =>
-      Effect.map(orGone(transaction(apply(page, asked), !Target.endsRound(page))), (next) => {
+    apply: (page: Target.ChangePage, requestedAt: DateTime.Utc) =>
+      Effect.map(orGone(transaction(apply(page, requestedAt), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next
       }),

@@ -18,19 +18,19 @@ export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly watch: Duration.Duration | undefined
 }
 
-interface AskedPage {
+interface RequestedPage {
   readonly page: ChangePage
   /** A time before it was requested. */
-  readonly asked: DateTime.Utc
+  readonly requestedAt: DateTime.Utc
 }
 
 /** Pages with the time before each was requested, when the one before it had come. */
-const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<AskedPage, E> =>
+const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<RequestedPage, E> =>
   Effect.map(DateTime.now, (begun) =>
     Stream.mapAccumEffect(
       pages,
       () => begun,
-      (asked, page) => Effect.map(DateTime.now, (next) => [next, [{ page, asked }]] as const)
+      (requestedAt, page) => Effect.map(DateTime.now, (next) => [next, [{ page, requestedAt }]] as const)
     )
   ).pipe(Stream.unwrap)
 
@@ -84,14 +84,14 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
     let last: ChangePage = { ...resets, ...(yield* copy.state) }
-    const keep = Effect.fnUntraced(function* (page: ChangePage, asked: DateTime.Utc) {
+    const keep = Effect.fnUntraced(function* (page: ChangePage, requestedAt: DateTime.Utc) {
       // A stop signal waits until the page is applied.
-      yield* Effect.uninterruptible(copy.apply(page, asked))
+      yield* Effect.uninterruptible(copy.apply(page, requestedAt))
       last = page
     })
     const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))
-    const receive = Effect.fnUntraced(function* ({ asked, page }: AskedPage) {
-      yield* keep(page, asked)
+    const receive = Effect.fnUntraced(function* ({ requestedAt, page }: RequestedPage) {
+      yield* keep(page, requestedAt)
       if (!isRestarted) yield* endOutage
       yield* progress.applied(page.body)
     })

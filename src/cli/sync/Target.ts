@@ -84,9 +84,9 @@ export interface Copy {
   /**
    * Applies a page together with its state, or nothing of it. Fails if another process has changed the copy.
    *
-   * @param asked a time before the page was requested: it has what was committed until then
+   * @param requestedAt a time before the page was requested: it has what was committed until then
    */
-  readonly apply: (page: ChangePage, asked: DateTime.Utc) => Effect.Effect<void, Failed>
+  readonly apply: (page: ChangePage, requestedAt: DateTime.Utc) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }

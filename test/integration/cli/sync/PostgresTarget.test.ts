@@ -16,7 +16,7 @@ test.each([
   assert.strictEqual(Session.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
 })
 
-const asked = DateTime.makeUnsafe(0)
+const requestedAt = DateTime.makeUnsafe(0)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
   it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
@@ -29,7 +29,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
       yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const applied = Effect.flatMap(target.open(opening), (copy) =>
-        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] }, asked)
+        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] }, requestedAt)
       )
       const error = yield* Effect.flip(Effect.scoped(applied))
       assert.strictEqual(error._tag, "Unavailable", error.message)
@@ -48,8 +48,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const direct = PostgresTarget.make({ ...settings, url: Redacted.make(url) })
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
       const next = { ...page(1, [charge("a", "1")]), resources: ["charges"] }
-      yield* one.apply(next, asked)
-      assert.include((yield* Effect.flip(two.apply(next, asked))).message, "Another process changed the copy")
+      yield* one.apply(next, requestedAt)
+      assert.include((yield* Effect.flip(two.apply(next, requestedAt))).message, "Another process changed the copy")
       const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (
         select oid from pg_database where datname = current_database())`
       assert.deepStrictEqual(yield* locks, [])
