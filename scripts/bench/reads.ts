@@ -100,14 +100,15 @@ const isLevel = (costs: ReadonlyArray<number>) =>
   costs.length >= 5 && Math.max(...costs.slice(-5)) < 1.05 * Math.min(...costs.slice(-5))
 
 /**
- * Loads each server for at most 20 seconds, until it has answered 50,000 requests or its CPU time for one is level: Node
- * compiles what runs often, and a page of 100 costs twice as much CPU time in the first ten seconds as later. Then again for
- * three seconds: the first requests after the others' warm-up cost up to three times as much, once.
+ * Loads each server for at most 30 seconds, until it has answered 150,000 requests or its CPU time for one is level: Node
+ * compiles what runs often. A single record costs four times as much CPU time in the first seconds, and still a third more
+ * after 50,000 requests. Then again for three seconds: the first requests after the others' warm-up cost up to three times
+ * as much, once.
  */
 const warm = async (servers: Servers, work: Work.Work) => {
   for (const server of servers.values()) {
     const costs: Array<number> = []
-    for (let count = 0; count < 50_000 && costs.length < 20 && !isLevel(costs);) {
+    for (let count = 0; count < 150_000 && costs.length < 30 && !isLevel(costs);) {
       const second = await load(server, postgres.pid, work, 1)
       count += second.perSecond
       costs.push(second.server)
