@@ -14,7 +14,7 @@ import { DateTime, Duration, Iterable, Option } from "effect"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { type Connection, isWaiting } from "./Connection.ts"
-import { beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
+import { abandon, beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
 import * as Shares from "./Shares.ts"
 import { Turns } from "./Turns.ts"
 
@@ -255,6 +255,7 @@ export class OrderedServer extends Server {
       this.#paused.delete(connection)
       this.#shares.release(connection)
       this.#clearQueue(connection)
+      abandon(socket)
     })
   }
 
