@@ -28,7 +28,7 @@ export interface Limits {
   readonly idleTimeout: Duration.Duration
 }
 
-/** The maximum number of queued requests of all connections. A client that exceeds it is disconnected. */
+/** The maximum number of queued requests of all connections. Beyond it, a client that has several queued is disconnected. */
 const maximumQueued = 10_000
 
 /** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
@@ -288,7 +288,7 @@ export class OrderedServer extends Server {
     const { queue, socket } = connection
     queue.push(begin)
     this.#queued += 1
-    if (this.#queued <= maximumQueued) socket.pause()
+    if (this.#queued <= maximumQueued || queue.length === 1) socket.pause()
     else this.emit("refused", refuse(socket, noResponse, request))
   }
 

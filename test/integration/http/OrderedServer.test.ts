@@ -3,11 +3,11 @@
  * of what follows it is taken for a request.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
+import type { RequestListener, ServerResponse } from "node:http"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
-import { beginReading, identify } from "../../../src/http/ServedRequest.ts"
+import { identify } from "../../../src/http/ServedRequest.ts"
 import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -16,9 +16,9 @@ import { type Connection, exchange, get, open, statusesOf } from "../../support/
 const minute = Duration.minutes(1)
 
 /** A server that listens, and has no handler. */
-const openedWith = Effect.fnUntraced(function* (timeout: Duration.Duration, maxConnections = 10) {
+const openedWith = Effect.fnUntraced(function* (timeout: Duration.Duration) {
   const timeouts = { headersTimeout: timeout, bodyTimeout: minute, idleTimeout: timeout }
-  const server = new OrderedServer({ maxConnections, ...timeouts })
+  const server = new OrderedServer({ maxConnections: 10, ...timeouts })
   const { port } = yield* Listening.on(server)
   return { server, port }
 })
@@ -273,27 +273,6 @@ it.live(
         yield* eventually("its end", () => server.open === 0)
       }
     })
-)
-
-it.live("A body that nobody reads counts until its connection is closed, also after a CONNECT", () =>
-  Effect.gen(function* () {
-    const { port, server } = yield* openedWith(minute, 1000)
-    let received: IncomingMessage | undefined
-    server.on("request", (request) => (received = request))
-    const [bytes, unread] = ["Content-Length: 60000\r\n", " ".repeat(60_000)]
-    const end = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
-    // Together they have more bytes than all bodies may.
-    yield* Effect.forEach(
-      Array.from({ length: 150 }),
-      () => exchange(`http://127.0.0.1:${port}`, `GET / HTTP/1.1\r\n${bytes}\r\n${unread}${end}`),
-      { concurrency: "unbounded" }
-    )
-    yield* eventually("their ends", () => server.open === 0)
-    const socket = yield* connected(port)
-    socket.write(get("/", bytes) + unread)
-    yield* eventually("the whole body", () => received?.complete === true)
-    assert.isTrue(received !== undefined && beginReading(received))
-  })
 )
 
 it.live("what the server refuses itself it tells of, as far as it could be read", () =>
