@@ -19,20 +19,26 @@ const opened = Effect.gen(function* () {
   return { server, port }
 })
 
+/** Counts the requests that are parsed until the scope closes. */
+const parsing = Effect.gen(function* () {
+  let parsed = 0
+  const count = () => (parsed += 1)
+  subscribe("http.server.request.start", count)
+  yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", count)))
+  return () => parsed
+})
+
 const connected = (port: number) => Effect.map(open(`http://127.0.0.1:${port}`), ({ socket }) => socket)
 
 it.live("A client that sends nothing ahead is served, however much others sent", () =>
   Effect.gen(function* () {
     const { port, server } = yield* opened
-    let parsed = 0
-    const count = () => (parsed += 1)
-    subscribe("http.server.request.start", count)
-    yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", count)))
+    const parsed = yield* parsing
     for (let others = 0; others < 200; others++) (yield* connected(port)).write(get("/").repeat(50))
     const { received, send } = yield* open(`http://127.0.0.1:${port}`)
-    yield* eventually("all that may wait", () => parsed === 10_000)
+    yield* eventually("all that may wait", () => parsed() === 10_000)
     yield* send(get("/"))
-    yield* eventually("one more", () => parsed === 10_001)
+    yield* eventually("one more", () => parsed() === 10_001)
     server.on("request", (_, response) => response.end())
     yield* eventually("its response", () => statusesOf(received())[0] === 200)
   })
@@ -56,5 +62,32 @@ it.live("A body that nobody reads counts until its connection is closed, also af
     socket.write(get("/", bytes) + unread)
     yield* eventually("the whole body", () => received?.complete === true)
     assert.isTrue(received !== undefined && beginReading(received))
+  })
+)
+
+it.live("Requests that were sent ahead begin in their turn: few between two turns of the event loop", () =>
+  Effect.gen(function* () {
+    const { port, server } = yield* opened
+    const connections = 100
+    const all = 5 * connections
+    let begun = 0
+    let most = 0
+    // The first one of each connection begins with the handler.
+    let before = connections
+    const turn = () => {
+      most = Math.max(most, begun - before)
+      before = Math.max(before, begun)
+      if (begun < all) setImmediate(turn)
+    }
+    const parsed = yield* parsing
+    for (let each = 0; each < connections; each++) (yield* connected(port)).resume().write(get("/").repeat(5))
+    yield* eventually("all requests", () => parsed() === all)
+    server.on("request", (_, response) => {
+      begun += 1
+      response.end()
+    })
+    turn()
+    yield* eventually("all responses", () => begun === all)
+    assert.isAtMost(most, 32)
   })
 )
