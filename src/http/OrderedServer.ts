@@ -14,7 +14,7 @@ import { DateTime, Duration, Iterable, Option } from "effect"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { type Connection, isWaiting } from "./Connection.ts"
-import { beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
+import { abandon, beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
 import * as Shares from "./Shares.ts"
 import { Turns } from "./Turns.ts"
 
@@ -28,7 +28,7 @@ export interface Limits {
   readonly idleTimeout: Duration.Duration
 }
 
-/** The maximum number of queued requests of all connections. A client that exceeds it is disconnected. */
+/** The maximum number of queued requests of all connections. Beyond it, a client that has several queued is disconnected. */
 const maximumQueued = 10_000
 
 /** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
@@ -146,9 +146,8 @@ export class OrderedServer extends Server {
   #isHolding = true
 
   constructor(limits: Limits) {
-    const bodyTimeout = Duration.toMillis(limits.bodyTimeout)
+    const [bodyTimeout, idleTimeout] = [Duration.toMillis(limits.bodyTimeout), Duration.toMillis(limits.idleTimeout)]
     const headersTimeout = Duration.toMillis(limits.headersTimeout)
-    const idleTimeout = Duration.toMillis(limits.idleTimeout)
     const sweepInterval = Math.min(1000, Math.max(20, Math.min(headersTimeout, bodyTimeout) / 10))
     super({
       headersTimeout: Math.min(headersTimeout, bodyTimeout),
@@ -232,7 +231,7 @@ export class OrderedServer extends Server {
       this.#enqueue(connection, begin, request)
       // The last response is known once the whole chunk is parsed.
       if (this.#isDraining) setImmediate(() => this.#next(connection))
-      else if (isNext) this.#turns.wait(Shares.keyOf(request.headers.authorization), () => this.#next(connection))
+      else if (isNext) this.#wait(connection)
     }
     return true
   }
@@ -255,6 +254,7 @@ export class OrderedServer extends Server {
       this.#paused.delete(connection)
       this.#shares.release(connection)
       this.#clearQueue(connection)
+      abandon(socket)
     })
   }
 
@@ -279,31 +279,36 @@ export class OrderedServer extends Server {
       connection.bytesRead = connection.socket.bytesRead
       // A refused connection keeps its own.
       connection.deadline = Math.min(connection.deadline, performance.now() + this.#longestIdle)
-      this.#next(connection)
+      if (connection.queue.length > 0) this.#wait(connection)
     })
   }
 
   #enqueue(connection: Connection, begin: () => void, request: IncomingMessage | undefined) {
     const { queue, socket } = connection
-    queue.push(begin)
+    queue.push({ begin, authorization: request?.headers.authorization })
     this.#queued += 1
-    if (this.#queued <= maximumQueued) socket.pause()
+    if (this.#queued <= maximumQueued || queue.length === 1) socket.pause()
     else this.emit("refused", refuse(socket, noResponse, request))
+  }
+
+  /** Begins the next request in its turn. */
+  #wait(connection: Connection) {
+    if (this.#turns.isFree()) this.#next(connection)
+    else this.#turns.wait(Shares.keyOf(connection.queue[0]?.authorization), () => this.#next(connection))
   }
 
   #next(connection: Connection) {
     if (this.#isHolding || connection.current !== undefined) return
     if (!connection.socket.writable) return this.#clearQueue(connection)
-    const begin = connection.queue.shift()
-    if (begin === undefined) return
+    const next = connection.queue.shift()
+    if (next === undefined) return
     this.#queued -= 1
     if (connection.queue.length === 0) connection.socket.resume()
-    begin()
+    next.begin()
   }
 
-  #clearQueue(connection: Connection) {
-    this.#queued -= connection.queue.length
-    connection.queue.length = 0
+  #clearQueue({ queue }: Connection) {
+    this.#queued -= queue.splice(0).length
   }
 
   /** Handles a client that disconnected, sent malformed HTTP, or was too slow. */
@@ -347,9 +352,8 @@ export class OrderedServer extends Server {
 
   #sweep() {
     const now = performance.now()
-    for (const { deadline, queue, socket } of this.#connections.values()) {
+    for (const { deadline, queue, socket } of this.#connections.values())
       if (deadline < now && queue.length === 0) socket.destroy()
-    }
   }
 
   /** From now on, responses close their connections unless another request is queued. */

@@ -1,5 +1,6 @@
 /** A request of `OrderedServer`, which reports to it, and the check of its headers. */
 import { IncomingMessage } from "node:http"
+import type { Socket } from "node:net"
 import { free, uncounted } from "./LargeBodies.ts"
 
 interface Reports {
@@ -19,6 +20,7 @@ const mostMissing = 256 * minimumAverage
 /** The bytes of bodies that nobody has begun to read, as while an API key is looked up: 64 KiB of each are received. */
 const maximumUnread = 8 * 1024 * 1024
 let unread = 0
+const unreadRequests = new Set<ServedRequest>()
 
 export class ServedRequest extends IncomingMessage {
   // The same for all: with closures for each request, five times as much outlived the young generation, measured.
@@ -89,6 +91,7 @@ export class ServedRequest extends IncomingMessage {
     if (this.#isWhole) {
       unread += bytes
       this.#unread += bytes
+      unreadRequests.add(this)
     }
     return this.#isWhole
   }
@@ -98,6 +101,7 @@ export class ServedRequest extends IncomingMessage {
     this.#isRead = true
     unread -= this.#unread
     this.#unread = 0
+    unreadRequests.delete(this)
     return this.#isWhole
   }
 
@@ -109,6 +113,11 @@ export class ServedRequest extends IncomingMessage {
 
 /** Begins to read the body of a request. Returns false if a part of it was dropped before, for lack of memory. */
 export const beginReading = (request: object): boolean => !(request instanceof ServedRequest) || request.beginReading()
+
+/** Frees the bodies of a closed connection. node:http destroys no request of one that ends with a CONNECT. */
+export const abandon = (closed: Socket) => {
+  for (const request of unreadRequests) if (request.socket === closed) request.beginReading()
+}
 
 /** True if a request was refused while it was handled. */
 export const wasRefused = (request: object): boolean => request instanceof ServedRequest && request.isRefused

@@ -193,6 +193,12 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
         Deferred.doneUnsafe(listening, Effect.fail(new ChildEnded({ code })))
         Deferred.doneUnsafe(ended, Effect.succeed(signal ?? `code ${code}`))
       })
+      // It never began, such as where the system has no process left. Nobody has printed why.
+      started.on("error", (error) => {
+        place.child = undefined
+        Deferred.doneUnsafe(listening, Effect.die(error))
+        Deferred.doneUnsafe(ended, Effect.succeed(error.message))
+      })
       return started
     }),
     (started) =>

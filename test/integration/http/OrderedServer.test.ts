@@ -262,7 +262,11 @@ it.live(
     Effect.gen(function* () {
       const { port, server } = yield* opened
       let answered = 0
-      server.on("request", ({ url }, response) => void (url === "/" && response.end(String((answered += 1)))))
+      let unanswered: ServerResponse | undefined
+      server.on("request", ({ url }, response) => {
+        if (url === "/") response.end(String((answered += 1)))
+        else unanswered = response
+      })
       // Each round has a fifth of those that may wait, if each counted for good.
       for (let round = 1; round <= 6; round++) {
         const socket = yield* connected(port)
@@ -270,7 +274,11 @@ it.live(
         yield* eventually("all answers", () => answered === round * 2000)
         assert.isFalse(socket.destroyed)
         socket.destroy()
-        yield* eventually("its end", () => server.open === 0)
+        // While requests wait, nothing is read of their connection: only a response finds out that it is closed.
+        yield* eventually("its end", () => {
+          unanswered?.end()
+          return server.open === 0
+        })
       }
     })
 )

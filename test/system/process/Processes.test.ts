@@ -3,7 +3,8 @@
  *
  * @module-tag long
  */
-import { readFileSync } from "node:fs"
+import { copyFileSync, readFileSync, renameSync } from "node:fs"
+import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import * as Client from "../../support/Client.ts"
@@ -17,19 +18,26 @@ const isRunning = (pid: number) => Result.isSuccess(Result.try(() => process.kil
 
 const noneLeft = (pids: ReadonlyArray<number>) => eventually("no process left", () => !pids.some(isRunning))
 
-const started = Effect.fnUntraced(function* (processes: number, environment: Process.Environment = {}) {
-  const { url } = yield* TestDatabase
-  const settings = { DATABASE_URL: url, PROCESSES: String(processes), LOG_LEVEL: "Debug", ...environment }
-  const program = yield* Program.start(settings)
+const started = Effect.fnUntraced(function* (
+  processes: number,
+  environment: Process.Environment = {},
+  file = Process.node
+) {
+  const database = yield* TestDatabase
+  const settings = { DATABASE_URL: database.url, PROCESSES: String(processes), LOG_LEVEL: "Debug", ...environment }
+  const command = { file, args: [join(Process.root, "src/main.ts")], cwd: yield* Process.temporaryFolder }
+  const program = yield* Process.startCommand(command, settings)
+  const url = yield* program.address
   const haveListened = (count: number) =>
     eventually(`${count} processes that listened`, () => program.output().split("A process listens").length > count)
   yield* haveListened(processes)
   return {
     ...program,
+    url,
     haveListened,
     children: () => Process.childrenOf(program.pid),
     // On a connection of its own, which may come to any of the processes.
-    isAnswered: Effect.flatMap(Client.make(program.url), (client) =>
+    isAnswered: Effect.flatMap(Client.make(url), (client) =>
       Client.patient(client).ask("/charges/search", { limit: 1 })
     ).pipe(
       Effect.map(({ status }) => assert.strictEqual(status, 200)),
@@ -74,6 +82,20 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
       yield* noneLeft([second])
       assert.strictEqual(children().length, 2)
       for (let times = 0; times < 9; times++) yield* isAnswered
+    })
+  )
+
+  it.effect("one that cannot be started is tried again, and the others answer meanwhile", () =>
+    Effect.gen(function* () {
+      const node = join(yield* Process.temporaryFolder, "node")
+      copyFileSync(Process.node, node)
+      const { children, haveListened, isAnswered, output } = yield* started(2, {}, node)
+      renameSync(node, `${node}-elsewhere`)
+      process.kill(children()[0] ?? 0, "SIGKILL")
+      yield* eventually("a failure", () => /supervision of a process failed.*ENOENT/is.test(output()))
+      for (let times = 0; times < 3; times++) yield* isAnswered
+      renameSync(`${node}-elsewhere`, node)
+      yield* haveListened(3)
     })
   )
 
