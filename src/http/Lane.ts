@@ -17,7 +17,7 @@ import { mayRepeat } from "./JsonPruning.ts"
 import { uncounted } from "./LargeBodies.ts"
 import { Listener } from "./Listener.ts"
 import { unexpectedErrors } from "./Middleware.ts"
-import { requestIdOf } from "./OrderedServer.ts"
+import { requestIdOf } from "./Refusals.ts"
 import { identify, type ServedRequest } from "./ServedRequest.ts"
 
 /** The response to a payload for the holder of an API key; undefined for one that is left to the router. */

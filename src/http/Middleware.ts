@@ -7,7 +7,7 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
 import { documentPaths } from "./PublicPages.ts"
 import * as Exchange from "./Exchange.ts"
-import { requestIdOf, statusError } from "./OrderedServer.ts"
+import { requestIdOf, statusError } from "./Refusals.ts"
 import { identify } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest

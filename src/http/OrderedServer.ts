@@ -6,14 +6,12 @@
  * node:http emits every request of a chunk at once. A client that sends hundreds and reads no response would have all
  * responses made and kept in memory.
  */
-import { randomUUID } from "node:crypto"
-import { type IncomingMessage, Server, ServerResponse, STATUS_CODES } from "node:http"
+import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { DateTime, Duration, Iterable, Option } from "effect"
-import { errorHeader, errorName } from "../api/Errors.ts"
-import * as RequestFacts from "../observability/RequestFacts.ts"
+import { Duration, Iterable, Option } from "effect"
 import { type Connection, isWaiting } from "./Connection.ts"
+import { noResponse, refuse } from "./Refusals.ts"
 import { abandon, beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
 import * as Shares from "./Shares.ts"
 import { Turns } from "./Turns.ts"
@@ -52,74 +50,6 @@ const statuses: Readonly<Record<string, number>> = {
 /** The events of a request. */
 const events = ["request", "checkContinue", "checkExpectation"]
 
-const visibleAscii = /^[\x21-\x7e]{1,128}$/
-
-/** The id that the client sent if it is 1 to 128 visible ASCII characters, otherwise a new one. */
-export const requestIdOf = (sent?: string | ReadonlyArray<string>): string =>
-  typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
-
-/** An error of no endpoint: the text of its status, and the header that names it. */
-export const statusError = (status: number) => {
-  const detail = STATUS_CODES[status] ?? ""
-  return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
-}
-
-/** The status of a connection that is closed without a response. */
-const noResponse = 444
-
-const refusals: Readonly<Record<number, RequestFacts.Refusal>> = {
-  408: "timeout",
-  413: "too_large",
-  431: "too_large",
-  503: "load"
-}
-
-const headersOf: Readonly<Record<number, string>> = { 405: "allow: GET, HEAD, POST", 503: "retry-after: 1" }
-
-/** Responds to a request that does not reach the routes, as far as it could be read, and closes its connection. */
-const refuse = (
-  socket: Socket,
-  status: number,
-  request: IncomingMessage | undefined,
-  organization?: string
-): RequestFacts.RequestFacts => {
-  if (request instanceof ServedRequest) request.isRefused = true
-  const id = requestIdOf(request?.headers["x-request-id"])
-  const facts = new RequestFacts.Account({
-    id,
-    method: request?.method ?? "",
-    path: RequestFacts.pathOf(request?.url ?? ""),
-    endpoint: "other",
-    userAgent: request?.headers["user-agent"],
-    address: socket.remoteAddress
-  })
-  facts.organization = organization
-  facts.status = status
-  facts.refusal = refusals[status] ?? "protocol"
-  if (status === noResponse) {
-    socket.destroy()
-    return facts
-  }
-  const error = statusError(status)
-  const body = JSON.stringify(error.body)
-  const head = [
-    `HTTP/1.1 ${status} ${error.body.detail}`,
-    `date: ${DateTime.toDateUtc(DateTime.nowUnsafe()).toUTCString()}`,
-    "content-type: application/json",
-    `content-length: ${body.length}`,
-    "connection: close",
-    `${errorHeader}: ${error.headers[errorHeader]}`,
-    `x-request-id: ${id}`,
-    ...[headersOf[status] ?? []].flat()
-  ]
-  const sent = facts.method === "HEAD" ? "" : body
-  facts.bytes = sent.length
-  socket.end(`${head.join("\r\n")}\r\n\r\n${sent}`)
-  // A client that timed out has no bytes on the way that would reset the connection.
-  if (status === 408) socket.destroySoon()
-  return facts
-}
-
 /** Handles a request before the routes. It either responds, or passes the request on. */
 export type Front = (request: ServedRequest, response: ServerResponse, pass: () => void) => void
 
@@ -146,8 +76,9 @@ export class OrderedServer extends Server {
   #isHolding = true
 
   constructor(limits: Limits) {
-    const [bodyTimeout, idleTimeout] = [Duration.toMillis(limits.bodyTimeout), Duration.toMillis(limits.idleTimeout)]
+    const bodyTimeout = Duration.toMillis(limits.bodyTimeout)
     const headersTimeout = Duration.toMillis(limits.headersTimeout)
+    const idleTimeout = Duration.toMillis(limits.idleTimeout)
     const sweepInterval = Math.min(1000, Math.max(20, Math.min(headersTimeout, bodyTimeout) / 10))
     super({
       headersTimeout: Math.min(headersTimeout, bodyTimeout),
@@ -307,8 +238,9 @@ export class OrderedServer extends Server {
     next.begin()
   }
 
-  #clearQueue({ queue }: Connection) {
-    this.#queued -= queue.splice(0).length
+  #clearQueue(connection: Connection) {
+    this.#queued -= connection.queue.length
+    connection.queue.length = 0
   }
 
   /** Handles a client that disconnected, sent malformed HTTP, or was too slow. */
@@ -352,8 +284,9 @@ export class OrderedServer extends Server {
 
   #sweep() {
     const now = performance.now()
-    for (const { deadline, queue, socket } of this.#connections.values())
+    for (const { deadline, queue, socket } of this.#connections.values()) {
       if (deadline < now && queue.length === 0) socket.destroy()
+    }
   }
 
   /** From now on, responses close their connections unless another request is queued. */
