@@ -57,6 +57,12 @@ const held = ({ claims, idIn }: Claimer, columns: string, lock = "") => `
     ${lock}
   ) task`
 
+/**
+ * Keeps the payloads of claimed tasks as they are until the transaction ends: an erasure waits, and then finds their facts.
+ * Their leases can be renewed meanwhile.
+ */
+const keep = (owner: Claimer) => held(owner, "1", "for key share")
+
 /** Stores the facts of claimed tasks, unless they are stored. The fourth parameter is the time of the deletion. */
 const remember = (owner: Claimer) => `
   insert into deletions (
@@ -328,7 +334,7 @@ const forget = (owner: Owner, isPerOrganization: boolean) => `
  * workers off; it is skipped, so that the other leases do not wait.
  */
 const renewal = (owner: Claimer) => `
-  with held as materialized (${held(owner, "t.organization_id, t.id", "for update skip locked")})
+  with held as materialized (${held(owner, "t.organization_id, t.id", "for no key update skip locked")})
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
@@ -340,6 +346,7 @@ const settle = (owner: Owner) => [
 ]
 
 const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
+  keep: keep(owner),
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
   run: kinds.map((kind) => markAgain(kind, owner)),

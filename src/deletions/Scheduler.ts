@@ -141,10 +141,11 @@ export const makeScheduler = Effect.fnUntraced(function* (
   }
   type Group = ReturnType<typeof groupsOf>[number]
 
-  const remember = ({ claims, statements }: Group) =>
-    Effect.flatMap(DateTime.now, (now) =>
-      Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, DateTime.formatIso(now)]))
-    )
+  const remember = Effect.fnUntraced(function* ({ claims, statements }: Group) {
+    yield* sql.unsafe(statements.keep, claims)
+    const now = DateTime.formatIso(yield* DateTime.now)
+    yield* Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, now]))
+  })
 
   /** Applies the facts of claimed tasks, and ends those that have no rows left. Returns the outcomes of those that it holds. */
   const end = Effect.fnUntraced(function* ({ claims, statements, tasksOf }: Group) {
