@@ -183,8 +183,8 @@ export interface StripeOptions {
 }
 
 /**
- * The client for a key. It opens no connection before its first call. The package has two hundred modules, and is loaded
- * only where there is a key.
+ * The client for a key. It only reads: each call is a GET. It opens no connection before its first one. The package has two
+ * hundred modules, and is loaded only where there is a key.
  */
 export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), secretKey }: StripeOptions) {
   const [{ Stripe }, { Agent, EnvHttpProxyAgent, fetch }] = yield* Effect.promise(() =>
