@@ -195,14 +195,14 @@ const settled = "limit 10000"
 
 const isDue = (kind: Kind, owner: Owner) => `${holds(kind, owner)} and not t.is_deleted`
 
-const mark = (kind: Kind, owner: Owner) =>
+const mark = (kind: Kind, owner: Owner, bound: string) =>
   changing(
     kind,
     owner,
     named(kind, owner, isDue(kind, owner)),
     "not t.is_deleted",
     "is_deleted = true, deleted_at = free.deleted_at",
-    settled
+    bound
   )
 
 /**
@@ -245,14 +245,14 @@ const isUndone = (kind: Kind, owner: Owner) =>
 const isToUnmark = (kind: Kind, owner: Owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
 
 /** Takes back the marks of facts that were undone. */
-const unmark = (kind: Kind, owner: Owner) =>
+const unmark = (kind: Kind, owner: Owner, bound: string) =>
   changing(
     kind,
     owner,
     named(kind, owner, isToUnmark(kind, owner)),
     isUndone(kind, owner),
     "is_deleted = false, deleted_at = null",
-    settled
+    bound
   )
 
 /**
@@ -338,11 +338,11 @@ const renewal = (owner: Claimer) => `
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
 
-/** Applies facts whose tasks are settled. */
-const settle = (owner: Owner) => [
+/** Applies facts whose tasks are settled, to all rows or to as many of a statement as `bound` says. */
+const settle = (owner: Owner, bound = "") => [
   judge(owner),
-  ...kinds.map((kind) => unmark(kind, owner)),
-  ...kinds.map((kind) => mark(kind, owner))
+  ...kinds.map((kind) => unmark(kind, owner, bound)),
+  ...kinds.map((kind) => mark(kind, owner, bound))
 ]
 
 const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
@@ -350,7 +350,7 @@ const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
   run: kinds.map((kind) => markAgain(kind, owner)),
-  settle: settle(owner),
+  settle: settle(owner, settled),
   left: left(owner, (kind) => [isDue(kind, owner)]),
   unsettled: left(owner, (kind) => [isDue(kind, owner), isToUnmark(kind, owner)]),
   complete: complete(owner),
@@ -382,7 +382,7 @@ export const withinOrganization = statementsOf(
   true
 )
 
-/** The statements that settle all tasks of one organization. */
+/** The statements that settle all tasks of one organization, all rows at once: nothing notes what is left. */
 export const settleAll = settle({
   tasks: `
     select distinct d.organization_id, d.task_id as id from deletions d
