@@ -77,27 +77,45 @@ export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
 export const showProblem =
   (frame: Omit<PageContent, "view">) =>
   ({ message, status }: Problem) =>
-    respond({ ...frame, status, view: () => unreadable(message) })
+    // To ask again changes nothing about a request that is not understood.
+    respond({ isLive: status !== 422, ...frame, status, view: () => unreadable(message) })
 
 /** The parameters of a request by their names. */
 export type RequestParameters = Readonly<Record<string, string | undefined>>
 
-/** Leaves out what is empty, too long, or holds a character that no database accepts. */
-export const usable = (given: Readonly<Record<string, string | ReadonlyArray<string>>>): RequestParameters =>
-  Record.filter(
-    Record.map(given, (values) => (Array.ensure(values)[0] ?? "").trim()),
-    (value) => value !== "" && value.length <= 2000 && !value.includes("\0")
+type Given = Readonly<Record<string, string | ReadonlyArray<string>>>
+
+const wrongIn = (name: string, [value = "", ...more]: ReadonlyArray<string>, known: ReadonlyArray<string>) => {
+  if (!known.includes(name)) return `Unknown parameter ${name}. Expected: ${known.join(", ")}.`
+  if (more.length > 0) return `The parameter ${name} is repeated.`
+  if (value.length > 2000 || value.includes("\0")) return `The parameter ${name} is too long, or contains U+0000.`
+  return undefined
+}
+
+/** Leaves out empty parameters. Refuses wrong ones: without them, a list shows more and a change does more than was meant. */
+export const understood = (given: Given, known: ReadonlyArray<string>): Effect.Effect<RequestParameters, Problem> => {
+  const all = Record.map(given, Array.ensure)
+  const wrong = Object.entries(all).flatMap(([name, values]) => wrongIn(name, values, known) ?? [])
+  if (wrong[0] !== undefined) return problem(422, wrong[0])
+  return Effect.succeed(
+    Record.filter(
+      Record.map(all, ([value = ""]) => value.trim()),
+      (value) => value !== ""
+    )
   )
+}
 
-export const parametersInUrl = Effect.map(HttpServerRequest.ParsedSearchParams, usable)
+export const parametersInUrl = (known: ReadonlyArray<string>) =>
+  Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => understood(given, known))
 
-/** The route of a page. */
+/** The route of a page with these parameters. */
 export const page = <R>(
   place: Place,
+  known: ReadonlyArray<string>,
   read: (parameters: RequestParameters) => Effect.Effect<View | Pick<PageContent, "title" | "view">, Problem, R>,
   path: Place | "/ops/task" = place
 ) => {
-  const handler = inTime(Effect.flatMap(parametersInUrl, read)).pipe(
+  const handler = inTime(Effect.flatMap(parametersInUrl(known), read)).pipe(
     Effect.flatMap((content) => respond({ place, ...(typeof content === "function" ? { view: content } : content) })),
     Effect.catch(showProblem({ place }))
   )
@@ -124,7 +142,13 @@ interface List<Row> {
 export const list = <Row extends Identified>({ above, columns, filters, place, read }: List<Row>) =>
   page(
     place,
+    Object.keys(filters),
     Effect.fnUntraced(function* (parameters) {
+      for (const [name, [, ...values]] of Object.entries(filters)) {
+        const value = parameters[name]
+        if (value === undefined || values.length === 0 || values.includes(value)) continue
+        return yield* problem(422, `Unknown ${name} ${value}. Expected: ${values.join(", ")}.`)
+      }
       const { isPartial, rows } = yield* read(parameters)
       return (now) => [
         filterForm(place, filters, parameters),

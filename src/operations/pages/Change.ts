@@ -28,17 +28,17 @@ interface Change {
 const wrong = problem(403, "Wrong token. Nothing was changed.")
 
 /** The parameters of the form and the URL, and the credentials of the form; without any, those of HTTP Basic. */
-const submitted = Effect.gen(function* () {
+const submitted = Effect.fnUntraced(function* (known: ReadonlyArray<string>) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const form = yield* HttpServerRequest.schemaBodyUrlParams(Schema.Record(Schema.String, Schema.String)).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16)),
-    Effect.orElseSucceed((): Readonly<Record<string, string>> => ({}))
+    Effect.mapError(() => problem(422, "Expected a form of at most 16 KiB, with each field once. Nothing was changed."))
   )
-  const { name = "", token } = form
+  const { name = "", token, ...fields } = form
   const given = token === undefined ? yield* credentials : { name, token: Redacted.make(token) }
   const line = given.name.replaceAll(/[\p{Cc}\s]+/gu, " ").trim()
   return {
-    parameters: { ...(yield* Page.parametersInUrl), ...Page.usable(form) },
+    parameters: { ...(yield* Page.parametersInUrl(known)), ...(yield* Page.understood(fields, known)) },
     actor: { name: line.slice(0, 100).toWellFormed(), source: addressOf(request) },
     token: given.token,
     isBrowser: given.token !== undefined && request.headers["accept"]?.includes("text/html") === true
@@ -49,12 +49,14 @@ const submitted = Effect.gen(function* () {
  * The routes of a change: its form, and the change itself.
  *
  * @param title of the form, and the text of its button
+ * @param known the parameters that it takes
  * @param read reads the change that the parameters name
  */
 export const routesOf = (
   place: Page.Place,
   path: HttpRouter.PathInput,
   title: string,
+  known: ReadonlyArray<string>,
   read: (parameters: Page.RequestParameters) => Effect.Effect<Change, Problem, OperatorStore>
 ) => {
   const shown = { place, title, isLive: false }
@@ -77,13 +79,13 @@ export const routesOf = (
     })
 
   const confirm = Effect.gen(function* () {
-    const change = yield* Page.inTime(Effect.flatMap(Page.parametersInUrl, read))
+    const change = yield* Page.inTime(Effect.flatMap(Page.parametersInUrl(known), read))
     return yield* form(change, (yield* credentials).name)
   })
 
   const submit = Effect.gen(function* () {
     const { check } = yield* Token
-    const { actor, isBrowser, parameters, token } = yield* submitted
+    const { actor, isBrowser, parameters, token } = yield* submitted(known)
     const done = Effect.gen(function* () {
       const change = yield* read(parameters)
       const nameless = problem(422, "Enter your name for the audit log. Nothing was changed.")
@@ -103,6 +105,6 @@ export const routesOf = (
 
   return [
     ["GET", path, Effect.catch(confirm, Page.showProblem(shown))],
-    ["POST", path, submit]
+    ["POST", path, Effect.catch(submit, responseTo)]
   ] as const
 }

@@ -98,8 +98,8 @@ const routesOf = <Credential extends SigningSecret>(kind: {
 
   return [
     list,
-    ...Change.routesOf(place, `${place}/create`, `Make a new ${one}`, creating),
-    ...Change.routesOf(place, `${place}/revoke`, `Revoke this ${one}`, revoking)
+    ...Change.routesOf(place, `${place}/create`, `Make a new ${one}`, ["organization", "purpose"], creating),
+    ...Change.routesOf(place, `${place}/revoke`, `Revoke this ${one}`, ["organization", "id"], revoking)
   ] as const
 }
 

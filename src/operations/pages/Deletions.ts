@@ -51,7 +51,11 @@ export const list = listOf<Tasks.Task>({
   read: ({ organization, q, state: given }) =>
     OperatorStore.use(({ findTasks, tasks }) => {
       const state = State.literals.find((each) => each === given)
-      return q === undefined ? tasks({ state, organization }) : findTasks(q, organization)
+      if (q === undefined) return tasks({ state, organization })
+      return Effect.map(findTasks(q, organization), ({ isPartial, rows }) => ({
+        isPartial,
+        rows: rows.filter((task) => state === undefined || task.state === state)
+      }))
     }),
   above: ({ organization }) =>
     h("p", { class: "actions" })(button("Replay dead deletions…", link(replayPath, { organization }))),
@@ -141,8 +145,11 @@ const itemsView = ({ counts, isPartial, rows }: Items, now: number) => {
 const requested = ({ id: task = "", organization = "" }: RequestParameters) =>
   OperatorStore.use((store) => store.task(organization, task))
 
+const names = ["organization", "id"]
+
 export const page = pageOf(
   path,
+  names,
   Effect.fnUntraced(function* (parameters) {
     const store = yield* OperatorStore
     const task = yield* requested(parameters)
@@ -189,7 +196,7 @@ const changeOf = (
   action: "replay" | "cancel",
   texts: Readonly<Record<"title" | "about" | "done" | "otherwise", string>>
 ) =>
-  Change.routesOf(path, `/ops/task/${action}`, texts.title, (parameters) =>
+  Change.routesOf(path, `/ops/task/${action}`, texts.title, names, (parameters) =>
     Effect.map(requested(parameters), (task) => ({
       parameters: parametersOf(task),
       about: (now: number) => [facts(task, now), h("p")(texts.about)],
@@ -226,6 +233,9 @@ const undoing = Effect.fnUntraced(function* (parameters: RequestParameters) {
   const kind = Facts.Fact.fields.kind.literals.find((each) => each === given)
   const organization = task.organization_id
   const isOne = record !== undefined && kind !== undefined
+  if (!isOne && (record !== undefined || given !== undefined)) {
+    return yield* problem(422, "A record has a kind, invoice or line, and a record, its id.")
+  }
   const target = isOne ? { organization, kind, id: record } : { organization, task: task.id }
   const count = yield* store.countUndoable(target)
   return {
@@ -251,7 +261,7 @@ const undoing = Effect.fnUntraced(function* (parameters: RequestParameters) {
   }
 })
 
-export const undo = Change.routesOf(path, "/ops/task/undo", "Undo this deletion", undoing)
+export const undo = Change.routesOf(path, "/ops/task/undo", "Undo this deletion", [...names, "kind", "record"], undoing)
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>
@@ -305,4 +315,4 @@ const replayingAll = Effect.fnUntraced(function* (parameters: RequestParameters)
   }
 })
 
-export const replayAll = Change.routesOf(path, replayPath, "Replay these deletions", replayingAll)
+export const replayAll = Change.routesOf(path, replayPath, "Replay these deletions", Object.keys(filters), replayingAll)

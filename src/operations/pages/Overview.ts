@@ -195,6 +195,7 @@ const processes = ({ processes: all, silent }: WatchedProcesses, now: number): C
 
 export const overview = Page.page(
   "/ops",
+  ["organization", "window"],
   Effect.fnUntraced(function* ({ organization, window }) {
     const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts, lastChanges] = yield* Effect.all(
@@ -244,6 +245,7 @@ const countsBy = (key: string, first: string, counts: Recent.Rows) => {
 
 export const requests = Page.page(
   "/ops/requests",
+  ["window"],
   Effect.fnUntraced(function* (parameters) {
     const { watched } = yield* Figures
     const recent = Recent.merge((yield* watched).processes.map((one) => one.recent))

@@ -131,7 +131,8 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     ["?organization=org_harbor", ["delivery-2"]],
     ["?q=delivery-1", ["delivery-1"]],
     ["?q=delivery-1&organization=org_harbor", []],
-    ["?state=nonsense", ["delivery-1", "delivery-2"]]
+    ["?q=delivery-1&state=completed", []],
+    ["?q=%20&state=", ["delivery-1", "delivery-2"]]
   ] as const)("deletions are found by state, organization and Idempotency-Key: %s", ([query, keys]) =>
     Effect.gen(function* () {
       const { text } = yield* ask(`/ops/deletions${query}`)
@@ -151,12 +152,9 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     })
   )
 
-  it.effect.each([
-    "/nope",
-    "/ops/task",
-    "/ops/task?organization=org_harbor&id=nope",
-    "/ops/task?organization=%00&id=1"
-  ])("%s is 404", (path) => Effect.map(ask(path), ({ status }) => assert.strictEqual(status, 404)))
+  it.effect.each(["/nope", "/ops/task", "/ops/task?organization=org_harbor&id=nope"])("%s is 404", (path) =>
+    Effect.map(ask(path), ({ status }) => assert.strictEqual(status, 404))
+  )
 
   const replayable = listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] })))
 
