@@ -171,6 +171,6 @@ const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators
 })
 
 export const audit = Command.make("audit").pipe(
-  Command.withDescription("Changes by operators: organizations, API keys, signing secrets and replayed deletions"),
+  Command.withDescription("Changes by operators: organizations, clients, API keys, signing secrets and deletions"),
   Command.withSubcommands([listChanges])
 )
