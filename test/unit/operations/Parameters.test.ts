@@ -26,7 +26,7 @@ describe("a parameter that is not understood", () => {
     ["U+0000", "/ops/task?organization=%00&id=1"],
     ["two values", "/ops/keys?organization=org_a&organization=org_b"],
     ["a long text", `/ops/audit?target=${"x".repeat(2001)}`]
-  ])("shows no rows: %s", ([, path]) =>
+  ] as const)("shows no rows: %s", ([, path]) =>
     Effect.gen(function* () {
       const { status, text } = yield* ask(path)
       assert.strictEqual(status, 422)
