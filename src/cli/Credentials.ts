@@ -5,6 +5,7 @@ import { TaskDatabase } from "../database/Database.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "../operations/Commands.ts"
+import { note } from "../process/Printed.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
@@ -31,8 +32,9 @@ const printMade = Effect.fnUntraced(function* (
   credential: Redacted.Redacted
 ) {
   const text = Redacted.value(credential)
+  // First: an output that fails ends the process, and would leave a credential that nobody has and nobody knows of.
+  yield* note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
   yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
-  yield* Output.note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
   yield* noteUnknown(made.organization_id)
 })
 

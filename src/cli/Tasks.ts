@@ -130,6 +130,7 @@ const replay = command("tasks replay", Operators.tasks, {
   }
   if (!yes) {
     const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+    if (count === 0) return yield* refused("No dead task matches.")
     return yield* refused(`Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.`)
   }
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)

@@ -62,7 +62,7 @@ const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
     yield* note([
-      ...formatErrors(event.errors).trim().split("\n"),
+      ...formatErrors(event.errors).replaceAll("Schema validation failed: Expected ", "").trim().split("\n"),
       "",
       `Usage: ${event.helpDoc.usage}`,
       `Run '${event.commandPath.join(" ")} --help' for more.`

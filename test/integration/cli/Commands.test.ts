@@ -56,7 +56,7 @@ const refusedNote = (owner: string) =>
 /** Commands that are not understood, with a part of the answer. */
 const wrong = [
   ["tasks show task_1", "UUID"],
-  ["tasks list --limit 0", "between 1 and 10000"],
+  ["tasks list --limit 0", "Expected: a value between 1 and 10000"],
   ["tasks show", "Use either a task-id"],
   ["tasks replay --idempotency-key k", "--organization"],
   ["tasks replay", "Use either a task-id"],
@@ -142,6 +142,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual(yield* refuses(...replay), "Nothing was changed. Add --yes to replay 2 dead tasks.")
       assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 2 tasks\n")
       assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 0 tasks\n")
+      assert.strictEqual(yield* refuses(...replay), "No dead task matches.")
       const log = yield* succeeds("audit", "list", "--limit", "1000")
       const entries = log.split("\n").filter((line) => line.includes("org_several"))
       assert.lengthOf(entries, 1)

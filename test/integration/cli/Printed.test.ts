@@ -8,6 +8,7 @@ import * as Listening from "../../support/Listening.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
 import { root, temporaryFolder } from "../../support/Process.ts"
 import { run } from "../../support/run.ts"
+import { migratedDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
 
 const forged = "FORGED"
@@ -165,6 +166,18 @@ test.effect.each(["\u001b[31m", "search \u001b]0;x\u0007", "tasks show \u009b31m
       assert.strictEqual(code, 2)
       isHarmless(stdout + stderr)
     })
+)
+
+test.live("A key or a secret whose output is lost is named, so that it can be revoked", () =>
+  Effect.gen(function* () {
+    const env = { ...process.env, DATABASE_URL: yield* migratedDatabase }
+    for (const made of ["keys create --organization o --name n", "secrets add --organization o"]) {
+      const script = ["-c", '"$@" > /dev/full', "sh", ...programArgs, ...made.split(" ")]
+      const { code, stderr } = yield* run("sh", script, { cwd: root, env })
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /^Created (key|secret)_\w+ for o\./)
+    }
+  })
 )
 
 test.live("A command that did its work ends with 0, also if standard error cannot be written", () =>
