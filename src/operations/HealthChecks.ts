@@ -40,11 +40,18 @@ const warn = (output: string): State => ({ status: "warn", output })
 /** The state by a fact that the doctor finds too. Only its failures are warnings here. */
 const stateOf = ({ message, status }: Fact) => (status === "fail" ? warn(message.replace(/\.$/, "")) : pass)
 
+interface Kind {
+  /** The primary of a replica. */
+  readonly primary?: Database | undefined
+  readonly isWritten?: boolean
+}
+
 /** An answer in time, of a server whose clock is about right; and its replication from a primary that answers. */
-const stateOfDatabase = (sql: Database, primary?: Database) => {
+const stateOfDatabase = (sql: Database, { isWritten = false, primary }: Kind = {}) => {
   const answer = Effect.match(sql.run(request, DatabaseChecks.timed(sql)), {
     onFailure: warn,
-    onSuccess: (measured) => stateOf(DatabaseChecks.clock(measured))
+    onSuccess: (measured) =>
+      isWritten && measured.isReadOnly ? warn("Accepts only reads") : stateOf(DatabaseChecks.clock(measured))
   })
   const replication = primary && Effect.map(DatabaseChecks.replication(primary, sql, request), stateOf)
   const states = [answer, ...(replication === undefined ? [] : [replication])].map((state) =>
@@ -98,10 +105,10 @@ export class HealthChecks extends Context.Service<
         yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
         const checks = {
           ...(roles.includes("data-api") && {
-            records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
+            records: stateOfDatabase(records, { primary: isSameDatabase(records, tasks) ? undefined : tasks }),
             credentials: stateOfDatabase(credentials)
           }),
-          tasks: stateOfDatabase(tasks),
+          tasks: stateOfDatabase(tasks, { isWritten: true }),
           ...(Option.isSome(changes) && {
             changes: Effect.map(changes.value.lastLag, (lag) =>
               stateOfChanges(lag, records.distribution.isDistributed() === true)

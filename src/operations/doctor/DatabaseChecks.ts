@@ -159,16 +159,21 @@ export const replication = (primary: Database, replica: Database, request = ownR
 const skewed = 500
 const wrong = 60_000
 
-/** The milliseconds that a statement takes, and that the clock of the server is ahead. */
+const Answer = Schema.Struct({ now: Schema.Finite, is_read_only: Schema.Boolean })
+
+/** The milliseconds that a statement takes, and that the clock of the server is ahead; and if it accepts only reads. */
 export const timed = Effect.fnUntraced(function* (sql: Database) {
-  const asking = textsOf(sql`select (extract(epoch from clock_timestamp()) * 1000)::text as text`)
-  const [duration, [now]] = yield* Effect.timed(asking)
+  const asking = rowsOf(Answer)(sql`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+      current_setting('transaction_read_only')::boolean as is_read_only`)
+  const [duration, [answer]] = yield* Effect.timed(asking)
   const took = Math.round(Duration.toMillis(duration))
-  return { took, ahead: Number(now) - ((yield* Time.wall) - took / 2) }
+  const ahead = (answer?.now ?? NaN) - ((yield* Time.wall) - took / 2)
+  return { took, ahead, isReadOnly: answer?.is_read_only === true }
 })
 
 /** A failure from a minute on. */
-export const clock = ({ ahead, took }: Effect.Success<ReturnType<typeof timed>>) => {
+export const clock = ({ ahead, took }: Pick<Effect.Success<ReturnType<typeof timed>>, "ahead" | "took">) => {
   const off = Math.abs(ahead) - took / 2
   if (off <= skewed) return ok("Its clock and this machine's agree.")
   return (off > wrong ? fail : warn)(
@@ -219,6 +224,13 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
     is_replica &&
       variable !== "READ_DATABASE_URL" &&
       fail("It is a read-only replica.", `Point ${variable} at the primary.`),
+    !is_replica &&
+      measured.isReadOnly &&
+      variable !== "READ_DATABASE_URL" &&
+      fail(
+        "It accepts only reads: its sessions have default_transaction_read_only = on.",
+        `A managed server sets this when its disk is full: free some space. Otherwise run: alter role ${login} reset default_transaction_read_only; or the same of the database ${database}.`
+      ),
     trigger_role !== "origin" &&
       fail(
         `Its sessions have session_replication_role = ${trigger_role}, so the order of changes is not kept.`,

@@ -121,6 +121,14 @@ describe("over a database,", long, () => {
       })
     )
 
+    it.effect("reports sessions that accept only reads, as a managed server's do while its disk is full", () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const findings = yield* examined({ DATABASE_URL: `${url}?options=-c%20default_transaction_read_only%3Don` })
+        has(findings, "fail", "It accepts only reads", "DATABASE_URL")
+      })
+    )
+
     it.effect("reports a running service, and the warnings of its health", () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase

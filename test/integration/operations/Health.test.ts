@@ -23,8 +23,8 @@ const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", head
 
 const loginsOf = { "data-api": "api", intake: "intake", worker: "worker" } as const
 
-/** `slow`: a statement takes three tenths of a second. Of a role: with the login of it. `older` lacks a migration. */
-type Place = "up" | "refusing" | "silent" | "slow" | "empty" | "older" | "forbidden" | Role
+/** `slow`: a statement takes three tenths of a second. `reading`: it refuses writes, as with a full disk. Of a role: with the login of it. `older` lacks a migration. */
+type Place = "up" | "refusing" | "silent" | "slow" | "empty" | "older" | "forbidden" | "reading" | Role
 
 const options = {
   maxConnections: 2,
@@ -42,6 +42,10 @@ const databaseAt = Effect.fnUntraced(function* (place: Place) {
     const older = yield* clientOf(yield* migratedDatabase, options)
     yield* older`delete from migrations where name = '00004_access'`
     return older
+  }
+  if (place === "reading") {
+    const settings = { ...options.settings, default_transaction_read_only: "on" }
+    return yield* clientOf(url.href, { ...options, settings })
   }
   if (place === "forbidden") return yield* loginOf("writer")
   if (place === "data-api" || place === "intake" || place === "worker") return yield* loginOf(loginsOf[place])
@@ -135,6 +139,8 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Outputs, no
   ["the keys refuse", { credentials: "refusing" }, { credentials: reach }],
   ["the records hang and the tasks refuse", { records: "silent", tasks: "refusing" }, { records: slow, tasks: reach }],
   ["the check of the replication would take longer", { records: "slow", tasks: "slow" }, {}],
+  ["the records and the keys accept only reads", { records: "reading", credentials: "reading" }, {}],
+  ["the tasks accept only reads", { tasks: "reading" }, { tasks: "Accepts only reads" }],
   ["the changes are held back for 60 seconds", { lag: 60 }, {}],
   ["the changes are held back for 61 seconds", { lag: 61 }, { changes: held }],
   ["the processor is down", { processor: "down" }, { processor: reach }],
