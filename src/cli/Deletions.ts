@@ -15,7 +15,7 @@ const organization = Operators.ofOne("deletions")
 const fields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
 const list = command("deletions list", Operators.tasks, {
-  description: `List the items of deliveries, with their verdict, newest first. Without --organization, --id searches at most ${Tasks.mostOrganizations} organizations.`,
+  description: `List the items of deliveries, with their verdict, newest first. Without --organization, --id searches at most ${counted(Tasks.mostOrganizations, "organization")}.`,
   examples: [
     ["practice-data deletions list --organization org_1 --id invoice_1", "Look up an invoice or line"],
     ["practice-data deletions list --verdict not_found", "List items that are deleted on arrival"]

@@ -3,6 +3,7 @@ import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
+import { maximumAttempts } from "../deletions/Retries.ts"
 import { totalsOf } from "../deletions/WorkerTasks.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
@@ -96,7 +97,7 @@ const instant = (name: string, description: string) =>
   )
 
 const replay = command("tasks replay", Operators.tasks, {
-  description: `Replay a dead deletion task at once, with all its attempts, or all dead tasks that match an organization, a reason or a time, at most ${Tasks.mostCounted}`,
+  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or all dead tasks that match an organization, a reason or a time, at most ${counted(Tasks.mostCounted, "task")}`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]

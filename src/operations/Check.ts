@@ -38,7 +38,12 @@ const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fa
   // An undefined table or function: the check of the migrations reports it.
   if (["42P01", "42883"].includes(codeOf(error))) return []
   return error.reason._tag === "AuthorizationError" && !isUnreachable(error)
-    ? [warn(`${name} may not be looked at by this login.`, "Run the doctor also as the login that runs migrations.")]
+    ? [
+        warn(
+          `${name} could not be checked: this login may not read them.`,
+          "Run the doctor also as the login that runs migrations."
+        )
+      ]
     : [fail(`${name} could not be checked: ${messageOf(error)}`, remedy)]
 }
 
