@@ -25,6 +25,8 @@ const openDuration = 5000
 const probeInterval = 1000
 /** A call that is interrupted sooner says nothing; a call that is interrupted later had hung. */
 const hangAfter = 250
+/** The PSP may hang for all accounts. No page takes so long, and each read without an answer is interrupted after 8 seconds. */
+const silentAfter = 5000
 
 export interface Owner {
   readonly organization: string
@@ -100,7 +102,9 @@ const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Ex
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return ["success", "works", "works"]
-  if (Cause.hasInterruptsOnly(exit.cause)) return ["interrupted", undefined, took < hangAfter ? undefined : "fails"]
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    return ["interrupted", took < silentAfter ? undefined : "mayFailOnce", took < hangAfter ? undefined : "fails"]
+  }
   const error = errorOf(exit)
   if (error === undefined) return [undefined, undefined, undefined]
   return verdicts[error._tag === "PspFailed" ? error.blame : error._tag]

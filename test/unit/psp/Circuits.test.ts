@@ -73,9 +73,14 @@ const results = {
   limited: { call: Effect.fail(new Psp.RateLimited({ retryAfter: Duration.minutes(1) })), outcome: "rate_limited" },
   unconfigured: { call: Effect.fail(new Psp.PspNotConfigured()), outcome: undefined },
   leavesEarly: { call: Effect.never, outcome: "interrupted" },
-  leavesLate: { call: Effect.never, outcome: "interrupted" }
+  leavesLate: { call: Effect.never, outcome: "interrupted" },
+  hangs: { call: Effect.never, outcome: "interrupted" },
+  isSilent: { call: Effect.never, outcome: "interrupted" }
 }
 type Result = keyof typeof results
+
+/** How long a client waits before it leaves, in milliseconds. */
+const patience: Partial<Record<Result, number>> = { leavesEarly: 249, leavesLate: 250, hangs: 4999, isSilent: 5000 }
 
 /** Circuits, and a call with a result for an organization and an account, such as `1a`. Returns whether it was made. */
 const stand = Effect.gen(function* () {
@@ -89,8 +94,9 @@ const stand = Effect.gen(function* () {
     })
     const [organization = "", account = ""] = who
     const fiber = yield* Effect.forkChild(circuits.guard({ organization, account }, made), { startImmediately: true })
-    if (result.startsWith("leaves")) {
-      yield* TestClock.adjust(result === "leavesEarly" ? 249 : 250)
+    const waits = patience[result]
+    if (waits !== undefined) {
+      yield* TestClock.adjust(waits)
       yield* Fiber.interrupt(fiber)
     }
     yield* Fiber.await(fiber)
@@ -145,7 +151,9 @@ describe("the circuit of the processor", () => {
     ["our key refused twice for one account", "unauthorized", "1a 2a 3b 3b 3c 4d", true],
     ["our key refused for five accounts of two organizations", "unauthorized", "1a 1b 1a 1b 1c 1d 2e 2f", false],
     ["accounts that fail", "account", "1a 2b 3c 4d 5e 6f 7g", true],
-    ["accounts that hang", "leavesLate", "1a 2b 3c 4d 5e 6f 7g", true]
+    ["accounts that hang", "hangs", "1a 2b 3c 4d 5e 6f 7g", true],
+    ["silence for 5 seconds, for four accounts", "isSilent", "1a 2b 2b 3c 4d 4d", true],
+    ["silence for 5 seconds, for five accounts of two organizations", "isSilent", "1a 1b 1c 1d 2e 2f", false]
   ] as const)("is opened by five failures in a row that accounts alone cannot explain: %s", ([, result, calls, isUp]) =>
     Effect.gen(function* () {
       const circuits = yield* stand
