@@ -18,7 +18,7 @@ import { uncounted } from "./LargeBodies.ts"
 import { Listener } from "./Listener.ts"
 import { unexpectedErrors } from "./Middleware.ts"
 import { requestIdOf } from "./Refusals.ts"
-import { identify, type ServedRequest } from "./ServedRequest.ts"
+import { identify, type ServedRequest, wasRefused } from "./ServedRequest.ts"
 
 /** The response to a payload for the holder of an API key; undefined for one that is left to the router. */
 export type Read = (payload: unknown, key: string) => Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined
@@ -32,6 +32,9 @@ export interface Options {
 
 /** The longest body, in bytes: no memory is counted for it. */
 const longestBody = uncounted
+
+/** Milliseconds in which a body has to come. The router looks the key up before a slower one, which may never end. */
+const patience = 500
 
 const bearer = /^Bearer ([\x21-\x7e]+)$/i
 
@@ -83,6 +86,7 @@ class LaneRequest {
   readonly #id: string
   readonly #facts: RequestFacts.Account
   readonly #started: number
+  #slow: NodeJS.Timeout | undefined
   #fiber: Fiber.Fiber<void> | undefined
   #isOver = false
 
@@ -115,10 +119,20 @@ class LaneRequest {
 
   start() {
     this.#response.once("close", () => this.#close())
+    // oxlint-disable-next-line effecttsgo/global-timers -- it runs in no effect
+    this.#slow = setTimeout(() => {
+      if (!wasRefused(this.#request)) this.#passOn()
+    }, patience)
     this.#request.whole((body) => this.#answer(body))
   }
 
+  #passOn() {
+    this.#isOver = true
+    this.#pass()
+  }
+
   #answer(body: Uint8Array) {
+    clearTimeout(this.#slow)
     if (this.#isOver) return
     const { context } = this.#shared
     const payload = parse(body)
@@ -126,9 +140,8 @@ class LaneRequest {
     const sampling = RequestFacts.sample(context, this.#request, this.#request.headers["traceparent"], this.#facts)
     // The trace of a caller continues for the holder of a key only, and this one is not looked up yet.
     if (answer === undefined || sampling?.withKey !== sampling?.withoutKey) {
-      this.#isOver = true
       RequestFacts.handOver(this.#request, sampling)
-      return this.#pass()
+      return this.#passOn()
     }
     this.#facts.trace = sampling?.withKey
     const own = Exchange.contextOf(context, this.#facts, this.#id)
@@ -161,6 +174,7 @@ class LaneRequest {
   }
 
   #close() {
+    clearTimeout(this.#slow)
     if (this.#isOver) return
     this.#isOver = true
     this.#fiber?.interruptUnsafe()

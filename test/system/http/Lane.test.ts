@@ -59,6 +59,16 @@ layer(TwoWays.layer, options)("The lane and the router", (it) => {
     )
   )
 
+  it.effect("refuse a key that is not known before a body that never ends", () =>
+    Effect.map(
+      agreeOn({
+        pieces: [textOf(header("content-length", "3")(requestTo("/charges/search", "{}", "pda_unknown")))],
+        closes: true
+      }),
+      ([first]) => assert.include(first?.head ?? "", " 401 ")
+    )
+  )
+
   it.effect("respond the same to each odd form of a request", () =>
     Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
       agreeOn({ pieces: [text] })
