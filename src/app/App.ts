@@ -280,6 +280,7 @@ export const layer = Layer.unwrap(
 /** Runs the service until a stop signal, and ends the process. */
 export const run = () => {
   Failure.endAtSecondSignal()
+  Processes.endWithParent()
   Layer.launch(layer).pipe(
     // A child that ended has printed why.
     Effect.tapError((error) => (error._tag === "ChildEnded" ? Effect.void : Failure.report(error))),

@@ -17,7 +17,14 @@ import { wrong } from "./Variable.ts"
 const [, , role, sharedPort] = process.argv
 
 /** True if another process started this one, to share its port. */
-export const isChild = role === "child" && process.connected
+export const isChild = role === "child" && process.send !== undefined
+
+/** Ends a child with its parent: without one, nothing would replace or stop it, and it would keep the port. */
+export const endWithParent = () => {
+  if (!isChild) return
+  if (!process.connected) process.exit(1)
+  process.once("disconnect", () => process.exit(1))
+}
 
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
@@ -26,14 +33,11 @@ export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
 
 const isAnnouncement = Schema.is(Schema.Struct({ address: Schema.String }))
 
-/** Tells the parent, in a child, the address that it listens on, and ends with the parent. */
+/** Tells the parent, in a child, the address that it listens on. */
 export const announce = (address: string) =>
   Effect.andThen(
-    Effect.sync(() => {
-      // Without a parent, nothing would replace or stop this process, and it would keep the port.
-      process.once("disconnect", () => process.exit(1))
-      process.send?.({ address })
-    }),
+    // The parent may be gone by then.
+    Effect.sync(() => process.send?.({ address }, () => {})),
     Effect.logDebug(`A process listens on ${address}`)
   )
 

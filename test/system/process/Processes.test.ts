@@ -108,6 +108,18 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
     })
   )
 
+  it.effect("a process whose parent is killed while it starts ends with it, and prints nothing", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const parent = yield* Process.start({ DATABASE_URL: url, PROCESSES: "2" })
+      yield* eventually("a process that starts", () => Process.childrenOf(parent.pid).length > 0)
+      const children = Process.childrenOf(parent.pid)
+      yield* Program.kill(parent)
+      yield* noneLeft(children)
+      assert.strictEqual(parent.output(), "")
+    })
+  )
+
   it.effect("SIGTERM stops all of them, with code 0, and kill -9 leaves none behind", () =>
     Effect.gen(function* () {
       const [stopped, killed] = yield* Effect.all([started(2), started(2)], { concurrency: 2 })
