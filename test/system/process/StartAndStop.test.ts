@@ -2,6 +2,7 @@
  * The start of the program: an invalid configuration aborts it with one line, and a valid one says what is open. Its stop by
  * SIGTERM and SIGINT: serve what is in flight, lose no request, and exit with code 0.
  */
+import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -62,6 +63,22 @@ describe.concurrent("A start", long, () => {
       assert.isFalse(existsSync(DATA_DIR))
       isReadable(end, /in use/i)
       for (const word of [name, port]) assert.include(end.output, word)
+    })
+  )
+
+  it.live("as the first process of a container is stopped by a SIGTERM that comes while it still loads", (context) =>
+    Effect.gen(function* () {
+      const namespace = ["--pid", "--fork", "--kill-child"]
+      if (spawnSync("unshare", [...namespace, "true"]).status !== 0)
+        return context.skip("this user can make no namespace")
+      const args = [...namespace, Process.node, join(Process.root, "src/main.ts")]
+      const cwd = yield* Process.temporaryFolder
+      const program = yield* Process.startCommand({ file: "unshare", args, cwd }, {})
+      yield* eventually("its first line", () => program.output().includes("Starting"))
+      const [first = 0] = Process.childrenOf(program.pid)
+      process.kill(first, "SIGTERM")
+      yield* program.ended
+      assert.notInclude(program.output(), "Listening")
     })
   )
 
