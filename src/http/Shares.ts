@@ -18,6 +18,9 @@ export interface Held {
 const shareOfKey = 0.25
 const shareOfStrangers = 0.5
 
+/** The most keys that are remembered while they hold no connection. */
+const mostRemembered = 10_000
+
 /** The API key of an `Authorization` header, however that is spelled. */
 export const keyOf = (authorization = "") => authorization.slice(authorization.lastIndexOf(" ") + 1)
 
@@ -32,9 +35,13 @@ const attribute = (connection: Held, holder: Holder | undefined) => {
 export const make = (mostConnections: number) => {
   const mostOfKey = Math.max(1, mostConnections * shareOfKey)
   const mostOfStrangers = Math.max(1, mostConnections * shareOfStrangers)
-  /** By the hash of the key: each valid one that was used. */
+  /** By the hash of the key: valid ones that were used. */
   const holders = new Map<string, Holder>()
   const strangers: Holder = { organization: undefined, connections: 0 }
+
+  const forget = () => {
+    for (const [id, { connections }] of holders) if (connections === 0) holders.delete(id)
+  }
 
   return {
     /**
@@ -62,6 +69,7 @@ export const make = (mostConnections: number) => {
       // Not counted.
       if (connection.holder === undefined) return
       const id = idOf(authorization)
+      if (holders.size >= mostRemembered && !holders.has(id)) forget()
       const holder = holders.get(id) ?? { organization, connections: 0 }
       holders.set(id, holder)
       attribute(connection, holder)
