@@ -81,7 +81,7 @@ const copies = [
 ]
 
 const remove = command("organizations delete", databases, {
-  description: `Delete an organization with its records, in two steps. First the intake refuses its deliveries, and its records are deleted, so that readers of changes get the removals. Then --finish revokes its API keys, and deletes tasks, secrets and removals. Stop its loader first.
+  description: `Delete an organization with its records, in two steps. First the intake refuses its deliveries, and its records are deleted, so that readers of changes get the removals. Then --finish revokes its API keys, and deletes tasks and secrets. Stop its loader first.
 
 You can kill it at any point; run it again to resume. The audit log is kept, and the intake refuses deliveries until you create the organization again.`,
   examples: [

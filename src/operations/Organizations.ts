@@ -139,14 +139,16 @@ export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: 
   return deleted satisfies Counts
 })
 
-/** The tables of the second phase, with the key of each. API keys are revoked before readers could miss a removal. */
+/**
+ * The tables of the second phase, with the key of each. Removals are not of them, and end 31 days after the deletion as any
+ * do: if the organization is created again, a reader that was not in step needs them.
+ */
 const left = [
   ["organizations", "id"],
   ["deletion_tasks", "id"],
   ["deletion_arrivals", "task_id, kind, item"],
   ["deletions", "task_id, kind, item"],
-  ["intake_secrets", "id"],
-  ["removals", "table_name, id"]
+  ["intake_secrets", "id"]
 ] as const
 
 /** The second phase: revokes the keys, and deletes what is left but the audit log. Returns the rows by their table. */
