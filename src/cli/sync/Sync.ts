@@ -24,13 +24,16 @@ interface RequestedPage {
   readonly requestedAt: DateTime.Utc
 }
 
-/** Pages with the time before each was requested, when the one before it had come. */
+/**
+ * Pages with a time before each was requested. The client requests a page while the one before it arrives, but not before
+ * that is taken: when the one before that had come.
+ */
 const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<RequestedPage, E> =>
   Effect.map(DateTime.now, (begun) =>
     Stream.mapAccumEffect(
       pages,
-      () => begun,
-      (requestedAt, page) => Effect.map(DateTime.now, (next) => [next, [{ page, requestedAt }]] as const)
+      () => [begun, begun] as const,
+      ([requestedAt, next], page) => Effect.map(DateTime.now, (now) => [[next, now], [{ page, requestedAt }]] as const)
     )
   ).pipe(Stream.unwrap)
 

@@ -3,11 +3,12 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { Line, Report } from "../../../../src/cli/Progress.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
-import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
+import * as Source from "../../../../src/cli/sync/Source.ts"
+import { type Fetch, PracticeData } from "../../../../src/client/index.ts"
 import { Refused, Unavailable } from "../../../../src/cli/Usage.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { charge, type Given, more, page, type Script, syncWith } from "./fixture.ts"
@@ -88,7 +89,7 @@ it.effect("waits out an outage in the middle of a round, and notes when it begin
 
 it.effect.each([
   ["an outage", down],
-  ["restarts", Effect.fail(new CursorExpired())]
+  ["restarts", Effect.fail(new Source.CursorExpired())]
 ] as const)("gives up after a minute of %s", ([, failure]) =>
   Effect.gen(function* () {
     const { run } = yield* stand
@@ -113,7 +114,7 @@ it.effect.each([
       const script: Script = (at) => {
         if (at === 0) loads += 1
         return isBroken && at > last
-          ? Effect.fail(new CursorExpired())
+          ? Effect.fail(new Source.CursorExpired())
           : page(at + 1, [charge("a", `${at}`)], at === 0 ? more : {})
       }
       yield* Effect.forkScoped(run(script, { watch }))
@@ -147,7 +148,14 @@ it.effect("watches: asks at each interval, through an outage of ten minutes", ()
   })
 )
 
-it.effect("a copy is in step as of the time before its last page was requested", () =>
+const inStepAt = (file: string) => {
+  const database = new DatabaseSync(file)
+  const inStep = database.prepare("select in_step_at as at from _practice_data_sync_resources").get()
+  database.close()
+  return inStep?.["at"]
+}
+
+it.effect("a copy is in step as of a time before its last page was requested", () =>
   Effect.gen(function* () {
     const { file, run } = yield* stand
     const running = yield* Effect.forkScoped(
@@ -155,10 +163,34 @@ it.effect("a copy is in step as of the time before its last page was requested",
     )
     yield* pass(40)
     yield* Fiber.join(running)
-    const database = new DatabaseSync(file)
-    const inStep = database.prepare("select in_step_at as at from _practice_data_sync_resources").get()
-    database.close()
-    assert.deepStrictEqual({ ...inStep }, { at: "1970-01-01T00:00:20.000Z" })
+    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:10.000Z")
+  })
+)
+
+/** A page of two, as the service sends it. */
+const jsonOf = (at: number) => JSON.stringify({ ...page(at + 1, [], { has_more: at === 0 }), schema: "" })
+
+it.effect("a page that is requested while the one before it arrives is not dated by that", () =>
+  Effect.gen(function* () {
+    const { file, run } = yield* stand
+    const isRequested = yield* Deferred.make<void>()
+    const arriving = new TransformStream<Uint8Array, Uint8Array>()
+    let requests = 0
+    const fetch: Fetch = () => {
+      requests += 1
+      if (requests === 1)
+        return Promise.resolve(new Response(arriving.readable, { headers: { "x-changes-next": "1" } }))
+      Deferred.doneUnsafe(isRequested, Effect.void)
+      return Promise.resolve(new Response(jsonOf(1)))
+    }
+    const baseUrl = "http://service"
+    const { changes } = Source.make(baseUrl, new PracticeData({ baseUrl, apiKey: "key", fetch }))
+    const running = yield* Effect.forkScoped(run(() => down, { source: { changes } }))
+    yield* Deferred.await(isRequested)
+    yield* TestClock.adjust("10 seconds")
+    yield* Effect.promise(() => new Response(jsonOf(0)).body?.pipeTo(arriving.writable) ?? Promise.reject())
+    yield* Fiber.join(running)
+    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:00.000Z")
   })
 )
 
