@@ -87,8 +87,13 @@ export class ServerError extends named("ServerError") {}
  */
 export class UnexpectedResponseError extends named("UnexpectedResponseError") {}
 
+/** A response of more than 64 MiB. Request fewer records at once. */
+export class ResponseTooLargeError extends UnexpectedResponseError {
+  override readonly name = "ResponseTooLargeError"
+}
+
 /** The service cannot be reached, or the connection broke. `cause` is the error of `fetch`. */
 export class ConnectionError extends named("ConnectionError") {}
 
-/** No whole response came within the timeout. */
+/** No whole response came within the timeout. It has the `status` if one began. */
 export class TimeoutError extends named("TimeoutError") {}

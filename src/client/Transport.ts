@@ -1,5 +1,5 @@
 /** Sends requests: each with a timeout and a limit of its response's size, and again if a retry may help. */
-import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
+import { ConnectionError, PracticeDataError, ResponseTooLargeError, TimeoutError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
 import { type Answer, type ApiRequest, resultOf, type WithResponse } from "./Response.ts"
@@ -31,7 +31,8 @@ const textOf = async (response: Response, signal: AbortSignal): Promise<string> 
     transform: (piece, controller) => {
       size += piece.byteLength
       if (size > largestBody) {
-        throw new UnexpectedResponseError(`The response is larger than ${largestBody} bytes`, { status })
+        const message = `The response is larger than ${largestBody} bytes. Request fewer records at once`
+        throw new ResponseTooLargeError(message, { status })
       }
       controller.enqueue(piece)
     }
@@ -58,20 +59,23 @@ const sendOnce = async <A>(
   const host = new URL(url).origin
   const expired = new AbortController()
   const ended = signal ? AbortSignal.any([signal, expired.signal]) : expired.signal
+  let begun: number | undefined
   const perform = async () => {
     const response = await fetch(url, { ...init, method: "POST", signal: ended, redirect: "manual" })
     const { headers, status } = response
+    begun = status
     const requestId = headers.get("x-request-id") ?? undefined
     if (response.ok) onHeaders?.(headers)
     return { status, headers, requestId, data: await textOf(response, ended) }
   }
-  const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
-  const timer = setTimeout(() => expired.abort(late), timeout)
+  const late = () =>
+    new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { status: begun, idempotencyKey })
+  const timer = setTimeout(() => expired.abort(late()), timeout)
   try {
     return await abortable(perform(), ended)
   } catch (cause) {
     ended.throwIfAborted()
-    if (cause instanceof UnexpectedResponseError) throw cause
+    if (cause instanceof ResponseTooLargeError) throw cause
     throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)

@@ -17,6 +17,9 @@ const encode = Schema.encodeEffect(Cursor)
 
 const ownResource = "organization"
 
+/** The most changes of a page. */
+const largestPage = 1000
+
 const isTemporary = (cause: unknown) => {
   if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
   const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
@@ -36,8 +39,18 @@ export const make = (given: string, client: Client.PracticeData) => {
       ? new Unavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
       : refused(`The service at ${url} refuses: ${reasonOf(cause)}`)
 
+  /** Smaller from a page that was too large, too slow or cut off to the end of its round. */
+  let limit = largestPage
+
   const changesFailure = (cause: unknown) => {
     if (cause instanceof Client.CursorExpiredError) return new CursorExpired()
+    const isTooLarge = cause instanceof Client.ResponseTooLargeError
+    if (isTooLarge && limit === 1) {
+      const advice = "Shorten it there, or leave out its resource: give the others by --resource"
+      return refused(`The service at ${url} has a record of more than 64 MiB, which cannot be copied. ${advice}.`)
+    }
+    const hasBegun = cause instanceof Client.TimeoutError && cause.status !== undefined
+    if (hasBegun || cause instanceof Client.UnexpectedResponseError) limit = Math.max(1, limit / 10)
     // A response that was cut off, since the service has responded before.
     if (cause instanceof Client.UnexpectedResponseError) return new Unavailable({ message: reasonOf(cause) })
     return failureOf(cause)
@@ -59,7 +72,7 @@ export const make = (given: string, client: Client.PracticeData) => {
     const before = hasOwn ? position.own : undefined
     const others = resources.filter((resource) => resource !== ownResource)
     const signal = yield* Effect.abortSignal
-    const options = { resources: others, limit: 1000, signal, headers }
+    const options = { resources: others, limit, signal, headers }
     const pages: Stream.Stream<Omit<ChangePage, "resources">, Failed | CursorExpired> = others.length > 0
       ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
       : // No resource that has a feed.
@@ -67,6 +80,7 @@ export const make = (given: string, client: Client.PracticeData) => {
     const complete = Effect.fnUntraced(function* (
       page: Omit<ChangePage, "resources">
     ): Effect.fn.Return<ChangePage, Failed> {
+      if (!page.has_more) limit = largestPage
       // The record of the organization is read at the end of a round.
       const change = hasOwn && endsRound(page) ? yield* own : undefined
       const after = change?.text ?? before

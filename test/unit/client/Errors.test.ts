@@ -296,7 +296,7 @@ test("a response is given up beyond 64 MiB", long, async () => {
   let sent = 0
   const endless: Step = () => new Response(new ReadableStream({ pull: (to) => (sent++, to.enqueue(megabyte)) }))
   const error = await failureOf(clientOf(steps(endless).fetch).charges.search())
-  assert.match(String(error), /UnexpectedResponseError: The response is larger than 67108864 bytes/)
+  assert.match(String(error), /ResponseTooLargeError: The response is larger than 67108864 bytes. Request fewer/)
   assert.isBelow(sent, 70)
 })
 
