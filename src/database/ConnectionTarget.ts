@@ -132,8 +132,12 @@ export const openSocket = (to: ConnectionTarget): Socket => {
   return socket
 }
 
-/** The name that the certificate of a server is verified for. */
-const certificateNameOf = ({ host }: ConnectionTarget) => ({ host, servername: isIP(host) === 0 ? host : undefined })
+/**
+ * The encryption of a connection, with the name that the certificate of the server is verified for. Inferred, its type would
+ * have each option of this version of Node, which the types of an older one lack.
+ */
+const sslOf = ({ host, tls }: ConnectionTarget): ConnectionOptions | false =>
+  tls !== undefined && { ...tls.options, host, servername: isIP(host) === 0 ? host : undefined }
 
 /**
  * The configurations of connections of a URL, whose sockets `open` opens. The variables of libpq take the place of the
@@ -166,7 +170,7 @@ export const configsOf = Effect.fnUntraced(function* (
       stream: () => open(target),
       host: target.host,
       port: target.port,
-      ssl: target.tls === undefined ? false : { ...target.tls.options, ...certificateNameOf(target) },
+      ssl: sslOf(target),
       // The file is read for each connection: such passwords are often changed.
       password: url.password ?? lookUpPassword(file, [target.host, String(target.port), database, username]),
       startupParameters: target.sendsSettings ? { ...inherited, ...startupParameters } : settingsOfPoolers,

@@ -66,7 +66,8 @@ const make = Effect.gen(function* () {
     tarball,
     "effect@^4.1.0",
     "@effect/platform-node@^4.1.0",
-    "@types/node@24.19.2",
+    // Those of the oldest Node, which lack what newer ones have.
+    `@types/node@${/^\d+\.\d+/.exec(oldestVersion)?.[0]}`,
     "typescript@5.9.3",
     `${oldNode}@${oldestVersion}`
   )
