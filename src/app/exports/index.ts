@@ -4,6 +4,8 @@
  */
 import { layerKey } from "../../api/Authorization.ts"
 
+export { Authorization, CurrentOrganization, JsonBody } from "../../api/Authorization.ts"
+
 export const Client = { layerKey }
 export { DataApi } from "../../api/DataApi.ts"
 export { DeletionTask } from "../../api/DeletionTasks.ts"
@@ -21,10 +23,12 @@ export {
   Readiness,
   VersionOneApi
 } from "../../api/IntakeApi.ts"
+export type { PspObject } from "../../api/Psp.ts"
 export * from "../../api/records/Charges.ts"
 export * from "../../api/records/Invoices.ts"
 export * from "../../api/records/Organizations.ts"
 export * from "../../api/records/Payments.ts"
 export * from "../../api/records/Pets.ts"
 export { type Records, resources } from "../../api/records/index.ts"
+export type { Filter } from "../../api/records/Filter.ts"
 export type { Resource, Stored } from "../../api/records/Resource.ts"

@@ -2,8 +2,15 @@
 export * as App from "../App.ts"
 export * as Settings from "../../operations/Settings.ts"
 export * as Databases from "../../database/Databases.ts"
-export { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../database/Database.ts"
+export {
+  CredentialDatabase,
+  type Database,
+  EmbeddedDatabaseError,
+  RecordDatabase,
+  TaskDatabase
+} from "../../database/Database.ts"
 export * as Migrations from "../../database/Migrations.ts"
+export { CannotMigrate } from "../../database/Migrations.ts"
 export { SignaturesRequired } from "../../intake/Signatures.ts"
 export { IntakeSecrets } from "../../intake/IntakeSecrets.ts"
 export { Scheduler } from "../../deletions/Scheduler.ts"
@@ -18,5 +25,8 @@ export { ClinicAccounts } from "../../psp/ClinicAccounts.ts"
 export { PspClient } from "../../psp/PspClient.ts"
 export { PspReads } from "../../psp/PspReads.ts"
 export { ChangeClock } from "../../changes/ChangeClock.ts"
-export { Repositories } from "../../records/Repository.ts"
+export type { Feed } from "../../changes/Feed.ts"
+export { CannotListen } from "../../operations/OperationsListener.ts"
+export { ChildEnded } from "../../process/Processes.ts"
+export { Repositories, type Repository } from "../../records/Repository.ts"
 export * as Server from "../Server.ts"

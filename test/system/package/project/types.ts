@@ -1,9 +1,10 @@
 /** What a strict project sees: the types of records, requests and errors reach it whole. */
-import type { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { type Charge, charges, DataApi, Errors, type Records, type Stored } from "practice-data"
 import { PracticeData, type Charge as PlainCharge } from "practice-data/client"
-import { build } from "practice-data/testing"
+import { App, Server } from "practice-data/server"
+import { build, Repositories, servicesMemory } from "practice-data/testing"
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const isTrue = <T extends true>(): T | undefined => undefined
@@ -18,6 +19,12 @@ type Client = Effect.Success<typeof client>
 type Get = ReturnType<Client["charges"]["get"]>
 isTrue<Equal<Extract<Effect.Error<Get>, Errors.RecordNotFound>, Errors.RecordNotFound>>()
 isTrue<Equal<unknown extends Effect.Error<Get> ? true : false, false>>()
+
+// With declarations, each type that is inferred here has to have a name that the package exports.
+export const routes = Server.dataApiHandlers
+export const services = routes.pipe(Layer.provide(servicesMemory))
+export const whole = [App.databases, App.layer]
+export const repositories = Effect.map(Repositories, (all) => ({ ...all }))
 
 export const wrong = (effectClient: Client) => [
   // @ts-expect-error a filter that charges do not have
