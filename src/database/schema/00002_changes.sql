@@ -236,18 +236,21 @@ begin
 end $written$ $create$, name || '_written', on_update, on_change, on_insert, json);
 end $procedure$;
 
--- The triggers of a feed; null where it is not whole. What changes a trigger makes another version of its row.
+-- The triggers of a feed, with those that keep deletions; null where it is not whole. What changes a trigger makes another
+-- version of its row.
 create function change_triggers(name text) returns text language sql stable set search_path = pg_catalog, pg_temp
 as $function$
   select string_agg(concat_ws(' ', t.oid, t.xmin), ',' order by t.oid)
   from (values
     ('zz_written', name || '_written', 23), ('moved', 'record_removed', 17),
-    ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32)
+    ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32),
+    ('deleted_changed', 'keep_deleted', 19), ('deleted_inserted', name || '_inserted', 4),
+    ('deleted_replicated', 'keep_deleted', 7)
   ) made (name, function, type)
   join pg_trigger t on t.tgrelid = to_regclass(format('home.%I', $1)) and t.tgname = made.name and t.tgtype = made.type
     and t.tgfoid = to_regprocedure(format('home.%I()', made.function))
-    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name <> 'moved')
-  having count(*) = 4 and (
+    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name not in ('moved', 'deleted_changed'))
+  having count(*) = case when $1 in ('invoices', 'invoice_lines') then 7 else 4 end and (
     select count(*) = 2 from pg_index i
     where i.indexrelid in (to_regclass(format('home.%I', $1 || '_changes')), to_regclass('home.removals_changes'))
       and i.indisvalid
@@ -466,7 +469,10 @@ begin
   select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
   -- What was written without triggers may have been deleted before.
   update home.deletion_tasks t set unsettled_since = clock_timestamp()
-    where exists (select from home.deletions d where d.organization_id = t.organization_id and d.task_id = t.id and d.holds);
+    where exists (
+      select from home.deletions d
+      where d.organization_id = t.organization_id and d.task_id = t.id and (d.holds or d.verdict = 'not_found')
+    );
   for feed in select table_name from home.change_feed_states() where not is_settled loop
     execute format($query$
       with recursive owners (owner) as (
@@ -514,6 +520,10 @@ begin
     execute format('alter table home.%I enable always trigger moved', feed);
     execute format('alter table home.%I enable always trigger removed', feed);
     execute format('alter table home.%I enable always trigger truncated', feed);
+    if feed in ('invoices', 'invoice_lines') then
+      execute format('alter table home.%I enable always trigger deleted_changed, enable trigger deleted_inserted,
+        enable replica trigger deleted_replicated', feed);
+    end if;
     update home.change_feeds
       set token = home.change_token(), place = home.change_place(table_name), triggers = home.change_triggers(table_name)
       where table_name = feed;

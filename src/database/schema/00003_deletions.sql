@@ -274,3 +274,6 @@ alter table %1$s enable always trigger deleted_changed, enable replica trigger d
     $create$, name);
   end loop;
 end $marks$;
+
+-- Their feeds are whole with these triggers.
+update change_feeds set triggers = change_triggers(table_name) where table_name in ('invoices', 'invoice_lines');

@@ -60,7 +60,7 @@ const comparable = ({ definition, name }: Part) =>
 const isSame = (one: Part, part: Part) => comparable(one) === comparable(part) && one.state === part.state
 
 const isOfFeed = ({ definition, kind }: Part) =>
-  kind === "trigger" && /\.(\w+_written|records?_(removed|truncated))\(/.test(definition)
+  kind === "trigger" && /\.(\w+_(written|inserted)|records?_(removed|truncated)|keep_deleted)\(/.test(definition)
 
 /** True of a trigger that distributing the tables drops. */
 const isDropped = ({ kind, name }: Part) => kind === "trigger" && name !== "zz_written"

@@ -212,6 +212,32 @@ suite("deletions beside each other:", single, {
       assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
     }
   ),
+  "triggers that were disabled are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(
+    function* () {
+      for (const given of [invoice, fits]) {
+        const sql = yield* Loaders.begin(both)
+        yield* deleted("deletion", given)
+        yield* settled
+        yield* sql`alter table invoices disable trigger all`
+        yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
+          values ('org_a', 'x', 'k', '{}', 0)`
+        yield* sql`select change_begin()`
+        yield* settled
+        assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+        for (const name of [
+          "upsert",
+          "replicated update",
+          "delete and insert",
+          "replicated delete and insert"
+        ] as const)
+          assert.deepStrictEqual(
+            yield* loaded(Loaders.ways[name].statements("invoices", name)),
+            [true, undefined],
+            name
+          )
+      }
+    }
+  ),
   "a row that refuses its mark keeps no other from it": Effect.gen(function* () {
     const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
     yield* sql.unsafe(
