@@ -105,14 +105,15 @@ comment on column removals.id is 'The identifier of the record';
 comment on column removals.change_position is 'The place of the deletion in the order of changes';
 
 -- Each database keeps its own order: a publication of all tables would overwrite it. Writes by the triggers of a replicated
--- row pass.
+-- row pass, and all others, even where the triggers fire for these too: a restore with --disable-triggers leaves them so.
 create function change_kept() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
 as $function$ begin return null; end $function$;
 do $kept$ declare name text; begin
   foreach name in array array['change_feeds', 'change_marks', 'change_times', 'removals'] loop
     execute format($create$
       create trigger kept before insert or update or delete on %1$I
-        for each row when (pg_trigger_depth() = 0) execute function change_kept()
+        for each row when (pg_trigger_depth() = 0 and current_setting('session_replication_role') = 'replica')
+        execute function change_kept()
       $create$, name);
     execute format('alter table %I enable replica trigger kept', name);
   end loop;

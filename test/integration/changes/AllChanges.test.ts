@@ -197,6 +197,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
 
   it.effect.each<readonly [string, string]>([
     ["is disabled", `${disabled}; DELETE`],
+    [
+      "is disabled, and those of the order were enabled as for any table",
+      `alter table change_feeds disable trigger all; alter table change_feeds enable trigger all; ${disabled}; DELETE`
+    ],
     ["was disabled, and is enabled again", `${disabled}; DELETE; ${enabled}`],
     [
       "was dropped, and is made again",
