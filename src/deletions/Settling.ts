@@ -105,7 +105,8 @@ export const make = Effect.gen(function* () {
     inTransaction(
       sql,
       Effect.andThen(
-        sql.unsafe(Deletion.transactionSettings()),
+        // The database may keep the times of writers: a mark has its own, for those who read by time.
+        sql.unsafe(`${Deletion.transactionSettings()}, set_config('practice_data.keep_times', 'off', true)`),
         Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true })
       )
     )

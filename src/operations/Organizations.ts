@@ -34,7 +34,7 @@ export const rename = audited(
   Effect.fnUntraced(function* ({ id, name }: Named) {
     const sql = yield* TaskDatabase
     const renamed = yield* sql`
-      update organizations set name = ${name} where organization_id = ${id} and id = ${id} returning id`
+      update organizations set name = ${name}, updated_at = now() where organization_id = ${id} and id = ${id} returning id`
     return renamed.length > 0
   }),
   (isRenamed, { id }) => (isRenamed ? [id, id, "renamed"] : undefined)

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -25,7 +26,7 @@ import {
   single,
   suite
 } from "../../support/deletions/support.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_a"
 const alice = { name: "alice", source: "127.0.0.1" }
@@ -70,6 +71,19 @@ suite("an undone deletion", single, {
     const entry = { organization_id: organization, actor: "alice", action: "deletions.undo", result: "2 undone" }
     assert.deepStrictEqual<unknown>(log, [entry])
   }),
+
+  "changes the time of its records, also where each session of the database keeps their times": Effect.gen(
+    function* () {
+      const sql = yield* seedInvoices
+      yield* undoTask(yield* deleted("1", invoice("i1")))
+      const { url } = yield* TestDatabase
+      const keeping = yield* clientOf(url, { maxConnections: 3, settings: { "practice_data.keep_times": "on" } })
+      const [before] = yield* sql`select now() as time`
+      yield* settles.pipe(Effect.provideService(TaskDatabase, keeping))
+      yield* isServed
+      assert.deepStrictEqual(yield* sql`select id from invoices where updated_at > ${before?.["time"]}`, [{ id: "i1" }])
+    }
+  ),
 
   "leaves what the loader had deleted before, and what another deletion holds until that is undone, in any order":
     Effect.gen(function* () {
