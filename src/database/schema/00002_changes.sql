@@ -468,12 +468,16 @@ begin
     return;
   end if;
   select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
-  -- What was written without triggers may have been deleted before.
-  update home.deletion_tasks t set unsettled_since = clock_timestamp()
-    where exists (
-      select from home.deletions d
-      where d.organization_id = t.organization_id and d.task_id = t.id and (d.holds or d.verdict = 'not_found')
-    );
+  -- Invoices and lines that were written without triggers may have been deleted before.
+  if exists (
+    select from home.change_feed_states() s where not s.is_settled and s.table_name in ('invoices', 'invoice_lines')
+  ) then
+    update home.deletion_tasks t set unsettled_since = clock_timestamp()
+      where exists (
+        select from home.deletions d
+        where d.organization_id = t.organization_id and d.task_id = t.id and (d.holds or d.verdict = 'not_found')
+      );
+  end if;
   for feed in select table_name from home.change_feed_states() where not is_settled loop
     execute format($query$
       with recursive owners (owner) as (

@@ -238,6 +238,14 @@ suite("deletions beside each other:", single, {
       }
     }
   ),
+  "are not applied again where the triggers of another table were disabled": Effect.gen(function* () {
+    const sql = yield* Loaders.begin(both)
+    yield* deleted("deletion", invoice)
+    yield* settled
+    yield* sql`alter table pets disable trigger removed`
+    yield* sql`select change_begin()`
+    assert.strictEqual(yield* unsettled, 0)
+  }),
   "a row that refuses its mark keeps no other from it": Effect.gen(function* () {
     const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: undefined })
     yield* sql.unsafe(
