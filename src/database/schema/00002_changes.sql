@@ -245,12 +245,12 @@ as $function$
   from (values
     ('zz_written', name || '_written', 23), ('moved', 'record_removed', 17),
     ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32),
-    ('deleted_changed', 'keep_deleted', 19), ('deleted_inserted', name || '_inserted', 4),
-    ('deleted_replicated', 'keep_deleted', 7)
+    ('zz_deleted_changed', 'keep_deleted', 19), ('deleted_inserted', name || '_inserted', 4),
+    ('zz_deleted_replicated', 'keep_deleted', 7)
   ) made (name, function, type)
   join pg_trigger t on t.tgrelid = to_regclass(format('home.%I', $1)) and t.tgname = made.name and t.tgtype = made.type
     and t.tgfoid = to_regprocedure(format('home.%I()', made.function))
-    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name not in ('moved', 'deleted_changed'))
+    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name not in ('moved', 'zz_deleted_changed'))
   having count(*) = case when $1 in ('invoices', 'invoice_lines') then 7 else 4 end and (
     select count(*) = 2 from pg_index i
     where i.indexrelid in (to_regclass(format('home.%I', $1 || '_changes')), to_regclass('home.removals_changes'))
@@ -526,8 +526,8 @@ begin
     execute format('alter table home.%I enable always trigger removed', feed);
     execute format('alter table home.%I enable always trigger truncated', feed);
     if feed in ('invoices', 'invoice_lines') then
-      execute format('alter table home.%I enable always trigger deleted_changed, enable trigger deleted_inserted,
-        enable replica trigger deleted_replicated', feed);
+      execute format('alter table home.%I enable always trigger zz_deleted_changed, enable trigger deleted_inserted,
+        enable replica trigger zz_deleted_replicated', feed);
     end if;
     update home.change_feeds
       set token = home.change_token(), place = home.change_place(table_name), triggers = home.change_triggers(table_name)

@@ -214,12 +214,12 @@ begin
   return new;
 end $function$;
 
--- Fired before `zz_written`, which renders the row.
-create trigger deleted_changed before update on invoices for each row when (
+-- Fired after those of others, which may change the row, and before `zz_written`, which renders it.
+create trigger zz_deleted_changed before update on invoices for each row when (
   old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
   or new.id <> old.id or new.organization_id <> old.organization_id
 ) execute function keep_deleted();
-create trigger deleted_changed before update on invoice_lines for each row when (
+create trigger zz_deleted_changed before update on invoice_lines for each row when (
   old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
   or new.id <> old.id or new.organization_id <> old.organization_id or new.invoice is distinct from old.invoice
 ) execute function keep_deleted();
@@ -269,8 +269,8 @@ end $function$ $create$, name, kind, keys);
 create trigger deleted_inserted after insert on %1$s referencing new table as written
   for each statement execute function %1$s_inserted();
 -- Rows of logical replication fire no triggers of statements.
-create trigger deleted_replicated before insert on %1$s for each row execute function keep_deleted();
-alter table %1$s enable always trigger deleted_changed, enable replica trigger deleted_replicated;
+create trigger zz_deleted_replicated before insert on %1$s for each row execute function keep_deleted();
+alter table %1$s enable always trigger zz_deleted_changed, enable replica trigger zz_deleted_replicated;
     $create$, name);
   end loop;
 end $marks$;

@@ -238,6 +238,26 @@ suite("deletions beside each other:", single, {
       }
     }
   ),
+  "are of the row as the triggers of others have made it": Effect.gen(function* () {
+    const sql = yield* Loaders.begin(both)
+    yield* deleted("deletion", { ...invoice, ...line })
+    yield* sql.unsafe(`create function mapped() returns trigger language plpgsql as $$ begin
+      new.id := replace(new.id, 'raw ', ''); new.is_deleted := false; new.deleted_at := null; return new; end $$`)
+    for (const table of ["invoices", "invoice_lines"]) {
+      yield* sql.unsafe(
+        `create trigger mapped before insert or update on ${table} for each row execute function mapped()`
+      )
+      yield* sql.unsafe(`alter table ${table} enable always trigger mapped`)
+    }
+    const replica = "set local session_replication_role = replica"
+    const inserted = Object.entries(Loaders.tables).map(
+      ([table, { id }]) => `insert into ${table} (organization_id, id) values ('org_a', 'raw ${id}')`
+    )
+    assert.deepStrictEqual(yield* loaded([replica, ...inserted]), [true, true])
+    const updated = Object.keys(Loaders.tables).map((table) => `update ${table} set total = 1`)
+    assert.deepStrictEqual(yield* loaded(updated), [true, true])
+    yield* sql`drop function mapped cascade`
+  }),
   "are not applied again where the triggers of another table were disabled": Effect.gen(function* () {
     const sql = yield* Loaders.begin(both)
     yield* deleted("deletion", invoice)
