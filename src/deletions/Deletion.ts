@@ -15,24 +15,12 @@
  * table must call no function with a column unless it is immutable, so values are computed before they are written.
  */
 import { Outcome } from "../api/DeletionTasks.ts"
-
-/** The parts of a statement that depend on the organizations of its tasks. */
-interface Owner {
-  /** The SQL of tasks, rows of `organization_id` and `id`, from the first two parameters. */
-  readonly tasks: string
-  /** The SQL of the organization of a row of an alias. */
-  readonly idIn: (alias: string) => string
-}
+import { factsOf, isDue, isToUnmark, type Kind, kinds, mark, markAgain, named, type Owner, unmark } from "./Marks.ts"
 
 interface Claimer extends Owner {
   /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
   readonly claims: string
 }
-
-export const kinds = ["invoice", "line"] as const
-export type Kind = (typeof kinds)[number]
-
-const tables = { invoice: "invoices", line: "invoice_lines" } as const
 
 /** The SQL of the verdict on the item `d`, by the row with its id; null without one. */
 const verdict = ({ idIn }: Owner) => `
@@ -128,134 +116,6 @@ const judge = (owner: Owner) => `
   where t.organization_id = ${owner.idIn("task")} and t.id = task.task_id`
 
 /**
- * The SQL of the facts of the row `task`. Only the primary key has this order: a plan that was made while there were few
- * facts could otherwise keep reading all of an organization.
- */
-const factsOf = (idIn: Owner["idIn"], condition: string) => `
-  select * from deletions d where d.organization_id = ${idIn("task")} and d.task_id = task.id and ${condition}
-  order by d.organization_id, d.task_id, d.kind, d.item offset 0`
-
-/** The rows of a kind that facts of tasks name, with each fact as `d`: `condition` is about both. */
-const named = (kind: Kind, { idIn, tasks }: Owner, condition: string) => {
-  const ofItems = `
-    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    cross join lateral (${factsOf(idIn, `d.kind = '${kind}'`)}) d
-    cross join lateral (
-      select * from ${tables[kind]} t where t.organization_id = ${idIn("d")} and t.id = d.id offset 0
-    ) t
-    where ${condition}`
-  if (kind === "invoice") return ofItems
-  return `${ofItems}
-    union all
-    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    cross join lateral (${factsOf(idIn, "d.kind = 'invoice'")}) d
-    cross join lateral (
-      select * from invoice_lines t where t.organization_id = ${idIn("d")} and t.invoice = d.id offset 0
-    ) t
-    where ${condition}`
-}
-
-/** Changes the marks of rows that nobody holds, of all or of as many as `bound` says. */
-const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string, bound = "") => `
-  with named as materialized (
-    select organization_id, id, min(deleted_at) as deleted_at from (${rows}) n group by 1, 2 order by 1, 2
-  ),
-  free as materialized (
-    select t.organization_id, t.id,
-      case when t.is_deleted then t.deleted_at else named.deleted_at end as deleted_at,
-      case when now() >= t.updated_at then now()
-        else least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00') end as updated_at
-    from named
-    cross join lateral (
-      select t.organization_id, t.id, t.is_deleted, t.deleted_at, t.updated_at from ${tables[kind]} t
-      where t.organization_id = ${owner.idIn("named")} and t.id = named.id and ${now}
-      for no key update skip locked
-    ) t ${bound}
-  )
-  update ${tables[kind]} t set ${marks} from free where t.organization_id = ${owner.idIn("free")} and t.id = free.id`
-
-/**
- * The SQL of a fact `d` that holds for a row whose invoice is deleted, or is not there. Otherwise others hold the invoice: were
- * its lines marked before, another task could give it another time.
- */
-const holds = (kind: Kind, { idIn }: Owner) =>
-  `d.holds and d.undone_at is null${
-    kind === "invoice"
-      ? ""
-      : ` and (d.kind = 'line' or coalesce((
-        select i.is_deleted from invoices i where i.organization_id = ${idIn("d")} and i.id = d.id
-      ), true))`
-  }`
-
-/**
- * The bound of rows that a settler changes in a statement. The triggers of a row take up to a millisecond, and a statement
- * that takes too long would be tried again for ever. The rest is left for the next step.
- */
-const settled = "limit 10000"
-
-const isDue = (kind: Kind, owner: Owner) => `${holds(kind, owner)} and not t.is_deleted`
-
-const mark = (kind: Kind, owner: Owner, bound: string) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, isDue(kind, owner)),
-    "not t.is_deleted",
-    "is_deleted = true, deleted_at = free.deleted_at",
-    bound
-  )
-
-/**
- * Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more: in a session
- * that keeps its times, since an UPDATE of a time alone is otherwise no change.
- */
-const markAgain = (kind: Kind, owner: Owner) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, `${holds(kind, owner)} and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)`),
-    "(not t.is_deleted or t.deleted_at is distinct from named.deleted_at)",
-    "is_deleted = true, deleted_at = free.deleted_at, updated_at = free.updated_at"
-  )
-
-/** The SQL of a fact `f` about an id. */
-const names = (id: string, kind: Kind) =>
-  `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${kind}')`
-
-/**
- * The SQL of the existence of a fact `f` about the row `t`. Each id is looked up by itself, in the index of ids: the planner
- * would join a condition with `or` by comparing each row with each fact.
- */
-const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => {
-  const isNamed = (id: string, by: Kind) => `exists (
-    select from deletions f where f.organization_id = ${idIn("t")} and ${condition} and ${names(id, by)} offset 0
-  )`
-  const own = isNamed("t.id", kind)
-  return kind === "invoice" ? own : `(${own} or ${isNamed("t.invoice", "invoice")})`
-}
-
-/**
- * The SQL of a row `t` with the mark of a fact that was undone, while no other fact holds. A mark of another time is the
- * loader's. The fact need not be one of the task: the mark stays when the first of two facts about a row is undone.
- */
-const isUndone = (kind: Kind, owner: Owner) =>
-  `t.is_deleted and ${hasFact(kind, owner, "f.undone_at is not null and f.deleted_at = t.deleted_at")}
-    and not ${hasFact(kind, owner, "f.undone_at is null and f.holds")}`
-
-const isToUnmark = (kind: Kind, owner: Owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
-
-/** Takes back the marks of facts that were undone. */
-const unmark = (kind: Kind, owner: Owner, bound: string) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, isToUnmark(kind, owner)),
-    isUndone(kind, owner),
-    "is_deleted = false, deleted_at = null",
-    bound
-  )
-
-/**
  * The settings of a transaction that deletes. It waits shortly for what others hold, and keeps nobody waiting for long: the
  * server ends it when its process is paused, or when a statement about several tasks takes longer than `statementTimeout`.
  */
@@ -337,6 +197,12 @@ const renewal = (owner: Claimer) => `
   with held as materialized (${held(owner, "t.organization_id, t.id", "for no key update skip locked")})
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${owner.idIn("held")} and t.id = held.id`
+
+/**
+ * The bound of rows that a settler changes in a statement. The triggers of a row take up to a millisecond, and a statement
+ * that takes too long would be tried again for ever. The rest is left for the next step.
+ */
+const settled = "limit 10000"
 
 /** Applies facts whose tasks are settled, to all rows or to as many of a statement as `bound` says. */
 const settle = (owner: Owner, bound = "") => [

@@ -8,7 +8,7 @@ import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { State } from "../api/DeletionTasks.ts"
-import { type Kind, kinds } from "./Deletion.ts"
+import { type Kind, kinds } from "./Marks.ts"
 import * as Tasks from "./OperatorTasks.ts"
 
 export const verdicts = ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"] as const
