@@ -174,6 +174,12 @@ const isFull = (condition: string) => `
     select from deletions r where ${condition} and r.verdict = 'not_found' limit $3::integer + 1
   ) r) > $3::integer`
 
+/** The SQL of a fact `d` whose record has come and is deleted: a writer has left that, and no worker has moved it here. */
+export const hasArrived = ({ idIn }: Pick<Owner, "idIn">) => `exists (
+  select from deletion_arrivals a where a.organization_id = ${idIn("d")} and a.task_id = d.task_id and a.kind = d.kind
+    and a.item = d.item and a.verdict = 'deleted'
+)`
+
 /**
  * Forgets what tasks did not find, if more is remembered than may be, which is counted once for each organization. Where
  * tables are distributed, organizations without a row have each a bound of their own.
@@ -184,7 +190,8 @@ const forget = (owner: Owner, isPerOrganization: boolean) => `
     from (select distinct organization_id from (${owner.tasks}) tasks) task
   )
   delete from deletions d using (${owner.tasks}) task
-  where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found' and (
+  where d.organization_id = ${owner.idIn("task")} and d.task_id = task.id and d.verdict = 'not_found'
+    and not ${hasArrived(owner)} and (
     (select o.is_full from owners o where o.organization_id = ${owner.idIn("task")})
     ${isPerOrganization ? "" : `or (not d.is_known and ${isFull("not r.is_known")})`}
   )`

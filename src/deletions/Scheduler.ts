@@ -263,8 +263,9 @@ export const makeScheduler = Effect.fnUntraced(function* (
       const old = ended.flat()
       for (const some of Task.byOrganization(old)) {
         yield* sql`
-          delete from deletions where organization_id = ${some[0].organization}
-            and task_id = any (${some.map(({ taskId }) => taskId)}::uuid[]) and verdict <> 'deleted'`
+          delete from deletions d where d.organization_id = ${some[0].organization}
+            and d.task_id = any (${some.map(({ taskId }) => taskId)}::uuid[]) and d.verdict <> 'deleted'
+            and not ${sql.literal(Deletion.hasArrived({ idIn: (alias) => `${alias}.organization_id` }))}`
         yield* sql`
           update deletion_tasks set payload = null
           where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`

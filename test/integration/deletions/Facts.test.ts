@@ -309,6 +309,21 @@ suite("facts", single, {
     const alone = ["insert into invoice_lines (organization_id, id) values ('org_a', 'x1')"]
     assert.deepStrictEqual(yield* loaded(Loaders.ways.upsert.statements("invoices", "new"), alone), [true, false])
   }),
+  "whose record came just before they would be forgotten are kept": Effect.gen(function* () {
+    for (const forgetsBy of ["retention", "bound"] as const) {
+      const sql = yield* Loaders.begin(both)
+      const task = yield* deleted("deletion", fits)
+      yield* settled
+      for (const statement of insertX) yield* sql.unsafe(statement)
+      const { empty } = yield* Scheduler
+      if (forgetsBy === "retention") assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+      else yield* sql.unsafe(Deletion.acrossOrganizations.forget, [["org_a"], [task], 0])
+      assert.deepStrictEqual(yield* loaded(Loaders.ways["delete and insert"].statements("invoices", "new")), [
+        true,
+        undefined
+      ])
+    }
+  }),
   "of a task are not remembered where there are too many of its organization, or of all that have no row": Effect.gen(
     function* () {
       for (const owner of ["org_a", "another"]) {
