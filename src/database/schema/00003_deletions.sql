@@ -238,31 +238,31 @@ do $marks$ declare name text; kind text; keys text; begin
 create function %1$s_inserted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_memoize = off set jit = off as $function$
 declare
-  hits text[];
-  inserted home.%1$s;
-  deleted timestamptz;
+  organizations text[];
+  ids text[];
 begin
   -- There never was a fact. To look for one would read those that were deleted, for as long as a transaction may see them.
   if pg_relation_size('home.deletions') = 0 then return null; end if;
-  hits := array(
-    select array[n.organization_id, n.id] from (%3$s order by hash) n
+  select array_agg(organization_id), array_agg(id) into organizations, ids from (
+    select distinct n.organization_id, n.id from (%3$s order by hash) n
     cross join lateral (
       select from home.deletions d
       where d.organization_id = n.organization_id and hashtextextended(d.id, 0) = n.hash limit 1
     ) d
-  );
-  if hits = '{}' then return null; end if;
-  for inserted in
-    select t.* from generate_subscripts(hits, 1) n cross join lateral (
-      select * from home.%1$s t where t.organization_id = hits[n][1] and t.id = hits[n][2] offset 0
-    ) t
-  loop
-    deleted := home.%2$s_deleted(inserted, true);
-    if deleted is not null and not inserted.is_deleted then
-      update home.%1$s set is_deleted = true, deleted_at = deleted
-        where organization_id = inserted.organization_id and id = inserted.id;
-    end if;
-  end loop;
+  ) hits;
+  if ids is null then return null; end if;
+  -- At once: an UPDATE of each row would take a millisecond, most of it to prepare the checks of the table.
+  update home.%1$s t set is_deleted = true, deleted_at = named.deleted
+  from (
+    select inserted.organization_id, inserted.id, home.%2$s_deleted(inserted, true) as deleted
+    from unnest(organizations, ids) hit (organization_id, id)
+    cross join lateral (
+      select * from home.%1$s i where i.organization_id = hit.organization_id and i.id = hit.id offset 0
+    ) inserted
+    offset 0
+  ) named
+  where named.deleted is not null and not t.is_deleted
+    and t.organization_id = named.organization_id and t.id = named.id;
   return null;
 end $function$ $create$, name, kind, keys);
     execute format($create$
