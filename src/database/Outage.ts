@@ -5,7 +5,7 @@
 import { Effect, Exit, FiberSet } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Throttle from "../observability/Throttle.ts"
-import { reasonOf } from "./SqlFailure.ts"
+import { isShort, reasonOf } from "./SqlFailure.ts"
 
 /** The time before the next probe. */
 const pause = "200 millis"
@@ -29,11 +29,14 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
   let isSuspected = false
   let successes = 0
 
+  // A database that has no connection left is up: those that are open work.
+  const reach = Effect.catchIf(probe, isShort, () => Effect.void)
+
   const untilBack = Effect.gen(function* () {
     while (isDown) {
       while (isDown) {
         yield* Effect.sleep(pause)
-        if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
+        if (isDown && Exit.isSuccess(yield* Effect.exit(reach))) isDown = false
       }
       yield* Effect.sleep(quiet)
     }
@@ -70,7 +73,7 @@ export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe
       const before = successes
       const onFailure = (error: SqlError) => Effect.sync(() => (successes === before ? begin(error) : undefined))
       // A busy database is not probed more often than one that is down.
-      const probed = Effect.matchEffect(probe, { onFailure, onSuccess: () => Effect.sleep(pause) })
+      const probed = Effect.matchEffect(reach, { onFailure, onSuccess: () => Effect.sleep(pause) })
       const end = Effect.sync(() => (isSuspected = false))
       run(Effect.ensuring(probed, end))
     },

@@ -38,7 +38,7 @@ export const reasonOf = (error: SqlError): string => {
 }
 
 /** Postgres is short of something, such as connections. */
-const isShort = (error: SqlError) => codeOf(error).startsWith("53")
+export const isShort = (error: SqlError): boolean => codeOf(error).startsWith("53")
 
 /** True if no connection could be made, for another reason than that all are taken. */
 export const isUnreachable = (error: SqlError): boolean => error.reason.operation === "connect" && !isShort(error)

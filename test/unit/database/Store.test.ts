@@ -22,6 +22,7 @@ vi.setConfig({ testTimeout: 3000 })
 
 const cause = new Error("of a test")
 const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
+const full = new SqlError({ reason: new ConnectionError({ cause: { code: "53300" }, operation: "connect" }) })
 const dropped = new SqlError({ reason: new ConnectionError({ cause, operation: "query" }) })
 const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, operation: "query" }) })
 const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
@@ -45,13 +46,14 @@ const requestOf = (key: string, within: Duration.Duration) => ({
 /** A store over a database that is up or down, what was seen of it, and its metrics. */
 const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2, shared }: Options = {}) {
   const isUp = yield* Ref.make(true)
+  const failure = yield* Ref.make(unreachable)
   const seen = { statements: 0, probes: 0 }
   const lines: Array<string> = []
   const logger = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => lines.push(line))])
   const asked = (name: keyof typeof seen) =>
     Effect.flatMap(Ref.get(isUp), (up) => {
       seen[name]++
-      return up ? Effect.succeed("found") : Effect.fail(unreachable)
+      return up ? Effect.succeed("found") : Effect.flip(Ref.get(failure))
     })
   const store = yield* Store.make({
     name: "store",
@@ -65,6 +67,7 @@ const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2
     ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
       store.run(requestOf(key, within), statement).pipe(Effect.provide(logger)),
     short: store.runShort(requestOf("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed([alone])),
+    failure,
     isUp,
     lines,
     seen,
@@ -161,6 +164,23 @@ it.effect("a store that hangs is probed after a second, and then statements fail
     yield* TestClock.adjust("1 second")
     for (const fiber of hung) assert.isDefined(fiber.pollUnsafe())
     assert.strictEqual(yield* Effect.flip(ask(statement)), "Unreachable")
+  })
+)
+
+it.effect("a store without a connection for a probe is up: no outage begins, and one ends", () =>
+  Effect.gen(function* () {
+    const { ask, failure, isUp, statement } = yield* makeStore()
+    yield* Ref.set(isUp, false)
+    yield* Ref.set(failure, full)
+    const slow = yield* begun(ask(Effect.never))
+    yield* TestClock.adjust("2 seconds")
+    assert.isUndefined(slow.pollUnsafe())
+    assert.strictEqual(yield* ask(Effect.succeed("found"), "b"), "found")
+    yield* Ref.set(failure, unreachable)
+    assert.strictEqual(yield* Effect.flip(ask(statement, "b")), "Unreachable")
+    yield* Ref.set(failure, full)
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* ask(Effect.succeed("found"), "b"), "found")
   })
 )
 
