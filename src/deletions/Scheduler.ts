@@ -191,8 +191,11 @@ export const makeScheduler = Effect.fnUntraced(function* (
             ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) return { status: "scheduled", receipt }
+        // The commit of the first may have been given up while it waited for a synchronous standby: then only this server has
+        // its task. The message makes this statement write, so that its commit waits for the standby as well.
         const [first] = yield* stored(sql`
-          select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame"
+          select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame",
+            pg_logical_emit_message(true, 'practice_data', '')::text
           from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
         if (first === undefined && !hasRoom) return { status: "full" }
         if (first?.isSame !== true) return { status: "key_reused" }

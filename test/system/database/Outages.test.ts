@@ -8,8 +8,10 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Context, Duration, Effect, Layer, Predicate } from "effect"
-import type { Database } from "../../../src/database/Database.ts"
+import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import { messageOf } from "../../../src/database/SqlFailure.ts"
+import { makeScheduler } from "../../../src/deletions/Scheduler.ts"
+import { delivery } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
@@ -115,6 +117,26 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
     })
   )
 })
+
+test.live("A repetition does not confirm a delivery that a synchronous standby lacks", () =>
+  Effect.gen(function* () {
+    const { sql, url } = yield* Cluster.make()
+    const { schedule } = yield* Effect.provideService(makeScheduler(Duration.hours(1)), TaskDatabase, yield* open(url))
+    const wants = Effect.fnUntraced(function* (standby: string) {
+      yield* sql.unsafe(`alter system set synchronous_standby_names = '${standby}'`)
+      yield* sql`select pg_reload_conf()`
+      const shown = sql<{ name: string }>`select current_setting('synchronous_standby_names') as name`
+      yield* eventually("the setting", shown, ([row]) => row?.name === standby)
+    })
+    yield* wants("lost")
+    for (const time of ["first", "second"]) {
+      assert.strictEqual((yield* Effect.flip(schedule(delivery("one"))))._tag, "SchedulerUnavailable", time)
+    }
+    assert.lengthOf(yield* sql`select from deletion_tasks`, 1)
+    yield* wants("")
+    assert.strictEqual((yield* schedule(delivery("one"))).status, "duplicate")
+  })
+)
 
 /** The number of requests under way at once. */
 const atOnce = 200
