@@ -63,6 +63,12 @@ comment on column deletion_tasks.unsettled_since is 'Time of the deletion, while
 comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
 comment on column deletion_tasks.trace_parent is 'Trace of the delivery, to which each run is linked';
 
+-- A sender never repeats a delivery that was confirmed, so a crash may lose none.
+create function commit_durably() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
+as $function$ begin perform set_config('synchronous_commit', 'on', true); return null; end $function$;
+create trigger durable before insert on deletion_tasks
+  for each statement when (current_setting('synchronous_commit') = 'off') execute function commit_durably();
+
 create table deletions (
   organization_id text collate "C" not null,
   task_id         uuid not null,

@@ -197,6 +197,19 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
       }).pipe(Effect.provide(of(given)), inItsOwnTime)
   )
 
+  it.effect("a delivery is committed synchronously, whatever its session is set to", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const { schedule } = yield* makeScheduler(delay)
+      const inSession = Effect.gen(function* () {
+        yield* sql`set local synchronous_commit = off`
+        yield* schedule(delivery("durable"))
+        return yield* sql`show synchronous_commit`
+      })
+      assert.deepStrictEqual(yield* sql.withTransaction(inSession), [{ synchronous_commit: "on" }])
+    })
+  )
+
   it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>
     Effect.gen(function* () {
       const { claim } = yield* completed("1")
