@@ -69,10 +69,12 @@ export const make = Effect.gen(function* () {
   const holder = randomUUID()
   let rounds: ReadonlyArray<Round> = []
 
+  // A lease that lasts longer is of a time before the clock of the database was set back.
   const isSettler = Effect.map(
     sql`
       update deletion_settler set holder = ${holder}::uuid, until = clock_timestamp() + ${lease}::interval
-      where holder = ${holder}::uuid or until < clock_timestamp() returning 1`,
+      where holder = ${holder}::uuid or until not between clock_timestamp() and clock_timestamp() + ${lease}::interval
+      returning 1`,
     (rows) => rows.length > 0
   )
 

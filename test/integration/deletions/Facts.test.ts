@@ -193,6 +193,17 @@ suite("deletions beside each other:", single, {
     yield* steps(2)
     assert.strictEqual(yield* unsettled, 0)
   }),
+  "no lease outlasts a clock of the database that is set back": Effect.gen(function* () {
+    const sql = yield* Loaders.begin(both)
+    yield* deleted("deletion", invoice)
+    yield* sql`update deletion_settler set holder = gen_random_uuid(), until = clock_timestamp() + interval '5 s'`
+    const { step } = yield* Settling.make
+    yield* Effect.replicateEffect(step, 3)
+    assert.strictEqual(yield* unsettled, 1)
+    yield* sql`update deletion_settler set until = clock_timestamp() + interval '1 hour'`
+    yield* Effect.replicateEffect(step, 3)
+    assert.strictEqual(yield* unsettled, 0)
+  }),
   "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
     function* () {
       const sql = yield* Loaders.begin(both)
