@@ -76,6 +76,18 @@ it.live(
     })
 )
 
+it.live("A standby whose primary no process has seen lags at least since a process has looked", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    yield* (yield* Follower.service(primary, primary, false)).clock.keep
+    const standby = yield* Cluster.standbyOf(primary)
+    yield* Cluster.caughtUp(standby, primary)
+    yield* primary.stopImmediately
+    const far = yield* Follower.service(primary, standby)
+    yield* eventually("a lag that grows", lagOf(far), (lag) => lag >= 3)
+  })
+)
+
 it.live("A reader of a standby goes on after a crash of the primary, also before there is a mark of its new run", () =>
   Effect.gen(function* () {
     const primary = yield* Cluster.make()
