@@ -265,10 +265,11 @@ export const makeScheduler = Effect.fnUntraced(function* (
       )
       const old = ended.flat()
       for (const some of Task.byOrganization(old)) {
+        // In the literal, the organization is the first parameter.
         yield* sql`
           delete from deletions d where d.organization_id = ${some[0].organization}
             and d.task_id = any (${some.map(({ taskId }) => taskId)}::uuid[]) and d.verdict <> 'deleted'
-            and not ${sql.literal(Deletion.hasArrived({ idIn: (alias) => `${alias}.organization_id` }))}`
+            and not ${sql.literal(Deletion.hasArrived({ idIn: () => "$1" }))}`
         yield* sql`
           update deletion_tasks set payload = null
           where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
