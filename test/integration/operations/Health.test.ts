@@ -17,7 +17,7 @@ import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
-import { clientOf, loginOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })
 
@@ -33,22 +33,41 @@ const options = {
   settings: { search_path: "public, pg_catalog" }
 } as const
 
+const makePlaces = Effect.gen(function* () {
+  const older = yield* migratedDatabase
+  yield* Effect.scoped(
+    Effect.flatMap(clientOf(older), (sql) => sql`delete from migrations where name = '00004_access'`)
+  )
+  const logins = Effect.all({
+    api: newLogin("api"),
+    intake: newLogin("intake"),
+    worker: newLogin("worker"),
+    writer: newLogin("writer")
+  })
+  return { older, ...(yield* logins) }
+})
+
+/** A database that lacks a migration, and logins of roles. */
+class Places extends Context.Service<Places, Effect.Success<typeof makePlaces>>()(
+  "practice-data/test/integration/operations/Health/Places"
+) {
+  static readonly layer = Layer.effect(Places, makePlaces)
+}
+
 const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const url = new URL((yield* TestDatabase).url)
   if (place === "refusing") url.port = "1"
   if (place === "empty") url.pathname = "postgres"
   if (place === "refusing" || place === "empty") return yield* clientOf(url.href, options)
-  if (place === "older") {
-    const older = yield* clientOf(yield* migratedDatabase, options)
-    yield* older`delete from migrations where name = '00004_access'`
-    return older
-  }
+  const { older, ...logins } = yield* Places
+  if (place === "older") return yield* clientOf(older, options)
   if (place === "reading") {
     const settings = { ...options.settings, default_transaction_read_only: "on" }
     return yield* clientOf(url.href, { ...options, settings })
   }
-  if (place === "forbidden") return yield* loginOf("writer")
-  if (place === "data-api" || place === "intake" || place === "worker") return yield* loginOf(loginsOf[place])
+  if (place === "forbidden") return yield* clientOf(logins.writer.url)
+  if (place === "data-api" || place === "intake" || place === "worker")
+    return yield* clientOf(logins[loginsOf[place]].url)
   const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
   const database = yield* clientOf(proxied, options)
   yield* database`select 1`
@@ -166,7 +185,7 @@ const needs: ReadonlyArray<readonly [Role, "records" | "credentials" | "tasks", 
 ]
 
 layer(
-  TestDatabase.layer,
+  Layer.provideMerge(Places.layer, TestDatabase.layer),
   onDatabase
 )((it) => {
   it.effect.each(cases)(
