@@ -33,8 +33,8 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
 const settled = Effect.gen(function* () {
-  const { steps } = yield* settler
-  yield* steps(6)
+  const { step } = yield* settler
+  yield* Effect.repeat(step, { until: () => Effect.map(unsettled, (count) => count === 0), times: 5 })
   assert.strictEqual(yield* unsettled, 0)
 })
 
