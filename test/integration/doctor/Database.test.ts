@@ -88,64 +88,82 @@ const problems = Effect.gen(function* () {
 
 const isWhole = Effect.map(problems, (found) => assert.deepStrictEqual(found, []))
 
-/** The only finding, by what the statements break, and the statement that undoes it where the advice is none. */
-const lacking: Readonly<Record<string, readonly [statements: string, undo?: string]>> = {
-  "The table audit_log is missing.": ["alter table audit_log rename to gone", "alter table gone rename to audit_log"],
-  "The column deletion_tasks.trace_parent is missing.": [
-    "alter table deletion_tasks rename trace_parent to gone",
-    "alter table deletion_tasks rename gone to trace_parent"
-  ],
-  "The column intake_secrets.secret differs from the migrations.": [
-    "alter table intake_secrets alter column secret type varchar(80)",
-    "alter table intake_secrets alter column secret type text"
-  ],
-  "The column invoices.is_deleted differs from the migrations.": [
-    "alter table invoices alter column is_deleted drop default",
-    "alter table invoices alter column is_deleted set default false"
-  ],
-  "The column deletion_tasks.received_at differs from the migrations.": [
-    "alter table deletion_tasks alter column received_at drop not null",
-    "alter table deletion_tasks alter column received_at set not null"
-  ],
-  "The constraint id_of_the_organization of organizations is missing.": [
-    "alter table organizations drop constraint id_of_the_organization"
-  ],
-  "The constraint id_of_the_organization of organizations differs from the migrations.": [
-    "alter table organizations drop constraint id_of_the_organization, add constraint id_of_the_organization check (id = organization_id) not valid"
-  ],
-  "The index pets_search is missing.": ["drop index pets_search"],
-  "The index pets_search differs from the migrations.": [
-    "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
-  ],
-  "The index pets_created differs from the migrations.": [
-    "drop index pets_created; create index pets_created on pets (created_at)"
-  ],
-  "The trigger removed of pets is missing.": ["drop trigger removed on pets"],
-  "The trigger kept of removals differs from the migrations.": ["alter table removals enable trigger kept"],
-  "The function public.change_mark() is missing.": ["drop function change_mark()"],
-  "The function public.change_mark() differs from the migrations.": [
-    "create or replace function change_mark() returns void language sql as ''"
-  ],
-  "The function public.trimmed(text) differs from the migrations.": [
-    "create or replace function trimmed(value text) returns text language sql immutable parallel safe return value"
-  ],
-  "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
-  "The role practice_data_intake lacks INSERT on deletion_tasks.": [
-    "revoke insert (payload) on deletion_tasks from practice_data_intake"
-  ],
-  "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
-    "revoke execute on function touch_api_key from practice_data_api"
-  ],
-  "The role practice_data_worker has excess privileges: DELETE on pets.": [
-    "grant delete on pets to practice_data_worker"
-  ],
-  "Every role has excess privileges: EXECUTE on function change_begin().": [
-    "grant execute on function change_begin to public"
-  ],
-  "Every login may create objects in the schema public, such as functions that others call in error.": [
-    "grant create on schema public to public"
-  ]
-}
+type Findings = Readonly<Record<string, readonly [statements: string, undo?: string]>>
+
+/** The findings, by what the statements break, and the statement that undoes it where the advice is none. */
+const lacking: ReadonlyArray<Findings> = [
+  {
+    "The table audit_log is missing.": ["alter table audit_log rename to gone", "alter table gone rename to audit_log"],
+    "The column deletion_tasks.trace_parent is missing.": [
+      "alter table deletion_tasks rename trace_parent to gone",
+      "alter table deletion_tasks rename gone to trace_parent"
+    ],
+    "The constraint id_of_the_organization of organizations is missing.": [
+      "alter table organizations drop constraint id_of_the_organization"
+    ],
+    "The index pets_search is missing.": ["drop index pets_search"],
+    "The trigger removed of pets is missing.": ["drop trigger removed on pets"],
+    "The function public.change_mark() is missing.": ["drop function change_mark()"]
+  },
+  {
+    "The column intake_secrets.secret differs from the migrations.": [
+      "alter table intake_secrets alter column secret type varchar(80)",
+      "alter table intake_secrets alter column secret type text"
+    ],
+    "The column invoices.is_deleted differs from the migrations.": [
+      "alter table invoices alter column is_deleted drop default",
+      "alter table invoices alter column is_deleted set default false"
+    ],
+    "The column deletion_tasks.received_at differs from the migrations.": [
+      "alter table deletion_tasks alter column received_at drop not null",
+      "alter table deletion_tasks alter column received_at set not null"
+    ],
+    "The constraint id_of_the_organization of organizations differs from the migrations.": [
+      "alter table organizations drop constraint id_of_the_organization, add constraint id_of_the_organization check (id = organization_id) not valid"
+    ],
+    "The index pets_search differs from the migrations.": [
+      "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
+    ],
+    "The index pets_created differs from the migrations.": [
+      "drop index pets_created; create index pets_created on pets (created_at)"
+    ],
+    "The trigger kept of removals differs from the migrations.": ["alter table removals enable trigger kept"],
+    "The function public.change_mark() differs from the migrations.": [
+      "create or replace function change_mark() returns void language sql as ''"
+    ],
+    "The function public.trimmed(text) differs from the migrations.": [
+      "create or replace function trimmed(value text) returns text language sql immutable parallel safe return value"
+    ]
+  },
+  {
+    "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"]
+  },
+  {
+    "The role practice_data_intake lacks INSERT on deletion_tasks.": [
+      "revoke insert (payload) on deletion_tasks from practice_data_intake"
+    ]
+  },
+  {
+    "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
+      "revoke execute on function touch_api_key from practice_data_api"
+    ]
+  },
+  {
+    "The role practice_data_worker has excess privileges: DELETE on pets.": [
+      "grant delete on pets to practice_data_worker"
+    ]
+  },
+  {
+    "Every role has excess privileges: EXECUTE on function change_begin().": [
+      "grant execute on function change_begin to public"
+    ]
+  },
+  {
+    "Every login may create objects in the schema public, such as functions that others call in error.": [
+      "grant create on schema public to public"
+    ]
+  }
+]
 
 layer(begun, { excludeTestServices: true })("about a database the doctor", (it) => {
   it.effect("warns of a superuser, unless nothing needs a role, and of nothing else if all is well", () =>
@@ -259,15 +277,18 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     })
   )
 
-  it.effect.each(Object.entries(lacking))(
-    "names what is broken, and the statement that mends it: %s",
-    ([message, [statements, undo]]) =>
+  it.effect.each(lacking.map((broken) => [Object.keys(broken).join(" "), broken] as const))(
+    "names what is broken, and the statements that mend it: %s",
+    ([, broken]) =>
       Effect.gen(function* () {
-        yield* run(statements)
+        for (const [statements] of Object.values(broken)) yield* run(statements)
         const found = yield* problems
-        assert.deepStrictEqual(messagesOf(found), [message])
-        yield* undo === undefined ? mend(found[0]?.advice ?? "") : run(undo)
-        yield* isWhole
+        assert.sameMembers(messagesOf(found), Object.keys(broken))
+        // What is not mended, the next one finds.
+        for (const finding of found) {
+          const [, undo] = broken[messagesOf([finding]).join()] ?? []
+          yield* undo === undefined ? mend(finding.advice ?? "") : run(undo)
+        }
       })
   )
 
