@@ -315,20 +315,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     Effect.gen(function* () {
       const { insert, sql } = yield* reader()
       const tokens = Effect.map(marks, (found) => found.map(({ token }) => token))
-      const restarted = (times: number) =>
-        sql.unsafe(`do $$ begin
-          for n in 1..${times} loop
-            update change_marks set started_at = '2026-01-01' where timeline > 0;
-            perform change_mark();
-          end loop;
-        end $$`)
+      const restarted = Effect.andThen(
+        sql`update change_marks set started_at = '2026-01-01' where timeline > 0`,
+        sql`select change_mark()`
+      )
       const before = yield* tokens
-      yield* restarted(2)
+      yield* Effect.replicateEffect(restarted, 2)
       const after = yield* tokens
       assert.strictEqual(new Set(after).size, before.length + 2)
       assert.includeMembers(after, before)
       yield* insert("a")
-      yield* restarted(1100)
+      yield* sql`
+        insert into change_marks (timeline, started_at, proven)
+        select (select min(timeline) from change_marks) - n, now(), 0 from generate_series(1, 1100) n`
+      yield* restarted
       assert.lengthOf(yield* tokens, 1001)
     })
   )
