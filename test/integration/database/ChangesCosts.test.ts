@@ -63,7 +63,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
   )
 })
 
-const changed = 3000
+const changed = 1500
 
 /** Walks that have come to some changes, from the first to one after the last, with transactions that had not ended. */
 const walks = Effect.fnUntraced(function* ({ table }: Resource) {
@@ -75,7 +75,7 @@ const walks = Effect.fnUntraced(function* ({ table }: Resource) {
         union all
         select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
       ) t
-    ) t where n % 1499 = 1 order by n`
+    ) t where n % 749 = 1 order by n`
   const feeds = feedsOf(names)
   const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
   return [
@@ -109,7 +109,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of cha
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* fill(charges, changed)
-      yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 2000) n`
+      yield* sql`insert into charges (organization_id, id) select 'org_other', 'id_' || n from generate_series(1, 1000) n`
       for (let n = 0; n < 5; n++) yield* sql`update charges set pet = ${String(n)} where id like ${`id_${n + 1}7%`}`
       yield* checkChanges(charges)
     })

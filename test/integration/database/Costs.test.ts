@@ -108,9 +108,6 @@ const questionsOf = (
 const resources: ReadonlyArray<Resource> = all
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
-/** The number of records of a table. */
-const sizeOf = ({ name }: Resource) => (name === "charges" ? 6000 : 2000)
-
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   const tables = resources.map(({ table }) => table)
 
@@ -134,7 +131,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     "%s: a search reads little more than it finds, by any filter and by none",
     ([, resource]) =>
       Effect.gen(function* () {
-        const rows = sizeOf(resource)
+        const rows = 1000
         yield* fill(resource, rows)
         yield* checkCost(resource, {}, page)
         yield* checkCost(resource, {}, nothing, "org_without_records")
@@ -150,7 +147,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   it.effect("a deep page skips in the index, and reads the rows that it shows", () =>
     Effect.gen(function* () {
       // In a small table, it is found as fast in other ways.
-      const rows = sizeOf(charges)
+      const rows = 6000
       yield* fill(charges, rows)
       const cost = yield* costOf(charges, {}, undefined, { limit: 100, offset: rows * 0.75 })
       assert.isAtMost(cost.rows, rows * 0.75 + 300)
@@ -162,7 +159,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
 
   it.effect("the first page of a large organization is short where others are small", () =>
     Effect.gen(function* () {
-      yield* fill(charges, 2000, { organization_id: "case when n % 2 = 0 then 'org_large' else 'org_' || n end" })
+      yield* fill(charges, 1000, { organization_id: "case when n % 2 = 0 then 'org_large' else 'org_' || n end" })
       yield* checkCost(charges, {}, page)
       yield* checkCost(charges, {}, { rows: 1, blocks: 10 }, "org_77")
     })
@@ -175,7 +172,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       )
       const columns = texts.flatMap((filter) => meaningOf(charges.name, filter).columns)
       const value = "case when n % 2 = 0 then 'frequent' else 'value_' || n / 6 end"
-      yield* fill(charges, 2000, Object.fromEntries(columns.map((column) => [column, value])))
+      yield* fill(charges, 1000, Object.fromEntries(columns.map((column) => [column, value])))
       for (const filter of texts) {
         yield* checkCost(charges, { [filter]: "frequent" }, page)
         yield* checkCost(charges, { [filter]: "value_77" }, few)
@@ -187,7 +184,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     "$name: the first page is short of a clinic whose clients are its own",
     (resource) =>
       Effect.gen(function* () {
-        yield* fill(resource, 2000, { home_clinic: "'clinic_' || n % 2", servicing_clinic: "'clinic_' || n % 2" })
+        yield* fill(resource, 1000, { home_clinic: "'clinic_' || n % 2", servicing_clinic: "'clinic_' || n % 2" })
         yield* checkCost(resource, { clinic: "clinic_1" }, page)
       })
   )
@@ -197,7 +194,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     (resource) =>
       Effect.gen(function* () {
         const [marker = ""] = meaningOf(resource.name, "include_deleted").columns
-        yield* fill(resource, 2000, { [marker]: "n % 1000 <> 0" })
+        yield* fill(resource, 1000, { [marker]: "n % 1000 <> 0" })
         for (const criteria of [{}, { updated_at_since: "2026-01-01" }, { created_at_since: "2026-01-01" }])
           yield* checkCost(resource, criteria, few)
       })
@@ -213,7 +210,7 @@ const simple: ReadonlyArray<readonly [name: string, criteria: Records.FilterValu
 layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
   it.effect("a simple search is planned for no values in particular", () =>
     Effect.gen(function* () {
-      yield* fill(consumptionLogs, 5000)
+      yield* fill(consumptionLogs, 1000)
       yield* insertKey(organization, organization)
       for (const [name, criteria] of simple) {
         const pool = { settings: inOrder, maxConnections: 2, sharedConnections: 1 }
