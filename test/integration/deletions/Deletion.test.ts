@@ -99,7 +99,7 @@ const someTasks = Arbitrary.array(
 )
 
 layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
-  for (const { scheduler, store } of postgres)
+  for (const { scheduler, store, tags } of postgres)
     it.effect.prop(
       `deletes invoices with all their lines, and lines alone, where the items match, of its organization alone, and counts the others by reason, whatever runs beside it (${store})`,
       { someTasks },
@@ -131,7 +131,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
         }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
-      { arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
+      { tags: [...tags], arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
     )
 })
 
