@@ -1,6 +1,6 @@
 /** The deletion of an organization and the erasure of a client: their order, their stops, and what is left. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Exit, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
@@ -22,7 +22,11 @@ const databases = Layer.unwrap(
     Layer.merge(Layer.succeed(TaskDatabase, sql), Layer.succeed(CredentialDatabase, sql))
   )
 )
-const services = IntakeSecrets.layer.pipe(Layer.provideMerge(databases), Layer.provideMerge(TestDatabase.layerDemo))
+const begun = Layer.tap(
+  TestDatabase.layerDemo,
+  (context) => Context.get(context, TestDatabase).sql`select change_begin(), change_mark()`
+)
+const services = IntakeSecrets.layer.pipe(Layer.provideMerge(databases), Layer.provideMerge(begun))
 
 const actor = { name: "tester", source: "command line" }
 
@@ -36,8 +40,6 @@ const Page = Schema.fromJsonString(
 /** A reader of all changes of an organization. Each read returns the resources of records, and the removed ones. */
 const reader = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
-  yield* sql`select change_begin()`
-  yield* sql`select change_mark()`
   const changes = databaseFeed(sql, combinedFeed(searchable), yield* clockOf(sql))
   let cursor: string | undefined
   const read = Effect.gen(function* () {
@@ -114,9 +116,11 @@ const kept: typeof rows = [
 
 const load = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
-  for (const [table, columns] of [...rows, ...kept]) {
-    yield* sql`insert into ${sql(table)} ${sql.insert({ organization_id: organization, ...columns })}`
-  }
+  yield* sql.withTransaction(
+    Effect.forEach([...rows, ...kept], ([table, columns]) => {
+      return sql`insert into ${sql(table)} ${sql.insert({ organization_id: organization, ...columns })}`
+    })
+  )
 })
 
 /** The facts of a task about items, of which each has an id and maybe more. */
