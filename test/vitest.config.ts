@@ -9,11 +9,15 @@ const longest = [
   "system/browser/Pages",
   "system/cli/Clients",
   "system/operations/Runbook",
+  "integration/cli/Commands",
   "integration/changes/AllChanges",
   "integration/records/Repository",
+  "integration/cli/sync/Targets",
   "system/database/Embedded",
   "system/operations/Operations",
-  "system/cli/Embedded"
+  "system/cli/Embedded",
+  "integration/cli/sync/Sync",
+  "integration/cli/load/Load"
 ].map((name) => `/test/${name}.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {
