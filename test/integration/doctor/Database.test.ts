@@ -277,16 +277,16 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     })
   )
 
-  it.effect.each(lacking.map((broken) => [Object.keys(broken).join(" "), broken] as const))(
+  it.effect.each(lacking.map((faults) => [Object.keys(faults).join(" "), faults] as const))(
     "names what is broken, and the statements that mend it: %s",
-    ([, broken]) =>
+    ([, faults]) =>
       Effect.gen(function* () {
-        for (const [statements] of Object.values(broken)) yield* run(statements)
+        for (const [statements] of Object.values(faults)) yield* run(statements)
         const found = yield* problems
-        assert.sameMembers(messagesOf(found), Object.keys(broken))
+        assert.sameMembers(messagesOf(found), Object.keys(faults))
         // What is not mended, the next one finds.
         for (const finding of found) {
-          const [, undo] = broken[messagesOf([finding]).join()] ?? []
+          const [, undo] = faults[messagesOf([finding]).join()] ?? []
           yield* undo === undefined ? mend(finding.advice ?? "") : run(undo)
         }
       })
