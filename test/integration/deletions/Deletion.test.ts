@@ -106,6 +106,13 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
       ({ someTasks: given }) =>
         Effect.gen(function* () {
           const sql = yield* seedInvoices
+          // Another organization has all these ids in rows that no item fits.
+          yield* sql`
+            insert into invoices (organization_id, id, home_clinic, client_id)
+            select 'org_0', id, 'nowhere', 'nobody' from invoices where organization_id = 'org_a'`
+          yield* sql`
+            insert into invoice_lines (organization_id, id, invoice, clinic)
+            select 'org_0', id, 'none', 'nowhere' from invoice_lines where organization_id = 'org_a'`
           const before = yield* rowsOf(sql)
           const { run } = yield* Scheduler
           const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
@@ -127,7 +134,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
           const rows = yield* rowsOf(sql)
           for (const [index, row] of rows.entries()) {
             const { id, is_deleted, owner } = row
-            assert.strictEqual(is_deleted, ids[owner === "org_a" ? 0 : 1]?.includes(id), `${owner}/${id}`)
+            const named = ids[owners.findIndex((each) => each === owner)] ?? []
+            assert.strictEqual(is_deleted, named.includes(id), `${owner}/${id}`)
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
         }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
