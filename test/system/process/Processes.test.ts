@@ -52,7 +52,7 @@ const listenersAt = (address: string) => {
   return readFileSync("/proc/net/tcp", "utf8").match(new RegExp(`:${port} \\w+:0000 0A `, "g"))?.length ?? 0
 }
 
-layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it) => {
+layer(TestDatabase.layerDemo, options)("PROCESSES", (it) => {
   it.effect("each serves the port by itself, one line says which it is, and no other program may take it", () =>
     Effect.gen(function* () {
       const { isAnswered, output, url } = yield* started(2)
