@@ -63,13 +63,32 @@ def _printable(name, text):
 def _seconds(headers):
     """The Retry-After of a response: seconds, or a date by the clock of the response."""
     after = headers.get("Retry-After", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d*)?", after):
+    if re.fullmatch(r"\d+(\.\d*)?", after):
         return float(after)
     try:
         until, now = (email.utils.parsedate_to_datetime(text) for text in (after, headers.get("Date", "")))
         return max(0, (until - now).total_seconds())
     except (TypeError, ValueError, OverflowError):
         return 0
+
+
+def _text(response, timeout):
+    """The body of a response, within ten times the timeout: that of the connection begins again with each byte."""
+    end = time.monotonic() + 10 * timeout
+    pieces = []
+    while piece := response.read1(65536):
+        pieces.append(piece)
+        if time.monotonic() > end:
+            raise TimeoutError(f"its body takes more than {10 * timeout} seconds")
+    return b"".join(pieces)
+
+
+def _member(response, *names):
+    """The first of these members that a response has. What is at the address may be another service."""
+    for name in names:
+        if isinstance(response, dict) and name in response:
+            return response[name]
+    raise PracticeDataError(200, f"A response that is not of Practice Data: it has no {names[-1]}")
 
 
 def _post(url, body, headers_of, timeout=60, retries=4):
@@ -79,7 +98,7 @@ def _post(url, body, headers_of, timeout=60, retries=4):
         wait = 0
         try:
             with _opener.open(urllib.request.Request(url, data, headers, method="POST"), timeout=timeout) as response:
-                return json.load(response)
+                return json.loads(_text(response, timeout))
         except urllib.error.HTTPError as error:
             try:
                 text = error.read(500).decode("utf-8", "replace")
@@ -110,8 +129,7 @@ class PracticeData:
 
     def search(self, resource, **filters):
         """One page of records, or of objects of the payment processor."""
-        page = self.post(f"/{resource}/search", filters)
-        return page["data"] if "data" in page else page["body"]
+        return _member(self.post(f"/{resource}/search", filters), "data", "body")
 
     def get(self, resource, id):
         """One record. Raises PracticeDataError with status 404 if there is none."""
@@ -122,9 +140,9 @@ class PracticeData:
         request = {"limit": limit, **({"resources": resources} if resources else {})}
         while True:
             page = self.post("/changes", {**request, **({"cursor": cursor} if cursor else {})})
+            cursor, has_more, _ = (_member(page, name) for name in ("cursor", "has_more", "body"))
             yield page
-            cursor = page["cursor"]
-            if not page["has_more"]:
+            if not has_more:
                 return
 
 
@@ -223,5 +241,9 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has enough. What is left of the output goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (PracticeDataError, RuntimeError, ValueError, sqlite3.Error) as error:
         sys.exit(f"{error}")

@@ -53,6 +53,45 @@ for attempt in lambda: p.copy(client, "copy.db"), lambda: p.PracticeData("http:/
         print(getattr(error, "code", 0), "secret" in f"{error!r}".replace("\\\\n", ""), requests.count("/api/v3/changes"), requests.count(True))
 `
 
+/** What something else than the service responds: the error of each, and the number of requests. */
+const foreign = `
+import socketserver, threading, time
+import practice_data as p
+answers = {
+    "list": b"HTTP/1.1 200 OK\\r\\n\\r\\n[1]",
+    "empty": b"HTTP/1.1 200 OK\\r\\n\\r\\n{}",
+    "changes": b'HTTP/1.1 200 OK\\r\\n\\r\\n{"cursor": "a", "body": []}',
+    "never": b"HTTP/1.1 503 X\\r\\nRetry-After: 9999999999\\r\\n\\r\\n",
+    "slow": b"HTTP/1.1 200 OK\\r\\n\\r\\n{",
+}
+count = 0
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        global count
+        lines = [line for line in iter(self.rfile.readline, b"\\r\\n")]
+        self.rfile.read(sum(int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")))
+        count += 1
+        name = lines[0].split()[1].decode().split("/")[3]
+        self.wfile.write(answers[name])
+        try:
+            while name == "slow":
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+        except OSError:
+            pass
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_address[1]}"
+client = p.PracticeData(url, "key", retries=1)
+asks = [lambda name=name: client.search(name) for name in ("list", "empty", "never")]
+for ask in *asks, lambda: p.copy(client, "copy.db"), lambda: p._post(f"{url}/api/v3/slow", {}, lambda _: {}, timeout=0.05, retries=0):
+    count = 0
+    try:
+        ask()
+    except p.PracticeDataError as error:
+        print(error.status, count, str(error).partition(": ")[2])
+`
+
 /** Two copies at once: before the first page of a slow one, another one has applied all. */
 const twoCopies = `
 import sqlite3, practice_data as p
@@ -117,6 +156,16 @@ describe.skipIf(!isInstalled)("With python3", () => {
     })
   )
 
+  test.live("the client takes no other service's response, waits for no longer than it says, and ends a slow one", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
+      const { stdout } = yield* succeed(python, ["-c", foreign], { cwd: folder, env })
+      const ends = ["200 1 it has no body", "200 1 it has no body", "503 1", "200 1 it has no has_more"]
+      assert.deepStrictEqual(stdout.trim().split(/ *\n/), [...ends, "0 1 its body takes more than 0.5 seconds"])
+    })
+  )
+
   test.live("a copy is changed by one process at a time", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
@@ -129,18 +178,26 @@ describe.skipIf(!isInstalled)("With python3", () => {
   )
 
   layer(Service.layerEmbedded, options)("and a running service", (it) => {
-    it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
-      Effect.gen(function* () {
-        const folder = yield* temporaryFolder
-        const client = join(connectors, "practice_data.py")
-        const read = yield* run(folder, client, "read", "charges", '{"status": "open", "limit": 2}')
-        assert.lengthOf(read.split("\n"), 2)
-        const live = yield* run(folder, client, "read", "psp-charges", '{"clinic": "clinic_oakridge_01", "limit": 2}')
-        assert.match(live, /^\{"id": "ch_.*\n\{"id": "ch_.*$/)
-        const first = yield* run(folder, client, "copy", "copy.db")
-        assert.match(first, /^\d{3,} changes$/)
-        assert.strictEqual(yield* run(folder, client, "copy", "copy.db"), "0 changes")
-        const program = `
+    it.effect(
+      "the client reads, also for a reader that leaves, copies what has changed since, and sends once for each key",
+      () =>
+        Effect.gen(function* () {
+          const folder = yield* temporaryFolder
+          const client = join(connectors, "practice_data.py")
+          const read = yield* run(folder, client, "read", "charges", '{"status": "open", "limit": 2}')
+          assert.lengthOf(read.split("\n"), 2)
+          const left = `
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "${client}", "read", "charges"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+child.stdout.close()
+print(child.stderr.read(), child.wait())`
+          assert.strictEqual(yield* run(folder, "-c", left), "b'' 0")
+          const live = yield* run(folder, client, "read", "psp-charges", '{"clinic": "clinic_oakridge_01", "limit": 2}')
+          assert.match(live, /^\{"id": "ch_.*\n\{"id": "ch_.*$/)
+          const first = yield* run(folder, client, "copy", "copy.db")
+          assert.match(first, /^\d{3,} changes$/)
+          assert.strictEqual(yield* run(folder, client, "copy", "copy.db"), "0 changes")
+          const program = `
 import sqlite3, practice_data as p, os
 url = os.environ["PRACTICE_DATA_URL"]
 print(sqlite3.connect("copy.db").execute("select count(*) from records").fetchone()[0])
@@ -152,13 +209,13 @@ except p.PracticeDataError as error:
     print(error.status, error.code)
 print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', 1614265330)
     ["webhook-signature"])`
-        const printed = yield* run(folder, "-c", program)
-        const [count, ...others] = printed.split("\n")
-        assert.strictEqual(`${count} changes`, first)
-        // The signature is the example of Standard Webhooks.
-        const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-        assert.deepStrictEqual(others, ["scheduled", "duplicate", "404 record_not_found", signature])
-      })
+          const printed = yield* run(folder, "-c", program)
+          const [count, ...others] = printed.split("\n")
+          assert.strictEqual(`${count} changes`, first)
+          // The signature is the example of Standard Webhooks.
+          const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+          assert.deepStrictEqual(others, ["scheduled", "duplicate", "404 record_not_found", signature])
+        })
     )
 
     it.effect("the dlt source gives every record once, in a table for each resource, with numbers of one type", () =>
