@@ -57,8 +57,12 @@ const sendOnce = async <A>(
 ): Promise<WithResponse<string>> => {
   const timeout = settings.timeout + held
   const host = new URL(url).origin
-  const expired = new AbortController()
-  const ended = signal ? AbortSignal.any([signal, expired.signal]) : expired.signal
+  const ending = new AbortController()
+  const ended = ending.signal
+  // Not by `AbortSignal.any`: in Node 22, a signal keeps 200 bytes of each one that was made of it.
+  const leave = () => ending.abort(signal?.reason)
+  if (signal?.aborted) leave()
+  signal?.addEventListener("abort", leave)
   let begun: number | undefined
   const perform = async () => {
     const response = await fetch(url, { ...init, method: "POST", signal: ended, redirect: "manual" })
@@ -70,7 +74,7 @@ const sendOnce = async <A>(
   }
   const late = () =>
     new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { status: begun, idempotencyKey })
-  const timer = setTimeout(() => expired.abort(late()), timeout)
+  const timer = setTimeout(() => ending.abort(late()), timeout)
   try {
     return await abortable(perform(), ended)
   } catch (cause) {
@@ -79,6 +83,7 @@ const sendOnce = async <A>(
     throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
+    signal?.removeEventListener("abort", leave)
   }
 }
 
