@@ -1,7 +1,8 @@
 /** The service that is copied, read by the client that any user has. */
-import { Effect, flow, Schema, Stream } from "effect"
+import { DateTime, Effect, flow, Option, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
 import { reasonOf } from "../../process/Failure.ts"
+import * as Time from "../../process/Time.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import { endsRound, type ChangePage } from "./Target.ts"
 
@@ -56,14 +57,24 @@ export const make = (given: string, client: Client.PracticeData) => {
     return failureOf(cause)
   }
 
-  const own = Effect.tryPromise({
-    try: (signal) => client.organization.get({ signal }),
-    catch: (cause) => {
-      if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
-      return refused(
-        "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
-      )
-    }
+  /** The milliseconds by which the clock of this machine was ahead of the service's when the organization was last read. */
+  let ahead = 0
+
+  const own = Effect.gen(function* () {
+    const begun = yield* Time.wall
+    const { data: record, headers: received } = yield* Effect.tryPromise({
+      try: (signal) => client.organization.get({ signal }).withResponse(),
+      catch: (cause) => {
+        if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
+        return refused(
+          "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
+        )
+      }
+    })
+    const date = Option.getOrUndefined(DateTime.make(received.get("date") ?? ""))?.epochMilliseconds ?? begun
+    // The date has no milliseconds: clocks that differ by less than a second count as the same.
+    ahead = begun > date + 1000 ? (yield* Time.wall) - date : 0
+    return record
   }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))
 
   const read = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
@@ -98,6 +109,8 @@ export const make = (given: string, client: Client.PracticeData) => {
   return {
     url,
     organization: Effect.map(own, ({ record }) => record.id),
+    /** A time of this machine, by the clock of the service if that is behind. */
+    timeOf: (time: DateTime.Utc) => DateTime.subtract(time, { milliseconds: ahead }),
     /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
     changes: flow(read, Stream.unwrap)
   }

@@ -89,7 +89,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     let last: ChangePage = { ...resets, ...(yield* copy.state) }
     const keep = Effect.fnUntraced(function* (page: ChangePage, requestedAt: DateTime.Utc) {
       // A stop signal waits until the page is applied.
-      yield* Effect.uninterruptible(copy.apply(page, requestedAt))
+      yield* Effect.uninterruptible(copy.apply(page, source.timeOf(requestedAt)))
       last = page
     })
     const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))

@@ -194,6 +194,19 @@ it.effect("a page that is requested while the one before it arrives is not dated
   })
 )
 
+it.effect("a copy of a machine whose clock is an hour ahead is in step by the clock of the service", () =>
+  Effect.gen(function* () {
+    const { file, run } = yield* stand
+    const headers = { date: "Wed, 31 Dec 1969 23:00:00 GMT" }
+    const fetch: Fetch = (url) =>
+      Promise.resolve(new Response(url.includes("changes") ? jsonOf(1) : '{"id": "org_a"}', { headers }))
+    const baseUrl = "http://service"
+    const source = Source.make(baseUrl, new PracticeData({ baseUrl, apiKey: "key", fetch }))
+    yield* run(() => down, { source })
+    assert.strictEqual(inStepAt(file), "1969-12-31T23:00:00.000Z")
+  })
+)
+
 it.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0

@@ -56,6 +56,7 @@ export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")
 const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   url: origin.url,
   organization: Effect.succeed(origin.organization),
+  timeOf: (time) => time,
   changes: (from, resources) =>
     Stream.paginate(Number(from ?? 0), (at) =>
       Effect.map(
