@@ -68,11 +68,15 @@ const connect = Effect.fnUntraced(function* (
   })
   // The statement that runs, and each one after it, fails too.
   client.on("error", () => {})
-  const end = Effect.tryPromise(() => client.end())
-  yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () =>
-    Effect.ignore(Effect.timeout(end, "2 seconds"))
+  // It closes the socket of a statement that runs.
+  const end = Effect.ignore(
+    Effect.timeout(
+      Effect.tryPromise(() => client.end()),
+      "2 seconds"
+    )
   )
-  return client
+  yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () => end)
+  return { client, end }
 })
 
 interface CopyIn {
@@ -80,14 +84,17 @@ interface CopyIn {
   readonly endCopyFrom: () => void
 }
 
-/** The settings of a session: the locks of a client whose host is lost end within a minute or two. */
+/**
+ * The settings of a session. The locks of a client whose host is lost end within a minute or two, those of one that was
+ * killed within a second: sooner than `takeLock` gives up.
+ */
 const settings = {
   statement_timeout: "0",
   tcp_keepalives_idle: "30",
   tcp_keepalives_interval: "10",
   tcp_keepalives_count: "3",
   tcp_user_timeout: "60s",
-  client_connection_check_interval: "10s"
+  client_connection_check_interval: "1s"
 }
 
 /**
@@ -97,14 +104,18 @@ const settings = {
  */
 export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string, applicationName: string) {
   const toFailure = failureOf(name)
-  const client = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
+  const { client, end } = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
     Effect.fail(toFailure(reason.cause))
   )
   const run = (
     statement: string,
     params: ReadonlyArray<unknown> = []
   ): Effect.Effect<ReadonlyArray<Readonly<Record<string, unknown>>>, Failed> =>
-    Effect.tryPromise({ try: () => client.query(statement, [...params]).then(({ rows }) => rows), catch: toFailure })
+    Effect.tryPromise({
+      try: () => client.query(statement, [...params]).then(({ rows }) => rows),
+      catch: toFailure
+      // Otherwise what the scope runs at its end would wait for the statement, such as for a lock.
+    }).pipe(Effect.onInterrupt(() => end))
   const [server] = yield* run("select pg_backend_pid() as pid")
   // A pooler has ids of its own, and gives the sessions behind it to others.
   const isPooled = !Predicate.hasProperty(client, "processID") || client.processID !== server?.["pid"]
@@ -141,6 +152,7 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: s
           handleReadyForQuery: () => resume(Effect.void),
           handleError: (error: unknown) => resume(toFailure(error))
         })
+        return end
       })
   }
 })

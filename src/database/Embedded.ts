@@ -325,7 +325,10 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     }),
     Effect.catchTags({
       UnknownError: ({ cause }) =>
-        failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
+        failed(
+          `The data folder ${folder} cannot be locked: ${reasonOfFile(cause)}. Check that it is a folder, and that it and its files belong to you, or choose another with DATA_DIR.`,
+          cause
+        ),
       PlatformError: unusableFolder,
       Taken: () =>
         failed(

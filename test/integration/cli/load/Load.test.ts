@@ -2,7 +2,7 @@
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Schema, Struct } from "effect"
+import { Array, Effect, Fiber, Schema, Struct } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
@@ -10,6 +10,7 @@ import { toText } from "../../../../src/database/RecordJson.ts"
 import { rowsOf } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
 import { cli, runWith } from "../../../support/cli.ts"
+import { eventually } from "../../../support/eventually.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import * as TcpProxy from "../../../support/TcpProxy.ts"
 import { newLogin, TestDatabase } from "../../../support/TestDatabase.ts"
@@ -230,6 +231,34 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual((yield* loads(file, "--organization", owner)).counts, [{ ...none, unchanged: 300 }])
         assert.deepStrictEqual(yield* indexes, before)
       })
+  )
+
+  it.effect("an interrupt ends a load that waits for a lock, and its session within seconds", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const [owner, file] = [yield* organization, yield* fileOf("products.csv", "id", "a")]
+      yield* sql`insert into products (organization_id, id) values (${owner}, 'b')`
+      const pids = Effect.map(
+        sql`select pid from pg_locks where relation = 'products'::regclass and not granted`,
+        Array.map(({ pid }) => pid)
+      )
+      let seen: unknown
+      const interrupted = Effect.gen(function* () {
+        const loading = yield* Effect.forkChild(cli("load", file, "--organization", owner))
+        // The session of an interrupted load would have the next one refused.
+        yield* eventually("the load waits", pids, ([pid]) => pid !== undefined && pid !== seen)
+        seen = (yield* pids)[0]
+        yield* Fiber.interrupt(loading)
+      })
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table products in share mode`
+          yield* interrupted
+          yield* interrupted
+        })
+      )
+      assert.strictEqual((yield* loads(file, "--organization", owner)).code, 0)
+    })
   )
 
   it.effect("the indexes of an empty table are made after the rows", () =>
