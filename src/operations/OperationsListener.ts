@@ -19,6 +19,7 @@ import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
+import { once } from "./Page.ts"
 import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
@@ -64,6 +65,7 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   ...Documents.pages,
   asset("/ops/style.css", "text/css", style),
   asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
+  asset("/ops/once.js", "text/javascript", once),
   [
     "GET",
     "/health",

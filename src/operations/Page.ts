@@ -39,6 +39,20 @@ const live = [
   h("script", { src: "/ops/live.js", defer: true })()
 ]
 
+/**
+ * The script of forms: sends each once. A second click while the first one is under way would make a second key, and show
+ * only that one. It runs in the browser.
+ */
+export const once = `"use strict"
+let sentAt = -Infinity
+addEventListener("submit", (event) => {
+  if (event.timeStamp - sentAt < 10000) event.preventDefault()
+  else sentAt = event.timeStamp
+})
+// By the back button.
+addEventListener("pageshow", () => (sentAt = -Infinity))
+`
+
 const header = (place: Place) =>
   h("header")(
     h("p", { class: "brand" })(h("a", { href: "/ops" })("Practice Data ", h("span")("operations"))),
@@ -60,7 +74,10 @@ export const respond = ({ isLive = true, place, status = 200, title = navigation
     const made = h("time", { datetime: iso(now) })(utc(now))
     const html = document(
       `${title} · Practice Data operations`,
-      [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
+      [
+        h("link", { rel: "stylesheet", href: "/ops/style.css" })(),
+        isLive ? live : h("script", { src: "/ops/once.js" })()
+      ],
       h("a", { class: "skip", href: "#main" })("Skip to the content"),
       header(place),
       h("main", { id: "main", tabindex: -1 })(h("h1")(title), view(now)),

@@ -13,6 +13,7 @@ import { link } from "../../../src/http/Html.ts"
 import { Freshness } from "../../../src/operations/Freshness.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
+import { eventually } from "../../support/eventually.ts"
 import { Chromium, desktop, faultsOf, isInstalled, openPage, phone, type Screen, screenshot } from "./Chromium.ts"
 import {
   busy,
@@ -235,6 +236,29 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
           // The browser tells of the 403.
           const others = problems.filter((one) => !one.includes("403"))
           assert.deepStrictEqual(others, [])
+        })
+      )
+
+      it.effect("make one key by two clicks", () =>
+        Effect.gen(function* () {
+          const { page } = yield* openPage(`${yield* full}/ops/keys/create?organization=org_oakridge`, desktop)
+          for (const [name, value] of Object.entries({ purpose: "a copy", name: "alice", token })) {
+            yield* Effect.promise(() => page.fill(`[name=${name}]`, value))
+          }
+          const sent: Array<() => Promise<void>> = []
+          yield* Effect.promise(() =>
+            page.route("**/create", (route) => {
+              sent.push(() => route.continue())
+            })
+          )
+          const { x = 0, y = 0 } = (yield* Effect.promise(() => page.locator("button.main").boundingBox())) ?? {}
+          const click = Effect.promise(() => page.mouse.click(x + 5, y + 5))
+          yield* click
+          yield* eventually("the first request", () => sent.length === 1)
+          yield* click
+          yield* Effect.forEach(sent, (go) => Effect.promise(go))
+          yield* shows(page, "Copy it now")
+          assert.lengthOf(sent, 1)
         })
       )
 
