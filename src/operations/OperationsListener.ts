@@ -19,7 +19,6 @@ import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
-import { once } from "./Page.ts"
 import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
@@ -41,6 +40,9 @@ const healthReport = ({ dependencies, processes, silent }: WatchedProcesses) => 
 
 const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
   ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const
+
+const script = (name: string) =>
+  asset(`/ops/${name}`, "text/javascript", readFileSync(new URL(name, import.meta.url), "utf8"))
 
 const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
@@ -64,8 +66,8 @@ const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Ha
   Credentials.audit,
   ...Documents.pages,
   asset("/ops/style.css", "text/css", style),
-  asset("/ops/live.js", "text/javascript", readFileSync(new URL("live.js", import.meta.url), "utf8")),
-  asset("/ops/once.js", "text/javascript", once),
+  script("live.js"),
+  script("once.js"),
   [
     "GET",
     "/health",

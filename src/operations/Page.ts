@@ -39,20 +39,6 @@ const live = [
   h("script", { src: "/ops/live.js", defer: true })()
 ]
 
-/**
- * The script of forms: sends each once. A second click while the first one is under way would make a second key, and show
- * only that one. It runs in the browser.
- */
-export const once = `"use strict"
-let sentAt = -Infinity
-addEventListener("submit", (event) => {
-  if (event.timeStamp - sentAt < 10000) event.preventDefault()
-  else sentAt = event.timeStamp
-})
-// By the back button.
-addEventListener("pageshow", () => (sentAt = -Infinity))
-`
-
 const header = (place: Place) =>
   h("header")(
     h("p", { class: "brand" })(h("a", { href: "/ops" })("Practice Data ", h("span")("operations"))),
