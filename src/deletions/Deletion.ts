@@ -146,7 +146,7 @@ const complete = (owner: Owner) => `
     select task.organization_id, task.id, counted.items || jsonb_build_object('lines_of_invoices', (
       select count(*) from (
         select distinct d.organization_id, d.id from (${factsOf(owner.idIn, "d.kind = 'invoice'")}) d
-        where d.verdict = 'deleted'
+        where d.verdict = 'deleted' and d.undone_at is null
       ) d
       join invoice_lines t on t.organization_id = ${owner.idIn("d")} and t.invoice = d.id
     )) as outcome
@@ -156,7 +156,7 @@ const complete = (owner: Owner) => `
         'invoices', ${counts("invoice", Outcome.fields.invoices.fields)},
         'invoice_lines', ${counts("line", Outcome.fields.invoice_lines.fields)}
       ) as items
-      from (${factsOf(owner.idIn, "true")}) d
+      from (${factsOf(owner.idIn, "d.undone_at is null")}) d
     ) counted
   )
   update deletion_tasks t

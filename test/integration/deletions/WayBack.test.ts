@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { Outcome } from "../../../src/api/DeletionTasks.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
@@ -22,6 +23,7 @@ import {
   delivery,
   isIdle,
   lease,
+  runOne,
   scheduled,
   single,
   suite
@@ -227,6 +229,24 @@ suite("an undone deletion", single, {
       const plan = yield* sql.unsafe(`explain ${text}`, [[organization], [task]])
       assert.notMatch(plan.map((line) => Object.values(line).join()).join("\n"), /Join Filter: .*hashtextextended/)
     }
+  }),
+
+  "of a task that has not ended is in none of its counts": Effect.gen(function* () {
+    yield* seedInvoices
+    const other = yield* elsewhere
+    const holding = yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
+    yield* TestClock.adjust(delay)
+    assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
+    yield* holding.rollback
+    assert.strictEqual(yield* undoInvoice("i1"), 1)
+    yield* TestClock.adjust(lease)
+    const claim = yield* claimOne()
+    assert.strictEqual(claim.taskId, taskId)
+    const outcome = Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 1 })
+    assert.deepStrictEqual(yield* runOne(claim), outcome)
+    yield* settles
+    assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
   }),
 
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
