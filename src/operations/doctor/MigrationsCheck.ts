@@ -109,6 +109,16 @@ const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.
   }
 }
 
+/** A part without its name: a table that was made like another one has its keys and indexes under names of their own. */
+const nameless = ({ definition, kind, of, state }: Part) =>
+  `${kind} ${of} ${state} ${definition.replace(/ INDEX \S+ ON /, " INDEX ON ")}`
+
+/** The statement that gives a part its name. */
+const renaming = (other: Part, { kind, name, of }: Part, schema: string) =>
+  kind === "index"
+    ? `alter index ${schema}."${other.name}" rename to ${name}`
+    : `alter table ${schema}.${of} rename constraint "${other.name}" to ${name}`
+
 /** The objects that are missing or different. Others are the operator's own. */
 const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistributed: boolean) => {
   const present = new Map(catalog.parts.map((part) => [keyOf(part), part]))
@@ -116,10 +126,17 @@ const compare = (catalog: Catalog.Catalog, expected: Catalog.Catalog, isDistribu
   const absent = new Set(
     expected.parts.flatMap((part) => (part.of === "" && !present.has(keyOf(part)) ? [part.name] : []))
   )
+  const keys = new Set(expected.parts.map(keyOf))
+  const others = catalog.parts.filter((part) => ["constraint", "index"].includes(part.kind) && !keys.has(keyOf(part)))
+  const misnamed = new Map(others.map((part) => [nameless(part), part]))
   return expected.parts.flatMap((part) => {
     if (absent.has(part.of) || (isDistributed && isDropped(part))) return []
     const now = present.get(keyOf(part))
     if (now !== undefined && isSame(now, part)) return []
+    const other = now === undefined ? misnamed.get(nameless(part)) : undefined
+    if (other !== undefined) {
+      return [fail(`The ${nameOf(part)} is named ${other.name}.`, renaming(other, part, expected.schema))]
+    }
     const problem = now === undefined ? "is missing" : "differs from the migrations"
     return [fail(`The ${nameOf(part)} ${problem}.`, remedyOf(part, now !== undefined, expected))]
   })

@@ -101,6 +101,10 @@ const lacking: ReadonlyArray<Findings> = [
     "The constraint id_of_the_organization of organizations is missing.": [
       "alter table organizations drop constraint id_of_the_organization"
     ],
+    "The constraint pets_pkey of pets is named Pets_new.": [
+      'alter table pets rename constraint pets_pkey to "Pets_new"'
+    ],
+    "The index pets_created is named Created.": ['alter index pets_created rename to "Created"'],
     "The index pets_search is missing.": ["drop index pets_search"],
     "The trigger removed of pets is missing.": ["drop trigger removed on pets"],
     "The function public.change_mark() is missing.": ["drop function change_mark()"]
