@@ -118,9 +118,11 @@ const judge = (owner: Owner) => `
 /**
  * The settings of a transaction that deletes. It waits shortly for what others hold, and keeps nobody waiting for long: the
  * server ends it when its process is paused, or when a statement about several tasks takes longer than `statementTimeout`.
+ * A session keeps the plans of its statements: one from a time when a table was small would scan a large one for each item.
  */
 export const transactionSettings = (statementTimeout?: string) => `
-  select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true)
+  select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true),
+    set_config('enable_seqscan', 'off', true)
   ${statementTimeout === undefined ? "" : `, set_config('statement_timeout', '${statementTimeout}', true)`}`
 
 /** Finds the tasks some of whose rows are still to be changed, since others hold them. `conditions`: about a row and a fact. */

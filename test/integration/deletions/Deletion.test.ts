@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import {
   invoices,
   keepTimes,
@@ -28,10 +29,11 @@ import {
   onDatabase,
   postgres,
   scheduled,
+  single,
   stores,
   suite
 } from "../../support/deletions/support.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */
 const verdictOnInvoice = ({ client_id, clinic_id, invoice_id }: Deletions["invoices"][number]) => {
@@ -203,6 +205,26 @@ const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   yield* sql.unsafe(
     `create or replace trigger meddle before update on invoices for each row when (${condition}) execute function meddle()`
   )
+})
+
+suite("a deletion", single, {
+  "scans no table of records: its plan may be from a time when there were few": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`analyze invoices, invoice_lines, deletions`
+    const session = yield* clientOf((yield* TestDatabase).url)
+    const inSession = Effect.provideServiceEffect(
+      deleted("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }),
+      Scheduler,
+      Effect.provideService(makeScheduler(delay), TaskDatabase, session)
+    )
+    const scans = Effect.andThen(
+      session`select pg_stat_force_next_flush()`,
+      session`select relname, seq_scan from pg_stat_user_tables where relname in ('invoices', 'invoice_lines')`
+    )
+    const before = yield* scans
+    yield* inSession
+    assert.deepStrictEqual(yield* scans, before)
+  })
 })
 
 suite("tasks that run together", stores, {
