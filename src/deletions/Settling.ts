@@ -109,7 +109,7 @@ export const make = Effect.gen(function* () {
       Effect.andThen(
         // The database may keep the times of writers: a mark has its own, for those who read by time.
         sql.unsafe(`${Deletion.transactionSettings()}, set_config('practice_data.keep_times', 'off', true)`),
-        Effect.forEach(statements, (text) => sql.unsafe(text, parameters), { discard: true })
+        Effect.forEach(statements, (text) => sql.unsafe(text, parameters))
       )
     )
 
@@ -118,8 +118,9 @@ export const make = Effect.gen(function* () {
    * of others refuses.
    */
   const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
-    applyAll(Deletion.acrossOrganizations.settle, identify(tasks)).pipe(
-      Effect.andThen(() => tasksOf(sql.unsafe(Deletion.acrossOrganizations.unsettled, identify(tasks)))),
+    applyAll([...Deletion.acrossOrganizations.settle, Deletion.acrossOrganizations.unsettled], identify(tasks)).pipe(
+      Effect.map((results) => results.at(-1) ?? []),
+      tasksOf,
       Effect.map((held) => {
         const left = new Set(held.map(keyOf))
         return tasks.filter((task) => left.has(keyOf(task)))
