@@ -122,7 +122,7 @@ const judge = (owner: Owner) => `
  */
 export const transactionSettings = (statementTimeout?: string) => `
   select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true),
-    set_config('enable_seqscan', 'off', true)
+    set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
   ${statementTimeout === undefined ? "" : `, set_config('statement_timeout', '${statementTimeout}', true)`}`
 
 /** Finds the tasks some of whose rows are still to be changed, since others hold them. `conditions`: about a row and a fact. */
