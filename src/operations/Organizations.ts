@@ -140,8 +140,8 @@ export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: 
 })
 
 /**
- * The tables of the second phase, with the key of each. Removals are not of them, and end 31 days after the deletion as any
- * do: if the organization is created again, a reader that was not in step needs them.
+ * The tables of the second phase, with the key of each. Removals stay for their 31 days: if the organization is created
+ * again, a reader that was not in step needs them.
  */
 const left = [
   ["organizations", "id"],
