@@ -1,6 +1,6 @@
 /** The parts of every request, whichever way it is answered: its facts, the headers of its response, its observers. */
 import { Context, References } from "effect"
-import { HttpServerResponse } from "effect/http"
+import type { HttpServerResponse } from "effect/http"
 import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -36,31 +36,35 @@ export const contextOf = <R>(outer: Context.Context<R>, facts: RequestFacts.Acco
 type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 /**
- * Compresses a response if the client accepts it, and adds the headers of all. Those that may have records are not cached.
+ * Compresses a response if the client accepts it, and adds the headers of all to its own. Those that may have records are
+ * not cached.
  *
  * @param origins whose pages may read it; undefined for none
  */
 export const completed = (
-  response: Response,
+  answer: Response,
   method: string,
-  headers: Headers,
+  { "accept-encoding": encodings, origin }: Headers,
   id: string,
   origins?: ReadonlyArray<string>
-): Response => {
-  const compressed = compress(response, headers["accept-encoding"]?.toString())
-  const origin = headers["origin"]?.toString()
-  return HttpServerResponse.setHeaders(compressed, {
-    ...(method === "POST" && { "cache-control": "no-store", "x-content-type-options": "nosniff" }),
-    "x-request-id": id,
-    ...(origins !== undefined && {
-      ...(origin !== undefined &&
-        origins.includes(origin) && {
-          "access-control-allow-origin": origin,
-          "access-control-expose-headers": exposed
-        }),
-      vary: [compressed.headers["vary"] ?? [], "Origin"].flat().join(", ")
-    })
-  })
+) => {
+  const response = compress(answer, encodings?.toString())
+  // By assignment, for every request: with spread objects it takes three times as long.
+  const headers: Record<string, string> = { ...response.headers }
+  if (method === "POST") {
+    headers["cache-control"] = "no-store"
+    headers["x-content-type-options"] = "nosniff"
+  }
+  headers["x-request-id"] = id
+  if (origins !== undefined) {
+    const reader = origin?.toString() ?? ""
+    if (origins.includes(reader)) {
+      headers["access-control-allow-origin"] = reader
+      headers["access-control-expose-headers"] = exposed
+    }
+    headers["vary"] = headers["vary"] === undefined ? "Origin" : `${headers["vary"]}, Origin`
+  }
+  return { response, headers }
 }
 
 const lengthOf = ({ body }: Response) => (body._tag === "Empty" ? 0 : (body.contentLength ?? 0))

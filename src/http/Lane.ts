@@ -156,13 +156,13 @@ class LaneRequest {
     this.#isOver = true
     const { answered, origins } = this.#shared
     answered.add()
-    const completed = Exchange.completed(answer, "POST", this.#request.headers, this.#id, origins)
-    const { body, headers, status } = completed
+    const { headers, response } = Exchange.completed(answer, "POST", this.#request.headers, this.#id, origins)
+    const { body, status } = response
     this.#request.consume()
     this.#response.writeHead(status, headers)
     // A text, which most errors are, is sent together with the headers.
     this.#response.end(body._tag === "Uint8Array" ? (body.text ?? body.body) : undefined)
-    this.#conclude(completed)
+    this.#conclude(response)
   }
 
   #conclude(answer: HttpServerResponse.HttpServerResponse | undefined) {

@@ -132,9 +132,11 @@ export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
         Exchange.contextOf(outer, facts, id)
       )
       return (isPreflight && methods !== undefined ? preflights(response) : response).pipe(
-        Effect.map((each) =>
-          Exchange.completed(each, method, headers, id, isCrossOrigin && method !== "OPTIONS" ? origins : undefined)
-        ),
+        Effect.map((each) => {
+          const readers = isCrossOrigin && method !== "OPTIONS" ? origins : undefined
+          const completed = Exchange.completed(each, method, headers, id, readers)
+          return HttpServerResponse.setHeaders(completed.response, completed.headers)
+        }),
         Effect.onExit((exit) =>
           Effect.sync(() => {
             facts.duration = Time.monotonicOf(clock) - started
