@@ -26,9 +26,14 @@ const flag = (name: string) => Variable.boolean(name).pipe(Config.withDefault(fa
 const secret = (name: string, expected: string, form: RegExp) =>
   Variable.variable(name, expected, (given) => (form.test(given) ? Redacted.make(given) : undefined), true)
 
+const address = (name: string) =>
+  Variable.variable(name, "an address to listen on, such as 127.0.0.1", (given) =>
+    /^[\w.:%-]{1,255}$/.test(given) ? given : undefined
+  )
+
 /** The variable of each setting, its values and its default. src/operations/README.md says what each means. */
 export const variables = {
-  host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
+  host: Config.option(address("HOST")),
   port: integer("PORT", [0, 65535], 3000),
   drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
     Config.withDefault(isatty(0) || isatty(1) ? Duration.zero : Duration.seconds(2))
@@ -78,9 +83,7 @@ export const variables = {
   logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty")),
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
-  operationsHost: Variable.text("OPERATIONS_HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(
-    Config.withDefault("127.0.0.1")
-  ),
+  operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
   operationsToken: Config.option(
     secret(
       "OPERATIONS_TOKEN",

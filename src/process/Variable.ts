@@ -44,7 +44,7 @@ export const integer = (
 ) =>
   variable(name, `an integer from ${minimum} to ${maximum}, such as ${example}`, (given) => {
     const value = Number(given)
-    return /^-?\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
+    return /^\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
   })
 
 const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours", d: "days" } as const

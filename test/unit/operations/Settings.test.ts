@@ -20,7 +20,7 @@ type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray
 const address = "an address to listen on, such as 127.0.0.1"
 const boolean = "a boolean such as true or false"
 const timeout = "a duration from 100ms to 1h, such as"
-const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "65536", long]
+const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "-0", "65536", long]
 
 const postgres = "a URL such as postgres://user:password@host:5432/database, but it does not begin with postgres://"
 
@@ -34,12 +34,12 @@ const token = "16 to 255 visible ASCII characters, such as those of openssl rand
 
 /** Wrong values of each variable, and what is expected. */
 const wrong: ReadonlyArray<Wrong> = [
-  ["HOST", address, [" ", "127.0.0.1 ", long]],
+  ["HOST", address, [" ", "127.0.0.1 ", "'127.0.0.1'", '"::1"', "[::1]", long]],
   ["PORT", "an integer from 0 to 65535, such as 3000", integers],
   ["PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257"]],
   ["MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "1000001"]],
   ["OPERATIONS_PORT", "an integer from 0 to 65535, such as 9464", ["abc", "65536"]],
-  ["OPERATIONS_HOST", address, [" ", long]],
+  ["OPERATIONS_HOST", address, [" ", '"127.0.0.1"', long]],
   ["ACCESS_LOG", boolean, ["maybe"]],
   ["LANE", boolean, ["maybe"]],
   ["METRICS_BY_ORGANIZATION", boolean, ["some"]],
@@ -102,7 +102,7 @@ describe("the configuration", () => {
   ] as const)("the default address is loopback where the keys are public, else any: %j", ([environment, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* read(environment)).host, expected)
-      assert.strictEqual((yield* read({ ...environment, HOST: "10.0.0.1" })).host, "10.0.0.1")
+      assert.strictEqual((yield* read({ ...environment, HOST: "fe80::1%eth0" })).host, "fe80::1%eth0")
     })
   )
 
