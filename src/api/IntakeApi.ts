@@ -20,7 +20,7 @@ Accepts notifications of deleted invoices and invoice lines, and deletes them sh
 
 - Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every retry gets the first response. After a 503, a timeout or a broken connection, retry with the same key.
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
-- A deletion is permanent, however the record is written later. It may arrive before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted on arrival.
+- A deleted record stays deleted, however it is written later, unless the operator undoes the deletion. A deletion may arrive before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted on arrival.
 - More than ${maximumItems.toLocaleString("en")} items get 422; the count in the response may be lower than the actual number.
 - A 422 lists up to 100 faults of a delivery. An error body is at most 64 KiB. \`x-error\` is the error code.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
