@@ -1,5 +1,5 @@
 /** The resources of the API: their interfaces, and how they are read, page after page. */
-import { PracticeDataError } from "./Errors.ts"
+import { PracticeDataError, ResponseTooLargeError } from "./Errors.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { AllChangesOptions, AllOptions, ChangesOptions, RequestOptions } from "./Options.ts"
 import { pause } from "./Transport.ts"
@@ -106,7 +106,8 @@ const remembered = 10_000
  * finds one that it knows. So it skips no unchanged record.
  *
  * Times are shown in milliseconds and kept in microseconds: within a millisecond the walk goes by `offset`, and it does
- * not replace a time that the caller gave until it has come to a later millisecond.
+ * not replace a time that the caller gave until it has come to a later millisecond. Pages shrink after one that was too
+ * large.
  */
 async function* walk<Item>(
   post: Post,
@@ -114,17 +115,25 @@ async function* walk<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
-  const { pageSize = largestPage } = options
+  let { pageSize = largestPage } = options
   if (pageSize < 2) throw new RangeError("pageSize must be 2 or more: pages overlap by one record")
   const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))
   const known = new Map<unknown, string>()
   const knows = (record: AnyRecord) => known.get(record[id]) === timeOf(record)
+  /** Nothing, where a smaller page may help. */
+  const smaller = (error: unknown) => {
+    if (pageSize === 2 || !(error instanceof ResponseTooLargeError)) throw error
+  }
   let reached: string | undefined
   let from: object = filters
   let offset = 0
   for (;;) {
     const request = { ...from, limit: pageSize, offset }
-    const page = await post(`/${name}/search`, request, readList<Item & AnyRecord>("body"), options)
+    const page = await post(`/${name}/search`, request, readList<Item & AnyRecord>("body"), options).catch(smaller)
+    if (page === undefined) {
+      pageSize = Math.max(2, Math.floor(pageSize / 10))
+      continue
+    }
     const [first] = page
     if (offset > 0 && (first === undefined || !knows(first))) {
       offset = Math.max(0, offset - Math.floor(pageSize / 2))

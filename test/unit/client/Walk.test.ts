@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect } from "effect"
 import { integer } from "../../support/arbitraries.ts"
 import { tries } from "../../support/tries.ts"
-import type { Fetch } from "../../../src/client/index.ts"
+import { type Fetch, ResponseTooLargeError } from "../../../src/client/index.ts"
 import { isObject } from "../../../src/client/Response.ts"
 import { bodiesOf, clientOf, collect, failureOf, json, sentOf, steps } from "./support.ts"
 
@@ -174,6 +174,18 @@ it("a walk steps back if nothing of a page is known", async () => {
   const walked = await collect(clientOf(modelService(initial, { write }).fetch).charges.all({}, { pageSize: 100 }))
   assert.strictEqual(new Set(idsOf(walked)).size, 3000)
   assert.strictEqual(walked.length, 3900)
+})
+
+it("a walk whose pages are too large shrinks them, down to two records", async () => {
+  const service = modelService(ordered(60))
+  const upTo =
+    (most: number): Fetch =>
+    (url, init) =>
+      Number(/"limit":(\d+)/.exec(sentOf(url, init).body)?.[1]) > most
+        ? Promise.reject(new ResponseTooLargeError("too large"))
+        : service.fetch(url, init)
+  assert.deepStrictEqual(idsOf(await collect(clientOf(upTo(10)).charges.all())), idsOf(service.records()))
+  assert.instanceOf(await failureOf(collect(clientOf(upTo(1)).charges.all())), ResponseTooLargeError)
 })
 
 it("a walk reads no page before it is needed", async () => {
