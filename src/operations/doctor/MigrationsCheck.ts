@@ -210,9 +210,14 @@ const examineRoles = Effect.fnUntraced(function* (
         : fail(`The login ${login} lacks ${names(missed)}, which ROLES=${one} needs.`, `grant ${role} to ${login}`)
     )
   })
+  // Of loaders: no process needs it.
+  const writer = "practice_data_writer"
+  const unwritable = needed.length > 0 ? lacking(of(writer).given, of(writer).held) : []
   const grants = (yield* Distribution.hasDistributedTable(sql)) ? yield* Distribution.lackingGrants(sql) : []
   return facts(
     ...ofRoles,
+    unwritable.length > 0 &&
+      warn(`The role ${writer} lacks ${names(unwritable)}.`, statements("grant", unwritable, `to ${writer}`)),
     excess("Every role", "public", /EXECUTE/),
     ...grants.map((grant) => fail(`Distributed tables need: grant ${grant}.`, `Run: ${invocation("distribute")}`)),
     is_superuser &&

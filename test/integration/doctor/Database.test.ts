@@ -140,7 +140,8 @@ const lacking: ReadonlyArray<Findings> = [
     ]
   },
   {
-    "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"]
+    "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
+    "The role practice_data_writer lacks DELETE on pets.": ["revoke delete on pets from practice_data_writer"]
   },
   {
     "The role practice_data_intake lacks INSERT on deletion_tasks.": [
@@ -312,7 +313,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     Effect.gen(function* () {
       yield* run("revoke usage on schema public from public")
       const found = yield* problems
-      const names = ["api", "intake", "worker"].map((role) => `practice_data_${role}`)
+      const names = ["api", "intake", "worker", "writer"].map((role) => `practice_data_${role}`)
       const expected = names.map((name) => `The role ${name} lacks USAGE on schema public.`)
       assert.deepStrictEqual(messagesOf(found), expected)
       for (const { advice = "" } of found) yield* run(advice)
