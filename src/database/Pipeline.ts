@@ -29,8 +29,8 @@ function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
 }
 
 /**
- * A connection that opens when it is needed, and again after it was closed, or idle for long. It closes with the scope. A
- * pool of one would do the same: its lease of each statement costs a tenth of a single record's CPU time.
+ * A connection that opens when it is needed, and again after it was closed, or idle for long: then it closes, as it does
+ * with the scope. A pool of one would do the same: its lease of each statement costs a tenth of a single record's CPU time.
  *
  * @param config is read whenever it opens
  * @param attributes of the span of each statement
@@ -58,10 +58,17 @@ export const connect = Effect.fnUntraced(function* (
     const opened = Scope.forkUnsafe(scope)
     own = opened
     const { stream } = config
+    const isIdle = () => Time.monotonicOf(clock) - lastUsed > longestIdle
+    const leave = Effect.delay(
+      Effect.sync(() => isIdle() && close(opened)),
+      longestIdle
+    )
     const watched = stream && { stream: () => stream().once("close", () => close(opened)) }
     return PgConnection.make({ ...config, ...watched }).pipe(
       Scope.provide(opened),
       Effect.tap((connection) => Effect.sync(() => own === opened && (current = connection))),
+      // By the context of the pool: that of a request would stay in memory.
+      Effect.tap(() => Effect.sync(() => void fork(Effect.forkIn(Effect.forever(leave), opened)))),
       Effect.tapError(() => Effect.sync(() => close(opened)))
     )
   })
