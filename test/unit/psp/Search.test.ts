@@ -18,8 +18,12 @@ const clinics = [
   { organization: other.organization, clinic: "clinic_harbor", account: harbor }
 ]
 
-/** An object within an object, and so on: more than any program can write. */
-const deep = Array.from({ length: 100_000 }).reduce<Schema.Json>((within) => ({ within }), null)
+/** An object that is nested too deeply to be written as JSON, which Node 26 can however deeply. */
+const deep: Schema.JsonObject = {
+  get within(): Schema.Json {
+    throw new RangeError("Maximum call stack size exceeded")
+  }
+}
 
 const deeply = { acct_deep: { payments: [{ id: "pi_deep", object: "payment_intent", created: 1, deep }] } }
 
