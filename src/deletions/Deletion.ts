@@ -15,7 +15,19 @@
  * table must call no function with a column unless it is immutable, so values are computed before they are written.
  */
 import { Outcome } from "../api/DeletionTasks.ts"
-import { factsOf, isDue, isToUnmark, type Kind, kinds, mark, markAgain, named, type Owner, unmark } from "./Marks.ts"
+import {
+  factsOf,
+  isDue,
+  isToUnmark,
+  type Kind,
+  kinds,
+  lookUp,
+  mark,
+  markAgain,
+  named,
+  type Owner,
+  unmark
+} from "./Marks.ts"
 
 interface Claimer extends Owner {
   /** The SQL of claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
@@ -23,15 +35,15 @@ interface Claimer extends Owner {
 }
 
 /** The SQL of the verdict on the item `d`, by the row with its id; null without one. */
-const verdict = ({ idIn }: Owner) => `
+const verdict = (owner: Owner) => `
   case d.kind
     when 'invoice' then (
       select invoice_verdict(d.clinic_id, d.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
-      from invoices t where t.organization_id = ${idIn("d")} and t.id = d.id
+      from (${lookUp(owner, "invoices", "id", ["d", "d.id"])}) t
     )
     else (
       select line_verdict(d.invoice_id, d.clinic_id, t.invoice, t.clinic)
-      from invoice_lines t where t.organization_id = ${idIn("d")} and t.id = d.id
+      from (${lookUp(owner, "invoice_lines", "id", ["d", "d.id"])}) t
     )
   end`
 
@@ -122,7 +134,8 @@ const judge = (owner: Owner) => `
  */
 export const transactionSettings = (statementTimeout?: string) => `
   select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true),
-    set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+    set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+    set_config('enable_incremental_sort', 'off', true)
   ${statementTimeout === undefined ? "" : `, set_config('statement_timeout', '${statementTimeout}', true)`}`
 
 /** Finds the tasks some of whose rows are still to be changed, since others hold them. `conditions`: about a row and a fact. */
@@ -150,7 +163,7 @@ const complete = (owner: Owner) => `
         select distinct d.organization_id, d.id from (${factsOf(owner.idIn, "d.kind = 'invoice'")}) d
         where d.verdict = 'deleted' and d.undone_at is null
       ) d
-      join invoice_lines t on t.organization_id = ${owner.idIn("d")} and t.invoice = d.id
+      cross join lateral (${lookUp(owner, "invoice_lines", "invoice", ["d", "d.id"])}) t
     )) as outcome
     from (${owner.tasks}) task
     cross join lateral (
@@ -238,7 +251,8 @@ export const acrossOrganizations = statementsOf(
   {
     claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
     tasks: "select * from unnest($1::text[], $2::uuid[]) as tasks (organization_id, id)",
-    idIn: (alias) => `${alias}.organization_id`
+    idIn: (alias) => `${alias}.organization_id`,
+    isRouted: false
   },
   false
 )
@@ -252,7 +266,8 @@ export const withinOrganization = statementsOf(
     claims: `
     select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
     tasks: `select $1::text collate "C" as organization_id, tasks.* from unnest($2::uuid[]) as tasks (id)`,
-    idIn: () => "$1"
+    idIn: () => "$1",
+    isRouted: true
   },
   true
 )
@@ -262,5 +277,6 @@ export const settleAll = settle({
   tasks: `
     select distinct d.organization_id, d.task_id as id from deletions d
     where d.organization_id = $1 and (d.holds or d.verdict = 'not_found' or d.undone_at is not null)`,
-  idIn: () => "$1"
+  idIn: () => "$1",
+  isRouted: true
 })

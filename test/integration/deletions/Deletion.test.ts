@@ -224,7 +224,51 @@ suite("a deletion", single, {
     const before = yield* scans
     yield* inSession
     assert.deepStrictEqual(yield* scans, before)
-  })
+  }),
+
+  "looks rows up by their keys, also after statistics of a time when each organization had one": Effect.gen(
+    function* () {
+      const sql = yield* seedInvoices
+      const rows = 3000
+      yield* sql`delete from invoices where id <> 'i1'`
+      yield* sql`delete from invoice_lines where id <> 'i1a'`
+      const add = (organization: string) => sql`
+      with many as (
+        insert into invoices (organization_id, id)
+        select ${sql.literal(organization)}, 'new' || n from generate_series(1, ${rows}::integer) n
+      )
+      insert into invoice_lines (organization_id, id, invoice)
+      select ${sql.literal(organization)}, 'new' || n, 'new' || n from generate_series(1, ${rows}::integer) n`
+      yield* add("'org' || n")
+      yield* sql`analyze invoices, invoice_lines, deletions`
+      yield* add("'org_a'")
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const readBy = Effect.fnUntraced(function* <A, E, R>(statements: Effect.Effect<A, E, R>) {
+        const read = session<{ read: number }>`
+        select sum(idx_tup_read)::integer as read from pg_stat_user_indexes where relname in ('invoices', 'invoice_lines')`
+        const flush = session`select pg_stat_force_next_flush()`
+        yield* flush
+        const [before] = yield* read
+        yield* statements
+        yield* flush
+        const [after] = yield* read
+        return (after?.read ?? 0) - (before?.read ?? 0)
+      })
+      const ofInvoices = deleted("1", {
+        invoices: [{ invoice_id: "i1" }, { invoice_id: "new7" }, { invoice_id: "next" }]
+      })
+      const run = Effect.provideServiceEffect(
+        ofInvoices,
+        Scheduler,
+        Effect.provideService(makeScheduler(delay), TaskDatabase, session)
+      )
+      assert.isBelow(yield* readBy(run), 100)
+      const insert = session`
+      with invoice as (insert into invoices (organization_id, id) values ('org_a', 'next'))
+      insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'next', 'next')`
+      assert.isBelow(yield* readBy(insert), 100)
+    }
+  )
 })
 
 suite("tasks that run together", stores, {
