@@ -40,12 +40,12 @@ export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
 /**
  * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
  * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
- * at its bound. These two store nothing.
+ * at its bound. `unavailable`: its organization was closed after the delivery was verified. These three store nothing.
  */
 export type ScheduleOutcome =
   | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
   | { readonly status: "key_reused" }
-  | { readonly status: "full" }
+  | { readonly status: "full" | "unavailable" }
 
 type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
 
@@ -177,6 +177,12 @@ export const makeScheduler = Effect.fnUntraced(function* (
         const payload = textOf(delivery.deletions)
         const { hasRoom, isKnown } = yield* roomOf(organization, payload.length)
         if (isKnown) yield* note({ isKnown })
+        const row = sql`
+          ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
+          ${payload}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
+          ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}`
+        // A process may have been paused since it verified the delivery: its organization may be erased by now.
+        const isOpen = sql`not exists (select from closed_organizations where organization_id = ${organization})`
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = !hasRoom
@@ -185,11 +191,8 @@ export const makeScheduler = Effect.fnUntraced(function* (
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload, is_known,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
-          ) values (
-            ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
-            ${payload}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
-            ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}
-          ) on conflict (organization_id, id) do nothing returning 1`
+          ) ${isDistributed() ? sql`values (${row})` : sql`select ${row} where ${isOpen}`}
+          on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) return { status: "scheduled", receipt }
         // The commit of the first may have been given up while it waited for a synchronous standby: then only this server has
         // its task. The message makes this statement write, so that its commit waits for the standby as well.
@@ -197,8 +200,8 @@ export const makeScheduler = Effect.fnUntraced(function* (
           select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame",
             pg_logical_emit_message(true, 'practice_data', '')::text
           from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
-        if (first === undefined && !hasRoom) return { status: "full" }
-        if (first?.isSame !== true) return { status: "key_reused" }
+        if (first === undefined) return { status: hasRoom ? "unavailable" : "full" }
+        if (!first.isSame) return { status: "key_reused" }
         return { status: "duplicate", receipt: Struct.omit(first, ["isSame"]) }
       },
       (statements, { organization }) =>
