@@ -101,12 +101,13 @@ const anchor = "organizations"
 
 /**
  * Settings of each server's sessions. Rows are read in the order of an index, and never gathered and sorted: the settings
- * of the service's own sessions do not reach those between the servers. The remaining triggers change nothing but their
- * row, and Citus allows those only with the last setting.
+ * of the service's own sessions do not reach those between the servers. No delivery may be lost in a crash, which a trigger
+ * sees to elsewhere. The remaining triggers change nothing but their row, and Citus allows those only with the last setting.
  */
 export const settings = {
   enable_bitmapscan: "off",
   enable_seqscan: "off",
+  synchronous_commit: "on",
   "citus.enable_unsafe_triggers": "on"
 } as const
 

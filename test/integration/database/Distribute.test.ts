@@ -118,7 +118,12 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       const settings = yield* sql`
         select unnest(setconfig) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
         where d.datname = current_database()`.values
-      const own = ["enable_bitmapscan=off", "enable_seqscan=off", "citus.enable_unsafe_triggers=on"]
+      const own = [
+        "enable_bitmapscan=off",
+        "enable_seqscan=off",
+        "synchronous_commit=on",
+        "citus.enable_unsafe_triggers=on"
+      ]
       assert.includeMembers(settings.flat(), own)
     })
   )
