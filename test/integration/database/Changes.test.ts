@@ -1,6 +1,6 @@
 /** Every write is a change in the feed, whoever writes and however; and the marks by which a cursor goes on in another run of a server. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Organizations.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -246,6 +246,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: ["charges", "pets"], waiting: [] })
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
       assert.deepStrictEqual(yield* Effect.flip(told()), new CursorExpired())
+    })
+  )
+
+  it.effect("has ten minutes for a new order, and five seconds for marks", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`
+      const seconds: Array<number> = []
+      const run: typeof sql.run = (request, statements) => {
+        seconds.push(Duration.toSeconds(request.within))
+        return sql.run(request, statements)
+      }
+      const timed = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
+      yield* Effect.flatMap(clockOf(timed), ({ keep }) => keep)
+      assert.deepStrictEqual(seconds, [5, 600])
     })
   )
 })

@@ -33,6 +33,7 @@ import {
   stores,
   suite
 } from "../../support/deletions/support.ts"
+import { settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */
@@ -223,6 +224,9 @@ suite("a deletion", single, {
     )
     const before = yield* scans
     yield* inSession
+    const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
+    yield* steps(2)
+    assert.strictEqual(yield* unsettled, 0)
     assert.deepStrictEqual(yield* scans, before)
   }),
 

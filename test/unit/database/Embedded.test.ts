@@ -55,3 +55,23 @@ it.live.each([
     if (version !== undefined) assert.strictEqual(readFileSync(file, "utf8"), version)
   }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
 )
+
+it.live.each([
+  [
+    "is a file, is named with the check that helps",
+    "file",
+    /^The data folder .+file cannot be locked: .+Check that it is a folder/
+  ],
+  [
+    "is in a file, is named with its variable",
+    "file/data",
+    /^The data folder of DATA_DIR, .+file.data, cannot be used: /
+  ]
+] as const)("a folder that %s", ([, name, says]) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    writeFileSync(join(folder, "file"), "")
+    const { message } = yield* Effect.flip(Embedded.connect(join(folder, name)))
+    assert.match(message, says)
+  }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
+)
