@@ -7,7 +7,7 @@ import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import type { Fact } from "../operations/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
-import { ignoredParameters, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
+import { ignoredParameters, openFiles, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
 import type { Settings } from "../operations/Settings.ts"
@@ -17,7 +17,8 @@ const log = ({ advice, message }: Fact) =>
 
 /** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
 const logFindings = Effect.fnUntraced(function* (settings: Settings) {
-  yield* Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
+  const found = [ignoredParameters, user, openFiles, publicAddress].flatMap((check) => check(settings))
+  yield* Effect.forEach(found, log, { discard: true })
   if (Option.isNone(settings.databaseUrl)) return
   const pools = poolsOf(settings, settings.databaseUrl.value)
   const ofDataApi = [

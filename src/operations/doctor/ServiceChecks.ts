@@ -1,4 +1,5 @@
 /** Checks of the configuration, of the payment processor by one cheap read of an account, and of the service or its port. */
+import { existsSync, readFileSync } from "node:fs"
 import { Config, Effect, Option, Redacted, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { Health } from "../../api/IntakeApi.ts"
@@ -58,6 +59,24 @@ export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
 
 export const user = () =>
   facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a dedicated user."))
+
+const limitsOfProcess = () => (existsSync("/proc/self/limits") ? readFileSync("/proc/self/limits", "utf8") : "")
+
+/** The files of a process beside its connections: those to databases and to the processor among them. */
+const spareFiles = 200
+
+/** A limit of open files that MAX_CONNECTIONS exceeds. `limits`: those of the process, as Linux shows them. */
+export const openFiles = ({ maxConnections }: Settings, limits = limitsOfProcess()): ReadonlyArray<Fact> => {
+  const most = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity)
+  const needed = maxConnections + spareFiles
+  return facts(
+    most < needed &&
+      warn(
+        `MAX_CONNECTIONS=${maxConnections} needs ${needed} open files, and this process may have ${most}.`,
+        "Raise the limit (ulimit -n, LimitNOFILE), or lower MAX_CONNECTIONS."
+      )
+  )
+}
 
 /** The endpoints that are open, and to whom. */
 export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings): ReadonlyArray<Fact> => {
