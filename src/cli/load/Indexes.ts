@@ -22,7 +22,7 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
   )
   const isEmpty = Effect.map(run(`select from ${table} limit 1`), ({ length }) => length === 0)
   const isFirst = yield* isEmpty
-  if (home?.isOwner !== true) return { isFirst, create: Effect.void }
+  if (home?.isOwner !== true) return { isFirst, isDropped: false, create: Effect.void }
   const { parts } = yield* migratedIn(home.schema)
   const expected = parts.filter(({ kind, of }) => kind === "index" && of === name)
   const indexes = rows(
@@ -66,5 +66,5 @@ export const drop = Effect.fnUntraced(function* ({ rows, run }: Session, name: s
     }
     if (missing.length > 0) yield* run(`analyze ${table}`)
   })
-  return { isFirst, create }
+  return { isFirst, isDropped, create }
 })

@@ -142,9 +142,12 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       result.deleted += deleted
       return advanced("applied", file.path, Math.round(staged.rows * part), part)
     })
+    const missing = `Indexes of ${table.name} may be missing. Run the load again: it creates them.`
     // Also a load that fails leaves the indexes.
-    yield* Effect.tapError(apply, () => Effect.ignore(indexes.create))
-    yield* indexes.create
+    yield* Effect.tapError(apply, () => Effect.ignore(indexes.create)).pipe(
+      Effect.andThen(indexes.create),
+      Effect.onInterrupt(() => (indexes.isDropped ? warn(report, missing) : Effect.void))
+    )
     result.deleted += yield* staging.deleteMissing(organizations)
     return result
   }, Effect.scoped)

@@ -2,9 +2,13 @@
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Fiber, Schema, Struct } from "effect"
+import { Array, Effect, Fiber, Redacted, Schema, Struct } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
+import * as Files from "../../../../src/cli/load/Files.ts"
+import * as Load from "../../../../src/cli/load/Load.ts"
+import * as PostgresSession from "../../../../src/cli/PostgresSession.ts"
+import type { Report } from "../../../../src/cli/Progress.ts"
 import { targetOf } from "../../../../src/cli/Sync.ts"
 import { toText } from "../../../../src/database/RecordJson.ts"
 import { rowsOf } from "../../../../src/records/Rows.ts"
@@ -258,6 +262,43 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         })
       )
       assert.strictEqual((yield* loads(file, "--organization", owner)).code, 0)
+    })
+  )
+
+  it.effect("an interrupted load of an empty table tells of the missing indexes, which the next one makes", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const owner = yield* organization
+      const path = yield* fileOf("charge_adjustments.csv", "id", "a")
+      const said: Array<string> = []
+      const report: Report = (_, sentence) => Effect.sync(() => said.push(sentence)).pipe(Effect.asVoid)
+      const indexes = sql`select from pg_index where indrelid = 'charge_adjustments'::regclass`
+      const before = (yield* indexes).length
+      yield* sql`create function wait_for_test() returns trigger language plpgsql as
+        'begin perform pg_advisory_xact_lock(1); return new; end'`
+      yield* sql`create trigger wait_for_test before insert on charge_adjustments
+        for each row execute function wait_for_test()`
+      const loading = Effect.gen(function* () {
+        const session = yield* PostgresSession.open(Redacted.make(url), url, "test")
+        const given = { organization: owner, organizationColumn: undefined, times: undefined, rejects: undefined }
+        const files = yield* Files.find([path])
+        yield* Load.run(files, { ...given, session, report, deletesMissing: false, keepsTimes: false })
+      }).pipe(Effect.scoped)
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(1)`
+          const fiber = yield* Effect.forkChild(loading)
+          const waiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
+          yield* eventually("the load waits", waiting, ({ length }) => length > 0)
+          yield* Fiber.interrupt(fiber)
+        })
+      )
+      assert.deepStrictEqual(said, [
+        "Indexes of charge_adjustments may be missing. Run the load again: it creates them."
+      ])
+      assert.isBelow((yield* indexes).length, before)
+      yield* loads(path, "--organization", owner)
+      assert.lengthOf(yield* indexes, before)
     })
   )
 
