@@ -62,7 +62,8 @@ export const named = (kind: Kind, owner: Owner, condition: string) => {
 
 /**
  * Changes the marks of rows that nobody holds, of all or of as many as `bound` says. A locked row is found by its place, which
- * needs no index. One that has changed since the statement began has another place, and is left.
+ * needs no index; tables that inherit from this one have the same places. A row that has changed since the statement began has
+ * another place, and is left.
  */
 const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string, bound = "") => `
   with named as materialized (
@@ -81,7 +82,7 @@ const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: st
     where ${now} ${bound}
   )
   update ${tables[kind]} t set ${marks} from free
-  where ${owner.isRouted ? `t.organization_id = ${owner.idIn("free")} and t.id = free.id` : "t.ctid = free.place"}`
+  where t.organization_id = ${owner.idIn("free")} and t.id = free.id ${owner.isRouted ? "" : "and t.ctid = free.place"}`
 
 /**
  * The SQL of a fact `d` that holds for a row whose invoice is deleted, or is not there. Otherwise others hold the invoice: were

@@ -263,7 +263,7 @@ begin
   -- At once: an UPDATE of each row would take a millisecond, most of it to prepare the checks of the table.
   update home.%1$s t set is_deleted = true, deleted_at = named.deleted
   from (
-    select inserted.place, home.%2$s_deleted(inserted.written, true) as deleted
+    select hit.organization_id, hit.id, inserted.place, home.%2$s_deleted(inserted.written, true) as deleted
     from unnest(organizations, ids) hit (organization_id, id)
     -- Statistics may be of a time when any index found this row as soon. For this order and limit, only the primary key does.
     cross join lateral (
@@ -273,7 +273,8 @@ begin
     ) inserted
     offset 0
   ) named
-  where named.deleted is not null and not t.is_deleted and t.ctid = named.place;
+  where named.deleted is not null and not t.is_deleted and t.ctid = named.place
+    and t.organization_id = named.organization_id and t.id = named.id;
   return null;
 end $function$ $create$, name, kind, keys);
     execute format($create$
