@@ -28,8 +28,8 @@ export const endWithParent = () => {
 
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
-/** A child ended before it listened. It has printed why. */
-export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", { code: Schema.NullOr(Schema.Int) }) {}
+/** A child ended. One that ends before it listens has printed why. */
+export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", { message: Schema.String }) {}
 
 const isAnnouncement = Schema.is(Schema.Struct({ address: Schema.String }))
 
@@ -177,10 +177,11 @@ export class Children extends Context.Service<Children, ReturnType<typeof make>>
 // A child needs a while more to end, for its last exports among other things.
 const slack = Duration.seconds(4)
 
-/** Starts a child and waits until it listens. `ended` returns why it ended; a child that hangs is killed. */
+/** Starts a child and waits until it listens. `ended` fails once it ends; a child that hangs is killed. */
 const start = Effect.fnUntraced(function* (place: Place, port: number, count: number, stopTimeout: Duration.Duration) {
-  const listening = yield* Deferred.make<string, ChildEnded>()
-  const ended = yield* Deferred.make<string>()
+  const listening = yield* Deferred.make<string>()
+  const end = yield* Deferred.make<never, ChildEnded>()
+  const ended = Deferred.await(end)
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const started = fork(moduleBeside(import.meta.url, "../main"), ["child", String(port)], {
@@ -192,36 +193,34 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
       started.on("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
-      started.once("exit", (code, signal) => {
+      const settle = (reason: Effect.Effect<never, ChildEnded>) => {
         place.child = undefined
-        Deferred.doneUnsafe(listening, Effect.fail(new ChildEnded({ code })))
-        Deferred.doneUnsafe(ended, Effect.succeed(signal ?? `code ${code}`))
-      })
+        Deferred.doneUnsafe(end, reason)
+      }
+      started.once("exit", (code, signal) =>
+        settle(Effect.fail(new ChildEnded({ message: `It exited with ${signal ?? `code ${code}`}` })))
+      )
       // It never began, such as where the system has no process left. Nobody has printed why.
-      started.on("error", (error) => {
-        place.child = undefined
-        Deferred.doneUnsafe(listening, Effect.die(error))
-        Deferred.doneUnsafe(ended, Effect.succeed(error.message))
-      })
+      started.on("error", (error) => settle(Effect.die(error)))
       return started
     }),
     (started) =>
       Effect.sync(() => started.kill("SIGTERM")).pipe(
-        Effect.andThen(Deferred.await(ended)),
+        Effect.andThen(Effect.exit(ended)),
         Effect.timeoutOrElse({
           duration: Duration.sum(stopTimeout, slack),
           orElse: () => Effect.sync(() => started.kill("SIGKILL"))
         })
       )
   )
-  const address = yield* Deferred.await(listening)
+  const address = yield* Effect.raceFirst(Deferred.await(listening), ended)
   const killed = Effect.gen(function* () {
     yield* hangs(ask(child, probe))
     yield* Effect.logWarning(`Killing process ${child.pid}: no response for 3 seconds`)
     child.kill("SIGKILL")
-    return yield* Deferred.await(ended)
+    return yield* ended
   })
-  return { address, ended: Effect.raceFirst(Deferred.await(ended), killed) }
+  return { address, ended: Effect.raceFirst(ended, killed) }
 })
 
 const portOf = (address: string) => Number(new URL(address).port)
@@ -262,37 +261,26 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
   const listening = yield* Deferred.make<string, ChildEnded>()
   /** Runs a child, and another one whenever it ends. Returns if the very first child ends before it listens. */
-  const keep = Effect.fnUntraced(function* (place: Place, wantedPort: number) {
+  const keep = (place: Place, wantedPort: number) => {
     let port = wantedPort
-    let pause = Duration.zero
-    while (true) {
-      const [lived, reason] = yield* Effect.gen(function* () {
-        const { address, ended } = yield* start(place, port, places.length, stopTimeout)
-        port = portOf(address)
-        yield* Deferred.succeed(listening, address)
-        return yield* ended
-      }).pipe(
-        Effect.catchTag("ChildEnded", (error) =>
-          Effect.map(Deferred.fail(listening, error), (isFirst) =>
-            isFirst ? undefined : `code ${error.code} before it listened`
-          )
-        ),
-        Effect.scoped,
-        Effect.timed
-      )
-      if (reason === undefined) return
-      pause = Loop.pauseAfter(pause, lived)
-      yield* Effect.logWarning(`A process exited with ${reason}. Restarting it in ${Duration.format(pause)}`)
-      yield* Effect.sleep(pause)
-      place.restarts += 1
-    }
-  })
+    const run = Effect.gen(function* () {
+      const { address, ended } = yield* start(place, port, places.length, stopTimeout)
+      port = portOf(address)
+      yield* Deferred.succeed(listening, address)
+      return yield* ended
+    }).pipe(
+      Effect.scoped,
+      Effect.catchTag("ChildEnded", (error) => {
+        place.restarts += 1
+        return Effect.flatMap(Deferred.fail(listening, error), (isFirst) => (isFirst ? Effect.void : error))
+      })
+    )
+    return Effect.forkIn(Loop.restarting("A process", run), together)
+  }
   const [first, ...others] = places
   if (first === undefined) return
-  const supervised = (place: Place, port: number) =>
-    Effect.forkIn(Loop.restarting("The supervision of a process", keep(place, port)), together)
-  yield* supervised(first, wanted)
+  yield* keep(first, wanted)
   const address = yield* Deferred.await(listening)
   yield* Effect.log(`Listening on ${address}`)
-  yield* Effect.forEach(others, (place) => supervised(place, portOf(address)), { discard: true })
+  yield* Effect.forEach(others, (place) => keep(place, portOf(address)), { discard: true })
 })

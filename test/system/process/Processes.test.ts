@@ -92,7 +92,7 @@ layer(TestDatabase.layerDemo, options)("PROCESSES", (it) => {
       const { children, haveListened, isAnswered, output } = yield* started(2, {}, node)
       renameSync(node, `${node}-elsewhere`)
       process.kill(children()[0] ?? 0, "SIGKILL")
-      yield* eventually("a failure", () => /supervision of a process failed.*ENOENT/is.test(output()))
+      yield* eventually("a failure", () => /A process failed.*ENOENT/is.test(output()))
       for (let times = 0; times < 3; times++) yield* isAnswered
       renameSync(`${node}-elsewhere`, node)
       yield* haveListened(3)
@@ -104,7 +104,7 @@ layer(TestDatabase.layerDemo, options)("PROCESSES", (it) => {
       const { children, haveListened, output } = yield* started(2, { DRAIN: "4s" })
       process.kill(children()[0] ?? 0, "SIGTERM")
       yield* haveListened(3)
-      assert.include(output(), "A process exited with code 0")
+      assert.include(output(), "It exited with code 0")
     })
   )
 
