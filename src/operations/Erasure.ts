@@ -5,11 +5,11 @@
 import { Effect, Number, Record, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import { clients, references } from "../api/records/index.ts"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { Payload } from "../deletions/OperatorTasks.ts"
 import { type Actor, log } from "./Commands.ts"
-import { clients, references } from "./References.ts"
 
 /** The rows of a batch. It holds its locks for a fraction of a second. */
 const batch = 1000

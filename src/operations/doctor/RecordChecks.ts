@@ -1,11 +1,11 @@
 /** Checks of the records: silent organizations, deletions that are not applied, references to nothing, and subscriptions. */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
+import { clients, references } from "../../api/records/index.ts"
 import { rowsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { span } from "../Format.ts"
 import * as Freshness from "../Freshness.ts"
-import { clients, references } from "../References.ts"
 import * as Time from "../../process/Time.ts"
 import { type Fact, fail, facts, listed, ok, warn } from "../Check.ts"
 
