@@ -3,15 +3,16 @@
  * by organization, and by the reason of their refusal.
  */
 import { Effect, Result } from "effect"
+import { resources } from "../../api/records/index.ts"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { Figures, highest, type WatchedProcesses } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
+import { type Age, Freshness } from "../Freshness.ts"
+import { badge, clamped, filterForm, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
-import * as LastChanges from "./LastChanges.ts"
 
 /** The counts of a slot. `start`: milliseconds since 1970. `x`: the middle of its bar, in slots from the left. */
 type Point = Recent.Counts & Readonly<Record<"start" | "x", number>>
@@ -193,13 +194,65 @@ const processes = ({ processes: all, silent }: WatchedProcesses, now: number): C
   })
 ]
 
+const ago = (age: Age | undefined) =>
+  age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
+
+/**
+ * The age of the last change of each resource, of all organizations and of one that is named, and the organizations that
+ * stopped.
+ */
+const lastChangesOf = Effect.fnUntraced(function* (organization: string | undefined) {
+  const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
+  const report = yield* last
+  const own = organization === undefined ? undefined : yield* Effect.result(lastChanges(organization))
+  const ofOwn = own !== undefined && Result.isSuccess(own) ? own.success : undefined
+  const stopped = table<Age & { readonly organization: string }>({
+    caption: "Organizations that stopped while others go on",
+    rows: report?.stopped ?? [],
+    key: (one) => one.organization,
+    columns: {
+      "Stopped while others go on": (one) => id(one.organization, link("/ops", { organization: one.organization })),
+      "Last change": ago
+    }
+  })
+  return (now: number) =>
+    section(
+      "last-changes",
+      "Last changes of records",
+      report === undefined &&
+        h("p", { class: "note" })(
+          "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
+        ),
+      own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
+      filterForm("/ops#last-changes", { organization: ["Organization"] }, { organization }),
+      (report !== undefined || ofOwn !== undefined) &&
+        table<(typeof resources)[number]>({
+          caption: "Last change of each resource",
+          rows: resources,
+          columns: {
+            Resource: ({ name }) => name,
+            ...(report !== undefined && { "All organizations": ({ name }) => ago(report.resources[name]) }),
+            ...(ofOwn !== undefined && { [`Of ${organization}`]: ({ name }) => ago(ofOwn[name]) })
+          }
+        }),
+      report !== undefined && [
+        report.stopped.length === 0 ? h("p")("No organization stopped while others go on.") : stopped,
+        small(
+          "All organizations were read ",
+          Format.moment(report.at, now),
+          ". Up to 20 organizations are listed: those that have records, and no change of any resource for more than 24 hours, for 10 times as long as all organizations together, and for less than 30 days."
+        )
+      ]
+    )
+})
+
 export const overview = Page.page(
   "/ops",
   ["organization", "window"],
   Effect.fnUntraced(function* ({ organization, window }) {
     const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
     const [seen, counts, lastChanges] = yield* Effect.all(
-      [watched, Effect.result(taskCounts), LastChanges.section(organization)],
+      [watched, Effect.result(taskCounts), lastChangesOf(organization)],
       { concurrency: 3 }
     )
     const recent = Recent.merge(seen.processes.map((one) => one.recent))
