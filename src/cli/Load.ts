@@ -6,7 +6,6 @@ import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import { readSettings } from "../operations/Settings.ts"
 import * as Files from "./load/Files.ts"
 import * as Load from "./load/Load.ts"
-import * as LocalTimes from "./load/LocalTimes.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import * as PostgresSession from "./PostgresSession.ts"
@@ -38,12 +37,11 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
       Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
     ),
     organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
-    times: Flag.String("time-zone").pipe(
+    timeZone: Flag.String("time-zone").pipe(
       Flag.withDescription(
         "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
       ),
       Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
-      Flag.map(LocalTimes.make),
       Output.optional
     ),
     rejects: Output.text(

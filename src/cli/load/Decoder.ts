@@ -1,11 +1,10 @@
 /** From a row of a file to a line of COPY, with all its faults. */
-import { Predicate, type Schema } from "effect"
+import { type DateTime, Predicate, type Schema } from "effect"
 import * as Field from "../../api/records/Field.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
 import type { Resource } from "../../api/records/Resource.ts"
 import { fieldOf } from "../PostgresSession.ts"
 import { type ColumnType, typeOf } from "../sync/Target.ts"
-import type { LocalTimes } from "./LocalTimes.ts"
 import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
 export interface Row {
@@ -55,7 +54,8 @@ export interface DecoderOptions {
   readonly organization: string | undefined
   /** The column that names the organization, `organization_id` by default. */
   readonly organizationColumn: string | undefined
-  readonly times: LocalTimes | undefined
+  /** The time zone of times without an offset. */
+  readonly timeZone: DateTime.TimeZone.Named | undefined
 }
 
 /** The field whose value the database composes of `Field.planNameParts`. */
@@ -77,7 +77,7 @@ interface ColumnReader {
   readonly read: Read
 }
 
-export const make = ({ columns, organization, organizationColumn, resource, times }: DecoderOptions) => {
+export const make = ({ columns, organization, organizationColumn, resource, timeZone }: DecoderOptions) => {
   const isOrganizations = resource.table === "organizations"
   const organizationName = organizationColumn ?? "organization_id"
   const targets = new Map<string, ColumnReader>()
@@ -88,7 +88,7 @@ export const make = ({ columns, organization, organizationColumn, resource, time
     const index = columns.findIndex((one) => one.name === columnName)
     const column = columns[index]
     if (column === undefined) return
-    const target = { index, column, read: reader(field, type, times) }
+    const target = { index, column, read: reader(field, type, timeZone) }
     targets.set(name, target).set(columnName, target)
   }
   for (const [name, field] of Object.entries<Codec>({ ...resource.hidden, ...resource.record.fields })) {

@@ -11,7 +11,7 @@ import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
 import * as Staging from "./Staging.ts"
 
-export interface LoadOptions extends Pick<Decoder.DecoderOptions, "organization" | "organizationColumn" | "times"> {
+export interface LoadOptions extends Pick<Decoder.DecoderOptions, "organization" | "organizationColumn" | "timeZone"> {
   readonly session: Session
   readonly report: Report
   /** The file for the rows that are refused. Undefined: a file with such a row is not applied. */
@@ -35,7 +35,7 @@ const openRejects = (path: string) =>
 
 /** Loads files. Fails if there is a fault, after the last file. */
 export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: LoadOptions) {
-  const { report, session, times } = options
+  const { report, session } = options
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
   let rejected = 0
@@ -163,13 +163,6 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     yield* report(
       { event: "loaded", file: file.path, ...result, unchanged, seconds },
       `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
-    )
-  }
-  const repeated = times?.repeated() ?? 0
-  if (repeated > 0) {
-    yield* warn(
-      report,
-      `${counted(repeated, "local time")} happened twice, since clocks were set back: the first one was taken.`
     )
   }
   if (faults > mostListed) yield* warn(report, `${count(faults - mostListed)} more faults are not listed.`)

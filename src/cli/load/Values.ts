@@ -3,7 +3,6 @@ import { Option, Predicate, Result, Schema, SchemaIssue, DateTime } from "effect
 import * as Instant from "../../api/records/Instant.ts"
 import { fieldOf } from "../PostgresSession.ts"
 import type { ColumnType } from "../sync/Target.ts"
-import type { LocalTimes } from "./LocalTimes.ts"
 
 interface Unfit {
   readonly reason: string
@@ -70,6 +69,29 @@ const inPostgres = (instant: Instant.Instant): string | Unfit => {
   return /^\d{4}-.*\+00$/.test(time) ? time : { reason: "the year must be 1 to 9999" }
 }
 
+// Offsets change at full or half hours, so ten minutes have one. A year has 52,560 of them.
+const mostOffsets = 200_000
+
+/** The offsets of the times of a wall clock, in milliseconds. Undefined: the clocks skip this time. */
+const offsetsOf = (timeZone: DateTime.TimeZone.Named) => {
+  const offsets = new Map<string, number | undefined>()
+  return (minute: string) => {
+    const key = minute.slice(0, 15)
+    if (offsets.has(key)) return offsets.get(key)
+    const local = Date.parse(`${minute}Z`)
+    const options = { timeZone, adjustForTimeZone: true, disambiguation: "earlier" } as const
+    const zoned = DateTime.makeZonedUnsafe(local, options)
+    const offset = DateTime.zonedOffset(zoned)
+    // In a gap, it lies beside the time of the clock.
+    const found = zoned.epochMilliseconds + offset === local ? offset : undefined
+    if (offsets.size === mostOffsets) offsets.clear()
+    offsets.set(key, found)
+    return found
+  }
+}
+
+type LocalTimes = Readonly<{ timeZone: DateTime.TimeZone.Named; offsetOf: ReturnType<typeof offsetsOf> }>
+
 /** A point in time as Postgres reads it. */
 const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => {
   if (plainInstant.test(text)) return text
@@ -79,7 +101,7 @@ const timeOf = (text: string, times: LocalTimes | undefined): string | Unfit => 
   if (day === undefined) return inPostgres(instant.success)
   if (times === undefined) return { reason: "has no time zone: add an offset, such as Z, or use --time-zone" }
   const offset = times.offsetOf(`${day}T${minute}`)
-  if (offset === undefined) return { reason: `does not exist in ${DateTime.zoneToString(times.zone)}` }
+  if (offset === undefined) return { reason: `does not exist in ${DateTime.zoneToString(times.timeZone)}` }
   return inPostgres(instant.success - Instant.fromMillis(offset))
 }
 
@@ -114,8 +136,9 @@ const mostCached = 1000
 export const reader = (
   field: Schema.Codec<unknown, unknown>,
   type: ColumnType,
-  times: LocalTimes | undefined
+  timeZone: DateTime.TimeZone.Named | undefined
 ): Read => {
+  const times = timeZone && { timeZone, offsetOf: offsetsOf(timeZone) }
   const isTime = type === "timestamptz"
   // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
   const schema = isTime ? Schema.String : field
@@ -142,8 +165,6 @@ export const reader = (
     return type === "numeric" ? text : fieldOf(value, type)
   }
 
-  // A local time is counted each time.
-  if (isTime && times !== undefined) return read
   const cache = new Map<unknown, string>()
   return (given, isText) => {
     const cached = cache.get(given)
