@@ -3,12 +3,12 @@
  * killed, or that meets an outage, resumes there.
  */
 import { DateTime, Duration, Effect, Stream } from "effect"
-import { type Report, warn } from "../Progress.ts"
+import { count, counted } from "../../operations/Format.ts"
+import { everySecond, type Report, warn } from "../Progress.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Time from "../../process/Time.ts"
-import * as Progress from "./Progress.ts"
 import type { Source } from "./Source.ts"
-import type { Copy, OpenOptions, ChangePage, Target } from "./Target.ts"
+import type { Change, ChangePage, Copy, OpenOptions, Target } from "./Target.ts"
 
 export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source
@@ -37,6 +37,44 @@ const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<Requeste
     )
   ).pipe(Stream.unwrap)
 
+/** Reports the changes since the copy was last in step. */
+export const reporting = (report: Report) => {
+  const none = { records: 0, removed: 0, reset: 0 }
+  let counts = none
+  let limited = everySecond()
+  let isFirst = true
+  const total = () =>
+    [
+      counted(counts.records, "record"),
+      ...(counts.removed === 0 ? [] : [`${count(counts.removed)} removed`]),
+      ...(counts.reset === 0 ? [] : [`${counted(counts.reset, "resource")} reloaded`])
+    ].join(", ")
+  return {
+    applied: (changes: ReadonlyArray<Change>) => {
+      const countOf = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
+      counts = {
+        records: counts.records + countOf("record"),
+        removed: counts.removed + countOf("removed"),
+        reset: counts.reset + countOf("reset")
+      }
+      return limited(report({ event: "applied", ...counts }, `${total()} so far`))
+    },
+    /** The copy has every change that the service has shown, except those of `lag` seconds behind an open transaction. */
+    inStep: (seconds: number, lag: number) => {
+      const hasNews = Object.values(counts).some((value) => value > 0)
+      const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
+      // Some transaction is always open on a busy server.
+      const held = ` The last ${lag} s are delayed by an open transaction in the service's database.`
+      const line = { event: "in_step", seconds, lag, ...counts }
+      const isShown = isFirst || hasNews
+      counts = none
+      limited = everySecond()
+      isFirst = false
+      return isShown ? report(line, lag > 5 ? `${news}${held}` : news) : Effect.void
+    }
+  }
+}
+
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
 
@@ -47,7 +85,7 @@ const patience = 60_000
 export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
-  const progress = Progress.make(report)
+  const progress = reporting(report)
   const note = (message: string) => warn(report, message)
   let hasBegun = false
   let downSince: number | undefined

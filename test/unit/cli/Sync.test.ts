@@ -3,9 +3,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { type Report, reports, warn } from "../../../src/cli/Progress.ts"
-import * as Progress from "../../../src/cli/sync/Progress.ts"
 import type { Change } from "../../../src/cli/sync/Target.ts"
 import { targetOf } from "../../../src/cli/Sync.ts"
+import { reporting } from "../../../src/cli/sync/Sync.ts"
 
 const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
   ...Array.from({ length: records }, (_, id) => ({ resource: "charges", record: { id } })),
@@ -16,7 +16,7 @@ const warning = "The service says \u001b[2J\u202e\n, and is tried again."
 
 /** Reports a first load and three later rounds, half a second after each other. Returns the printed lines. */
 const linesOf = Effect.fnUntraced(function* (report: Report) {
-  const { applied, inStep } = Progress.make(report)
+  const { applied, inStep } = reporting(report)
   for (const step of [
     () => applied(changes(1000)),
     () => warn(report, warning),
