@@ -1,5 +1,7 @@
 /** Times, durations and numbers as text. */
 import { DateTime } from "effect"
+import type { Task } from "../deletions/OperatorTasks.ts"
+import { totalsOf } from "../deletions/WorkerTasks.ts"
 import { type Content, h } from "../http/Html.ts"
 
 /** A length of time in its largest unit, such as `3 min`. */
@@ -46,3 +48,11 @@ export const count = (value: number, most = Infinity): string =>
 export const counted = (value: number, one: string): string => `${count(value)} ${value === 1 ? one : `${one}s`}`
 
 export const share = (part: number, all: number): string => (all === 0 ? "–" : `${rough((100 * part) / all)} %`)
+
+/** The outcome of a deletion task, or its last error. */
+export const outcomeOf = ({ last_error, outcome }: Task): string | null => {
+  if (outcome === null) return last_error
+  const { invoices, lines, notDeleted } = totalsOf(outcome)
+  const done = `${counted(invoices, "invoice")} and ${counted(lines, "line")} deleted`
+  return notDeleted === 0 ? done : `${done}, ${count(notDeleted)} not`
+}

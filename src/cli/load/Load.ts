@@ -1,24 +1,52 @@
-/** Loads files into the tables of their resources: each is read and checked as a whole, and then applied. */
+/** `load`: loads files into the tables of their resources. Each is read and checked as a whole, and then applied. */
 import * as fs from "node:fs"
-import { Duration, Effect, Predicate, Stream } from "effect"
+import { setFlagsFromString } from "node:v8"
+import { DateTime, Duration, Effect, Layer, Option, Predicate, Redacted, Result, Stream } from "effect"
+import { Argument, type Command, Flag } from "effect/cli"
+import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import { count, counted } from "../../operations/Format.ts"
+import { readSettings } from "../../operations/Settings.ts"
 import * as Failure from "../../process/Failure.ts"
-import type { Session } from "../PostgresSession.ts"
-import { everySecond, type Report, warn } from "../Progress.ts"
-import { refused } from "../Usage.ts"
+import * as Operators from "../Operators.ts"
+import * as Output from "../Output.ts"
+import * as PostgresSession from "../PostgresSession.ts"
+import * as Progress from "../Progress.ts"
+import { command, misused, refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 import * as Indexes from "./Indexes.ts"
 import * as Staging from "./Staging.ts"
 
-export interface LoadOptions extends Pick<Decoder.DecoderOptions, "organization" | "organizationColumn" | "timeZone"> {
-  readonly session: Session
-  readonly report: Report
-  /** The file for the rows that are refused. Undefined: a file with such a row is not applied. */
-  readonly rejects: string | undefined
-  readonly deletesMissing: boolean
-  readonly keepsTimes: boolean
+const flags = {
+  paths: Argument.String("path").pipe(
+    Argument.withDescription("Files, or folders of files. Loaded in the API's order of resources"),
+    Argument.atLeast(1)
+  ),
+  organization: Output.optional(
+    Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
+  ),
+  organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
+  timeZone: Flag.String("time-zone").pipe(
+    Flag.withDescription(
+      "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
+    ),
+    Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
+    Output.optional
+  ),
+  rejects: Output.text(
+    "rejects",
+    "Load the valid rows, and write the others with their faults to this file, as NDJSON"
+  ),
+  deletesMissing: Flag.Literals("missing", ["keep", "delete"]).pipe(
+    Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks"),
+    Flag.map((missing) => missing === "delete"),
+    Flag.withDefault(false)
+  ),
+  keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
+  report: Progress.flag("faults and notes")
 }
+
+type Options = Omit<Command.Command.Config.Infer<typeof flags>, "paths"> & { readonly session: PostgresSession.Session }
 
 const mostListed = 100
 
@@ -34,7 +62,7 @@ const openRejects = (path: string) =>
   )
 
 /** Loads files. Fails if there is a fault, after the last file. */
-export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: LoadOptions) {
+const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
   const { report, session } = options
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
@@ -43,7 +71,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
   /** The tables of organizations whose file had all of their records. */
   const complete = new Set<string>()
 
-  const limited = everySecond()
+  const limited = Progress.everySecond()
   /** Reports that a part of a file, 0 to 1, was read or applied. */
   const advanced = (event: "read" | "applied", file: string, rows: number, part: number) => {
     const sentence = `${file}: ${Math.floor(part * 100)} % ${event}, ${counted(rows, "row")}`
@@ -165,11 +193,67 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
       `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
     )
   }
-  if (faults > mostListed) yield* warn(report, `${count(faults - mostListed)} more faults are not listed.`)
+  if (faults > mostListed) yield* Progress.warn(report, `${count(faults - mostListed)} more faults are not listed.`)
   if (notLoaded.length > 0) {
     return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
   }
   if (rejected > 0) {
     return yield* refused(`${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`)
   }
+})
+
+export const load = command("load", Layer.empty, {
+  description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
+
+A file is charges.csv, charges.ndjson (or either with .gz) or charges.parquet, from your own program, \`sync\`, or the export in the runbook. Fields have the names of the API or of their columns. A CSV starts with a header; an empty field is null, and a list is JSON. Each file is validated as a whole: faults are counted, the first 100 are listed with file, line and field, and a file with faults is not applied. Then new and changed rows are upserted in short transactions. Columns missing from the file keep their values. To resume a killed load, run it again.
+
+In an empty table that the login owns, the indexes are created after the rows.
+
+Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the database is unavailable: retry later; 130 and 143 stopped by a signal.`,
+  examples: [
+    ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
+    ["practice-data load export --organization-column tenant --time-zone America/Denver", "A folder, with local times"],
+    [
+      "practice-data load products.csv --organization org_1 --missing delete",
+      "The file is complete: delete all other records"
+    ]
+  ],
+  flags
+})(function* ({ paths, ...options }) {
+  const { organization, rejects } = options
+  if (organization !== undefined && options.organizationColumn !== undefined) {
+    return yield* misused("Use either --organization or --organization-column.")
+  }
+  if (rejects !== undefined && options.deletesMissing) {
+    return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
+  }
+  const { databaseUrl } = yield* readSettings
+  if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
+  // The configuration has checked it.
+  const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
+  const files = yield* Files.find(paths)
+  if (rejects !== undefined && (yield* Files.has(files, rejects))) {
+    return yield* misused("--rejects would overwrite a file of the load.")
+  }
+  yield* Effect.sync(() => {
+    // V8 would let its heap grow, young and old, by more than a load needs.
+    for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)
+  })
+  const session = yield* PostgresSession.open(
+    databaseUrl.value,
+    ConnectionUrl.format({ ...parsed, user: undefined }),
+    "practice-data-load"
+  )
+  // It would leave settings, and a table, to the session's next client, and find those of another load.
+  if (session.isPooled) {
+    return yield* refused(
+      "DATABASE_URL leads to a connection pooler. Use the address of Postgres: a load needs a session."
+    )
+  }
+  if (organization !== undefined) {
+    const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
+    const create = `organizations create ${organization} --name NAME`
+    if (known.length === 0) return yield* refused(`No organization ${organization}. Run: ${create}`)
+  }
+  yield* run(files, { ...options, session })
 })

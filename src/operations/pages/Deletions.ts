@@ -34,13 +34,6 @@ const stateBadge = (state: State) => badge(kinds[state], state)
 
 export const linkTo = (task: Parameters<typeof parametersOf>[0]): string => link("/ops/task", parametersOf(task))
 
-const outcomeText = ({ last_error, outcome }: Tasks.Task) => {
-  if (outcome === null) return last_error
-  const { invoices, lines, notDeleted } = Task.totalsOf(outcome)
-  const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
-  return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
-}
-
 export const list = listOf<Tasks.Task>({
   place: path,
   filters: {
@@ -69,7 +62,7 @@ export const list = listOf<Tasks.Task>({
     Organization: ({ organization_id: organization }) => id(organization, link(path, { organization })),
     "Scheduled for": ({ scheduled_for }) => Format.moment(scheduled_for, now),
     "Due, or ended": ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now),
-    "Outcome, or last error": (task) => clamped(outcomeText(task))
+    "Outcome, or last error": (task) => clamped(Format.outcomeOf(task))
   })
 })
 
@@ -94,7 +87,7 @@ const facts = (task: Tasks.Task, now: number) => {
     Ended: time(task.finished_at),
     Trace: trace !== undefined && id(trace),
     "Changes by operators": h("a", { href: link("/ops/audit", { organization, target }) })("Audit log"),
-    "Outcome, or last error": outcomeText(task) ?? "none so far",
+    "Outcome, or last error": Format.outcomeOf(task) ?? "none so far",
     "Not deleted": task.outcome !== null && Task.notDeleted(task.outcome).map(notDeletedText)
   })
 }

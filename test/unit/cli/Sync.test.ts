@@ -4,8 +4,7 @@ import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { type Report, reports, warn } from "../../../src/cli/Progress.ts"
 import type { Change } from "../../../src/cli/sync/Target.ts"
-import { targetOf } from "../../../src/cli/Sync.ts"
-import { reporting } from "../../../src/cli/sync/Sync.ts"
+import { reporting, targetOf } from "../../../src/cli/sync/Sync.ts"
 
 const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
   ...Array.from({ length: records }, (_, id) => ({ resource: "charges", record: { id } })),
