@@ -81,11 +81,8 @@ export const layer = (roles: ReadonlyArray<Role>) =>
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
-        const before = used.map(({ successes }) => successes())
         if (yield* health.isReady) yield* together(whenReady)
-        // Most have answered by now.
-        const silent = used.filter(({ successes }, index) => successes() === before[index])
-        yield* together(silent.map((sql) => sql.run(probe, sql`select 1`)))
+        yield* together(used.map((sql) => sql.run(probe, sql`select 1`)))
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
       yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))
