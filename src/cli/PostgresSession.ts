@@ -84,10 +84,7 @@ interface CopyIn {
   readonly endCopyFrom: () => void
 }
 
-/**
- * The settings of a session. The locks of a client whose host is lost end within a minute or two, those of one that was
- * killed within a second: sooner than `takeLock` gives up.
- */
+/** The locks of a client that was killed end within a second, those of one whose host is lost within two minutes. */
 const settings = {
   statement_timeout: "0",
   tcp_keepalives_idle: "30",
@@ -97,11 +94,7 @@ const settings = {
   client_connection_check_interval: "1s"
 }
 
-/**
- * Opens a session until the scope closes.
- *
- * @param name the database in messages, without any secret
- */
+/** Opens a session until the scope closes. `name`: the database in messages, without any secret. */
 export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string, applicationName: string) {
   const toFailure = failureOf(name)
   const { client, end } = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
@@ -130,10 +123,7 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: s
     /** Runs a statement, and checks its rows. */
     rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),
     isPooled,
-    /**
-     * Takes a lock by its name, until the session or the statement ends. False if another session has it: that of a process
-     * that was killed does until the server notices.
-     */
+    /** Takes a lock by its name, until the session or, if it is brief, the statement ends. False if another one has it. */
     takeLock: (lock: string, { isBrief = false } = {}) =>
       run(`select pg_try_advisory${isBrief ? "_xact" : ""}_lock(hashtextextended($1, 0)) as taken`, [lock]).pipe(
         Effect.map(([row]) => row?.["taken"] === true),

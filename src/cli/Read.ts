@@ -44,10 +44,7 @@ export const get = command("get", Layer.empty, {
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((member, key) => (Predicate.hasProperty(member, key) ? member[key] : undefined), value)
 
-/**
- * The filters with their types, as the OpenAPI document has them. The service refuses what is none of its filters, or has
- * no such value.
- */
+/** The filters with their types, as the OpenAPI document has them. The service refuses those that are wrong. */
 const filtersOf = (name: string, given: Readonly<Record<string, string>>) => {
   const body = dig(OpenApi.fromApi(DataApi), "paths", `/${name}/search`, "post", "requestBody")
   return Record.map(given, (text, field) => {

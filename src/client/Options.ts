@@ -94,10 +94,7 @@ const originOf = (baseUrl: string) => {
   return `${origin}${pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
 }
 
-/**
- * A text that a header can hold, without a space at its ends, which a header would lose. No message shows it, as it may be
- * a secret.
- */
+/** A text that a header can hold and keeps: without a space at its ends. It may be a secret, so no message shows it. */
 export const printable = (name: string, text: string, longest: number) => {
   if (typeof text === "string" && text.length <= longest && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text))
     return text

@@ -123,10 +123,7 @@ export const resultOf = <A>(
   throw new Errors.UnexpectedResponseError(messageOf(url, `${what}. ${advice}`), details)
 }
 
-/**
- * Reads an object with these fields, and more from the headers. The service is trusted to give the other fields as its
- * OpenAPI document says.
- */
+/** Reads an object with these fields, and more from the headers. The service is trusted for the other fields. */
 export const reading =
   <A>(
     fields: Readonly<Record<string, (value: unknown) => boolean>>,

@@ -108,10 +108,7 @@ type Named = Readonly<Record<"invoices" | "lines", ReadonlyArray<string>>>
 /** The most ids that are looked for at once in all payloads. */
 const mostNamed = 50_000
 
-/**
- * Takes the items that name a client, or records of it, out of the payloads of tasks, and deletes the facts about them.
- * Returns the numbers of both by their table.
- */
+/** Takes the items that name a client or its records out of payloads, and deletes the facts about them. Returns both numbers. */
 const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organization }: Client, named: Named) {
   const [invoiceIds, lineIds] = [new Set(named.invoices), new Set(named.lines)]
   const isKept = (item: Readonly<Record<string, string | null>>) =>

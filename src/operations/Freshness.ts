@@ -55,10 +55,7 @@ const Row = Schema.Struct({
   isAtLeast: Schema.Boolean
 })
 
-/**
- * The SQL of the age of a position: two columns. Its transaction began before the first time that is kept above it. One
- * above all of them is of the last minute.
- */
+/** The SQL of the age of a position, in two columns: by the first time kept above it. One above all is of the last minute. */
 const ageOf = (position: string) => `
   greatest(0, coalesce(extract(epoch from now() - (
     select c.at from change_times c where c.position > ${position} order by c.position limit 1

@@ -86,10 +86,7 @@ export class HealthChecks extends Context.Service<
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/operations/HealthChecks") {
-  /**
-   * Checks the databases of the roles and, where the process has them, the horizon of the changes and the circuit breaker of
-   * the PSP.
-   */
+  /** Checks the databases of the roles and, where the process has them, the changes and the PSP. */
   static readonly layer = (roles: ReadonlyArray<Role>) =>
     Layer.effect(
       HealthChecks,

@@ -121,10 +121,7 @@ const closeIntake = audited(
   (isClosed, id) => (isClosed ? [id, id, "intake closed"] : undefined)
 )
 
-/**
- * The first phase: closes the intake, then deletes the records. Returns the records by their table, of this run. Records
- * that a loader adds meanwhile may be left: see `stateOf`.
- */
+/** The first phase: closes the intake, then deletes the records. Those that a loader adds meanwhile may be left. */
 export const deleteAll = Effect.fn("Organizations.deleteAll")(function* (actor: Actor, id: string) {
   const sql = yield* TaskDatabase
   yield* closeIntake(actor, id)

@@ -21,10 +21,7 @@ const ofDataApi = {
 
 const usableRows = rowsOf(Schema.Struct({ isUsable: Schema.Boolean }))
 
-/**
- * True if a database has all migrations, and its login these privileges, in one statement. Names are found as statements
- * find them.
- */
+/** True if a database has all migrations, and its login these privileges. Names are found as statements find them. */
 const isUsable = (sql: Database, needed: ReadonlyArray<Privilege>) => {
   const objects = needed.map(({ columns, object, privilege }) => ({
     columns,

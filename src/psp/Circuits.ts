@@ -41,10 +41,7 @@ interface Circuit {
   readonly opening: { nextAt: number } | undefined
 }
 
-/**
- * The result of a call for its circuit; undefined if it says nothing. `mayFail`: its account may be to blame.
- * `mayFailOnce`: the same, and an account counts once.
- */
+/** The result of a call for a circuit. `mayFail`: its account may be to blame; `mayFailOnce`: and counts once. */
 type Result = "works" | "fails" | "mayFail" | "mayFailOnce" | undefined
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */

@@ -120,10 +120,7 @@ const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
-/**
- * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
- * account ids and masked keys, and are not passed on.
- */
+/** The reason of a failure, by codes before the status, which varies. Messages hold ids and keys, and are not passed on. */
 const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
   const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
   const request = wordOf(requestId)
@@ -182,10 +179,7 @@ export interface StripeOptions {
   readonly apiUrl?: Option.Option<URL>
 }
 
-/**
- * The client for a key. It only reads: each call is a GET. It opens no connection before its first one. The package has two
- * hundred modules, and is loaded only where there is a key.
- */
+/** The client for a key, which only reads. The package has two hundred modules, and is loaded only where there is a key. */
 export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), secretKey }: StripeOptions) {
   const [{ Stripe }, { Agent, EnvHttpProxyAgent, fetch }] = yield* Effect.promise(() =>
     Promise.all([import("stripe"), import("@effect/platform-node/Undici")])

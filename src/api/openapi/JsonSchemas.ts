@@ -38,11 +38,7 @@ const simplified = (value: unknown, isOpen: boolean): unknown => {
   return Predicate.isObject(value) ? simplify(value, isOpen) : value
 }
 
-/**
- * Simplifies a schema with all that it holds.
- *
- * @param isOpen true if its objects may have more properties than it lists
- */
+/** Simplifies a schema with all that it holds. If it is open, its objects may have more properties than it lists. */
 export const simplify = (schema: Schema, isOpen: boolean): Schema => {
   const inner = Record.map(schema, (value) => simplified(value, isOpen))
   // A list of at least one item is a list, not a tuple with a rest.

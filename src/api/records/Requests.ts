@@ -9,10 +9,7 @@ export const defaultLimit = 100
 export const maximumLimit = 1000
 const maximumOffset = 2147483647
 
-/**
- * An integer. The range documents it; the handler checks it. One that is too large for a double reads as infinite: out of
- * range, and still an integer.
- */
+/** An integer. The range documents it, the handler checks it. One too large for a double reads as infinite: out of range. */
 export const integer = (
   description: string,
   range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }

@@ -151,10 +151,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
     /** Appends lines of COPY: line, true for a removal, organization, and the columns of the table. */
     append: (lines: string) => session.copyIn(`copy ${staging} (${names}) from stdin`, lines),
 
-    /**
-     * Removes the rows of unknown organizations, and those whose id comes twice, or all but the last one of an id. Returns
-     * their number.
-     */
+    /** Removes the rows of unknown organizations and those whose id comes twice, or all but the last one of an id. */
     check: Effect.fnUntraced(function* (knowsOrganizations: boolean, lastCounts: boolean, reject: Reject) {
       let count = 0
       if (!knowsOrganizations) {

@@ -28,10 +28,7 @@ export const using = <A>(path: string, flags: string, work: (handle: number) => 
 
 const charactersAtOnce = 262_144
 
-/**
- * Writes lines of ids, with the JSON of their records, null for a removed one, at a position of a file, in the place of
- * what follows. Returns the size of the file, which is made if there is none.
- */
+/** Writes the lines of records, removed ones without a JSON, to a file, in place of its end. Returns the size of the file. */
 const writeLines = (file: string, position: number, rows: Iterable<Readonly<Record<string, unknown>>>): number =>
   using(file, "a", (handle) => {
     fs.ftruncateSync(handle, position)
@@ -49,11 +46,7 @@ const writeLines = (file: string, position: number, rows: Iterable<Readonly<Reco
     return fs.fstatSync(handle).size
   })
 
-/**
- * NDJSON. The last line of a record counts.
- *
- * @param compact replaces a file that has changed by one with a line for each record
- */
+/** NDJSON. The last line of a record counts. If it is compact, a changed file is replaced: each record has one line. */
 export const ndjson = (compact: boolean): Format => ({
   kind: "ndjson",
   write: (file, database, { name }) => {

@@ -31,10 +31,7 @@ export interface Dialect {
     columns: ReadonlyArray<Target.Column>,
     rows: ReadonlyArray<Row>
   ) => Effect.Effect<unknown, Failed>
-  /**
-   * Makes a table of the copy of one that has a staged record for each id, and no removal, without writing the rows again.
-   * Returns false if it has others.
-   */
+  /** Makes a table of the copy of a staged one, without writing its rows again. False if an id has several, or a removal. */
   readonly adopt?: (staged: string, table: string, now: string) => Effect.Effect<boolean, Failed>
   /** Marks rows as removed in place of deleting them. */
   readonly softDelete: boolean

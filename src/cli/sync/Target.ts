@@ -81,11 +81,7 @@ export const endsRound = ({ has_more, is_consistent }: Pick<ChangePage, "has_mor
 
 export interface Copy {
   readonly state: Effect.Effect<State, Failed>
-  /**
-   * Applies a page together with its state, or nothing of it. Fails if another process has changed the copy.
-   *
-   * @param requestedAt a time before the page was requested: it has what was committed until then
-   */
+  /** Applies a page with its state, or nothing; fails if another process changed the copy. It has all until `requestedAt`. */
   readonly apply: (page: ChangePage, requestedAt: DateTime.Utc) => Effect.Effect<void, Failed>
   /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>

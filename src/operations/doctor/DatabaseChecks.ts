@@ -60,10 +60,7 @@ export const connection = Effect.fnUntraced(function* ({ pool, sql, variable }: 
   )
 })
 
-/**
- * Settings that fit a login for any pool of the service; times in milliseconds. `lock_timeout` is not among them: reads
- * want a short one, and deliveries none.
- */
+/** Settings that fit any pool; times in milliseconds. Not `lock_timeout`: reads want a short one, and deliveries none. */
 const ofLogins: Readonly<Record<string, string>> = {
   TimeZone: "UTC",
   client_connection_check_interval: "500",
@@ -192,10 +189,7 @@ const Server = Schema.Struct({
   limit: Schema.Int
 })
 
-/**
- * The version, the role, the distance (the time of a statement) and the clock of the server, and its room for the
- * connections that the processes of this configuration open.
- */
+/** The version, the role, the distance and the clock of the server, and its room for the connections of all processes. */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
   const [row] = yield* rowsOf(Server)(sql`

@@ -229,10 +229,7 @@ const examineRoles = Effect.fnUntraced(function* (
   )
 })
 
-/**
- * @param needed the roles of the processes that use the database
- * @param isOfKeys true if they only look API keys up there
- */
+/** For processes of the needed roles, or for those that only look API keys up there. */
 export const check = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   needed: ReadonlyArray<Role>,

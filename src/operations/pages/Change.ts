@@ -45,13 +45,7 @@ const submitted = Effect.fnUntraced(function* (known: ReadonlyArray<string>) {
   }
 })
 
-/**
- * The routes of a change: its form, and the change itself.
- *
- * @param title of the form, and the text of its button
- * @param known the parameters that it takes
- * @param read reads the change that the parameters name
- */
+/** The routes of a change: its form, whose button has its title, and the change itself, which the known parameters name. */
 export const routesOf = (
   place: Page.Place,
   path: HttpRouter.PathInput,

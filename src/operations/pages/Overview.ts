@@ -25,12 +25,7 @@ interface Series {
   readonly text: (point: Point) => string
 }
 
-/**
- * A bar chart as SVG, in units of a slot and of the highest bar, with its figures as a table.
- *
- * @param axis its labels, from the top
- * @param all later series are drawn over earlier ones
- */
+/** A bar chart as SVG, in units of a slot and of the highest bar, with its figures as a table. Later series cover earlier ones. */
 const figure = (
   title: string,
   points: ReadonlyArray<Point>,
@@ -197,10 +192,7 @@ const processes = ({ processes: all, silent }: WatchedProcesses, now: number): C
 const ago = (age: Age | undefined) =>
   age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
 
-/**
- * The age of the last change of each resource, of all organizations and of one that is named, and the organizations that
- * stopped.
- */
+/** The section of the age of the last change of each resource, of all organizations and of a named one. */
 const lastChangesOf = Effect.fnUntraced(function* (organization: string | undefined) {
   const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
   const report = yield* last
