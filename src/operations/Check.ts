@@ -1,6 +1,6 @@
 /**
  * A check finds facts, each with a status. The doctor runs all checks and shows their facts with advice; what fails in a
- * check of a dependency is a warning of `HealthChecks`; `Readiness` alone decides whether a process gets requests.
+ * check of a dependency is a warning of `HealthChecks`, whose readiness alone decides whether a process gets requests.
  */
 import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
