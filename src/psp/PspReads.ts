@@ -2,15 +2,52 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Context, Duration, Effect, flow, Layer, Random } from "effect"
+import { Context, Duration, Effect, flow, Layer, Random, Schema } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
 import * as Admission from "../database/Admission.ts"
+import { rowsOf } from "../database/Columns.ts"
+import { RecordDatabase } from "../database/Database.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
-import { ClinicAccounts } from "./ClinicAccounts.ts"
 import { type PageRequest, PspClient, PspFailed } from "./PspClient.ts"
+
+interface ClinicAccount {
+  readonly organization: string
+  readonly clinic: string
+  readonly account: string | null
+}
+
+const accountRows = rowsOf(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
+
+/** The processor account that is connected to a clinic of the current organization. */
+export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-data/psp/PspReads/ClinicAccounts", {
+  make: Effect.map(RecordDatabase, (sql) => ({
+    /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
+    find: Effect.fn("ClinicAccounts.find")(function* (clinic: string) {
+      const id = yield* CurrentOrganization.id
+      const [row] = yield* sql.run(
+        { key: `organization ${id}`, within: Duration.seconds(2), unavailable: Errors.RecordStoreDown.from },
+        accountRows(sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`)
+      )
+      return row?.processor_account
+    })
+  }))
+}) {
+  /** The accounts in the table of clinics. */
+  static readonly layer = Layer.effect(ClinicAccounts, ClinicAccounts.make)
+
+  /** The fake. */
+  static readonly layerMemory = (clinics: ReadonlyArray<ClinicAccount> = []) =>
+    Layer.succeed(ClinicAccounts, {
+      find: (clinic) =>
+        Effect.map(
+          CurrentOrganization.id,
+          (id) => clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
+        )
+    })
+}
 
 /** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)

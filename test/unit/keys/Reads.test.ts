@@ -14,7 +14,7 @@ import { type Database, guarded, layerShared } from "../../../src/database/Datab
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { keyedText, make, OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
-import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
+import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 
 const silent = () =>
   new Duplex({
