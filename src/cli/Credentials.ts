@@ -1,6 +1,7 @@
 /** `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
 import { Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
+import { TaskDatabase } from "../database/Database.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "../operations/Commands.ts"
@@ -12,6 +13,18 @@ import { command, refused } from "./Usage.ts"
 const idOf = (credential: "key" | "secret") =>
   Argument.String("id").pipe(Argument.withDescription(`Id of the ${credential}, as \`${credential}s list\` shows it`))
 
+/** Notes that an organization has no row, as a misspelled one. */
+const noteUnknown = Effect.fnUntraced(function* (owner: string) {
+  const sql = yield* TaskDatabase
+  // It decides nothing, so that a database that does not respond is no failure.
+  const rows = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
+  if (Option.exists(rows, ({ length }) => length === 0)) {
+    yield* Output.note(
+      `No organization ${owner} yet. If the id is correct, run: organizations create ${owner} --name NAME`
+    )
+  }
+})
+
 const printMade = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",
@@ -22,6 +35,7 @@ const printMade = Effect.fnUntraced(function* (
   // First: an output that fails ends the process, and would leave a credential that nobody has and nobody knows of.
   yield* note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
   yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
+  yield* noteUnknown(made.organization_id)
 })
 
 const createKey = command("keys create", Operators.keys, {
@@ -96,6 +110,7 @@ With --import, read the sender's own secret, such as one made by Svix, from stan
     const { id, isNew } = yield* Commands.importSecret(actor, organization, yield* readSecret)
     const imported = isNew ? `Imported ${id}` : `This secret already exists as ${id}`
     yield* json ? Output.record({ id, organization_id: organization }) : Output.print(imported)
+    yield* noteUnknown(organization)
   } else {
     const { id, secret } = yield* Commands.addSecret(actor, organization)
     yield* printMade(json, "secret", { id, organization_id: organization }, secret)

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
 import { readSettings, variables } from "../../../src/operations/Settings.ts"
-import * as Connection from "../../../src/cli/Connection.ts"
+import * as Clients from "../../../src/cli/Clients.ts"
 import { variables as otlpVariables } from "../../../src/observability/OtlpConfig.ts"
 import * as Failure from "../../../src/process/Failure.ts"
 import * as Variable from "../../../src/process/Variable.ts"
@@ -35,7 +35,7 @@ const complaint = (environment: Readonly<Record<string, string>>) =>
 it.effect("Each slip of each name that is not short is caught", () =>
   Effect.gen(function* () {
     const ofService = yield* namesOf([...Object.values<(typeof otlpVariables)[number]>(variables), ...otlpVariables])
-    const ofClients = yield* namesOf(Object.values<(typeof otlpVariables)[number]>(Connection.variables))
+    const ofClients = yield* namesOf(Object.values<(typeof otlpVariables)[number]>(Clients.variables))
     assert.includeMembers(ofService, ["HOST", "DATABASE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"])
     assert.lengthOf(ofClients, 3)
     for (const known of [ofService, ofClients]) {
@@ -81,6 +81,6 @@ it.effect("An ordinary environment is nobody's slip", () =>
     const env = Object.fromEntries((ordinary.match(/\w+/g) ?? []).map((name) => [name, "x"]))
     const provided = Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
     yield* provided(readSettings)
-    yield* provided(Connection.refuseSlips)
+    yield* provided(Clients.refuseSlips)
   })
 )
