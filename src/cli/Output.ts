@@ -1,10 +1,13 @@
 /**
  * The output of commands. Standard output has the data and the result; standard error has the words beside them. With
- * `--json`, each record is a line of JSON. A table has aligned columns under the names of fields.
+ * `--json`, each record is a line of JSON. A table has aligned columns under the names of fields. A long command reports its
+ * progress: in sentences for a person, lines of JSON for a program, or warnings only.
  */
 import { Effect, Option, Predicate, Schema } from "effect"
-import { CliOutput, Flag } from "effect/cli"
+import { CliOutput, Flag, TerminalCapabilities } from "effect/cli"
+import { iso } from "../operations/Format.ts"
 import * as Printed from "../process/Printed.ts"
+import * as Time from "../process/Time.ts"
 
 const { print, printable } = Printed
 
@@ -86,3 +89,48 @@ const pairsOf = (value: object, prefix = ""): ReadonlyArray<readonly [string, st
 /** Prints a record: as JSON, or as a line for each field, of the whole record or a part of it. */
 export const shown = (isJson: boolean, value: object, part = value) =>
   isJson ? record(value) : print(aligned(pairsOf(part)))
+
+export interface Line {
+  readonly event: string
+  readonly [field: string]: unknown
+}
+
+/** Reports an event: its fields for a program, and its sentence for a person. */
+export type Report = (line: Line, sentence: string, isWarning?: boolean) => Effect.Effect<void>
+
+/** The reports by their names. `none` prints warnings alone, to standard error. */
+export const reports: Readonly<Record<"text" | "json" | "none", Report>> = {
+  text: (_, sentence) => print(sentence),
+  json: (line) => Effect.flatMap(Time.wall, (now) => print(JSON.stringify({ at: iso(now), ...line }))),
+  none: (_, sentence, isWarning = false) => (isWarning ? Printed.note(sentence) : Effect.void)
+}
+
+/** Reports a warning. */
+export const warn = (report: Report, message: string) => report({ event: "note", message }, message, true)
+
+/** Lets a report through at most once a second, the first time after a second. */
+export const everySecond = () => {
+  let reportedAt: number | undefined
+  return (report: Effect.Effect<void>) =>
+    Effect.flatMap(Time.monotonic, (now) => {
+      reportedAt ??= now
+      if (now - reportedAt < 1000) return Effect.void
+      reportedAt = now
+      return report
+    })
+}
+
+/** The flag `--progress`, with the reports that remain at `none`. */
+export const progress = (warnings: string) =>
+  Flag.Literals("progress", ["text", "json", "none"]).pipe(
+    Flag.optional,
+    Flag.withDescription(
+      `Progress report: text (default on a terminal), json (default otherwise), or none (${warnings} only)`
+    ),
+    Flag.mapEffect(
+      Effect.fnUntraced(function* (given) {
+        const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+        return reports[Option.getOrElse(given, () => (canAnimate ? "text" : "json"))]
+      })
+    )
+  )

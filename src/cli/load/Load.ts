@@ -10,7 +10,6 @@ import * as Failure from "../../process/Failure.ts"
 import * as Operators from "../Operators.ts"
 import * as Output from "../Output.ts"
 import * as PostgresSession from "../PostgresSession.ts"
-import * as Progress from "../Progress.ts"
 import { command, misused, refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
@@ -43,7 +42,7 @@ const flags = {
     Flag.withDefault(false)
   ),
   keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
-  report: Progress.flag("faults and notes")
+  report: Output.progress("faults and notes")
 }
 
 type Options = Omit<Command.Command.Config.Infer<typeof flags>, "paths"> & { readonly session: PostgresSession.Session }
@@ -71,7 +70,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   /** The tables of organizations whose file had all of their records. */
   const complete = new Set<string>()
 
-  const limited = Progress.everySecond()
+  const limited = Output.everySecond()
   /** Reports that a part of a file, 0 to 1, was read or applied. */
   const advanced = (event: "read" | "applied", file: string, rows: number, part: number) => {
     const sentence = `${file}: ${Math.floor(part * 100)} % ${event}, ${counted(rows, "row")}`
@@ -193,7 +192,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
     )
   }
-  if (faults > mostListed) yield* Progress.warn(report, `${count(faults - mostListed)} more faults are not listed.`)
+  if (faults > mostListed) yield* Output.warn(report, `${count(faults - mostListed)} more faults are not listed.`)
   if (notLoaded.length > 0) {
     return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
   }

@@ -11,10 +11,8 @@ import { note as noteText } from "../../process/Printed.ts"
 import * as Time from "../../process/Time.ts"
 import { clientOf, connection } from "../Clients.ts"
 import * as Output from "../Output.ts"
-import * as Progress from "../Progress.ts"
 import { command, type Failed, misused, Unavailable } from "../Usage.ts"
 import * as FolderTarget from "./FolderTarget.ts"
-import * as Formats from "./Formats.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
 import * as Source from "./Source.ts"
 import * as SqliteTarget from "./SqliteTarget.ts"
@@ -30,7 +28,7 @@ import {
 export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source.Source
   readonly target: Target
-  readonly report: Progress.Report
+  readonly report: Output.Report
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
 }
@@ -55,10 +53,10 @@ const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<Requeste
   ).pipe(Stream.unwrap)
 
 /** Reports the changes since the copy was last in step. */
-export const reporting = (report: Progress.Report) => {
+export const reporting = (report: Output.Report) => {
   const none = { records: 0, removed: 0, reset: 0 }
   let counts = none
-  let limited = Progress.everySecond()
+  let limited = Output.everySecond()
   let isFirst = true
   const total = () =>
     [
@@ -85,7 +83,7 @@ export const reporting = (report: Progress.Report) => {
       const line = { event: "in_step", seconds, lag, ...counts }
       const isShown = isFirst || hasNews
       counts = none
-      limited = Progress.everySecond()
+      limited = Output.everySecond()
       isFirst = false
       return isShown ? report(line, lag > 5 ? `${news}${held}` : news) : Effect.void
     }
@@ -103,7 +101,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
   const progress = reporting(report)
-  const note = (message: string) => Progress.warn(report, message)
+  const note = (message: string) => Output.warn(report, message)
   let hasBegun = false
   let downSince: number | undefined
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
@@ -229,7 +227,7 @@ export const targetOf = Effect.fnUntraced(function* (
     return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
   }
   if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
-  return FolderTarget.make(given, kind === "parquet" ? Formats.parquet : Formats.ndjson(compact))
+  return FolderTarget.make(given, kind === "parquet" ? FolderTarget.parquet : FolderTarget.ndjson(compact))
 })
 
 const names = allTables.map(({ resource }) => resource)
@@ -268,7 +266,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
       "soft-delete",
       "Postgres and SQLite: set _removed_at on removed rows instead of deleting them"
     ),
-    report: Progress.flag("notes"),
+    report: Output.progress("notes"),
     ...connection,
     allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
   }

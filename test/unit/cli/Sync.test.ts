@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
-import { type Report, reports, warn } from "../../../src/cli/Progress.ts"
+import { type Report, reports, warn } from "../../../src/cli/Output.ts"
 import type { Change } from "../../../src/cli/sync/Target.ts"
 import { reporting, targetOf } from "../../../src/cli/sync/Sync.ts"
 

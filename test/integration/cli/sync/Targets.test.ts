@@ -7,7 +7,6 @@ import { DateTime, Effect, Redacted, Schema, type Scope } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
 import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
-import * as Formats from "../../../../src/cli/sync/Formats.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
@@ -89,7 +88,10 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   return inSql(make(false), make(true), (name) => Effect.sync(() => Readers.inSqlite(file, name)), runIn(file))
 })
 
-const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>) =>
+const inFolder = (
+  format: Parameters<typeof FolderTarget.make>[1],
+  rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>
+) =>
   Effect.map(temporaryFolder, (parent): Stand => {
     const folder = join(parent, "copy")
     const target = FolderTarget.make(folder, format)
@@ -102,8 +104,8 @@ const inFolder = (format: Formats.Format, rowsOf: (folder: string, resource: str
     return { ...stand, occupy }
   })
 
-const ndjson = inFolder(Formats.ndjson(false), (...copied) => Effect.sync(() => Readers.inFolder(...copied)))
-const parquet = inFolder(Formats.parquet, (...copied) => Effect.promise(() => Readers.inParquet(...copied)))
+const ndjson = inFolder(FolderTarget.ndjson(false), (...copied) => Effect.sync(() => Readers.inFolder(...copied)))
+const parquet = inFolder(FolderTarget.parquet, (...copied) => Effect.promise(() => Readers.inParquet(...copied)))
 
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 
