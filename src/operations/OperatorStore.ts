@@ -48,8 +48,11 @@ const runner = <I>(tag: Context.Key<I, Database>, database: Database, store: str
       const unavailable = (failure: Store.Failure) => problem(503, `The ${store} store ${describe(failure)}`)
       return database.run({ key: "operators", within, unavailable }, Effect.provideService(statements, tag, database))
     }
+  const read = run((failure) => `${Store.describe(failure)}.`)
   return {
-    read: run((failure) => `${Store.describe(failure)}.`),
+    read,
+    /** Reads the first rows of a list. */
+    rows: <A>(list: Effect.Effect<ReadonlyArray<A>, SqlError, I>) => Effect.map(read(list), firstRows),
     change: run((failure) =>
       failure._tag === "Refused"
         ? "refuses the service: see its log. Nothing was changed."
@@ -71,10 +74,9 @@ const make = Effect.gen(function* () {
 
   return {
     taskCounts: tasks.read(Tasks.counts(sql)),
-    tasks: (filter: Tasks.TaskFilter) => Effect.map(tasks.read(Tasks.list(filter, limit)), firstRows),
+    tasks: (filter: Tasks.TaskFilter) => tasks.rows(Tasks.list(filter, limit)),
     /** Finds tasks by their id or the Idempotency-Key of their delivery. */
-    findTasks: (text: string, organization: string | undefined) =>
-      Effect.map(tasks.read(Tasks.find(text, organization, limit)), firstRows),
+    findTasks: (text: string, organization: string | undefined) => tasks.rows(Tasks.find(text, organization, limit)),
     task: (organization: string, id: string) =>
       Effect.flatMap(
         tasks.read(Tasks.details({ organization, id })),
@@ -87,10 +89,8 @@ const make = Effect.gen(function* () {
         ...firstRows(items)
       })),
     countUndoable: flow(Facts.countUndoable, tasks.read),
-    keys: ({ id, organization }: CredentialFilter) =>
-      Effect.map(keys.read(ApiKeys.list(organization, { id, limit })), firstRows),
-    secrets: ({ id, organization }: CredentialFilter) =>
-      Effect.map(tasks.read(SigningSecrets.list(organization, { id, limit })), firstRows),
+    keys: ({ id, organization }: CredentialFilter) => keys.rows(ApiKeys.list(organization, { id, limit })),
+    secrets: ({ id, organization }: CredentialFilter) => tasks.rows(SigningSecrets.list(organization, { id, limit })),
     /** The ages of the last changes of an organization, by resource. */
     lastChanges: (organization: string) =>
       records.distribution.isDistributed() === false

@@ -86,8 +86,6 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   CursorUnknown: ["cursor_unknown", "works", "works"],
   AccountDisconnected: ["account_disconnected", "works", "works"],
   RateLimited: ["rate_limited", "works", "works"],
-  // Without credentials there is no call to count.
-  PspNotConfigured: [undefined, "works", "works"],
   request: ["refused", "works", "works"],
   account: ["account_failed", "works", "fails"],
   unauthorized: ["account_failed", "mayFailOnce", "fails"],

@@ -31,9 +31,6 @@ export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 /** The account is not connected to ours, or no longer. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
 
-/** There is no PSP. */
-export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
-
 /** The PSP asks for a pause. `request` is its id of the request. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: Duration.Duration
@@ -54,7 +51,7 @@ export class PspFailed extends Data.TaggedError("PspFailed")<{
   readonly retryAfter?: Duration.Duration | undefined
 }> {}
 
-export type PspError = CursorUnknown | AccountDisconnected | PspNotConfigured | RateLimited | PspFailed
+export type PspError = CursorUnknown | AccountDisconnected | RateLimited | PspFailed
 
 /** Reads a page of the objects of a kind in a connected account. Interrupting it closes the connection. */
 export type List = (kind: PspKind, account: string, page: PageRequest) => Effect.Effect<Page, PspError>
@@ -262,7 +259,7 @@ export class PspClient extends Context.Service<
   PspClient,
   {
     readonly list: List
-    /** Set if there is no PSP. */
+    /** Set if there is no PSP: nothing is read then. */
     readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
@@ -272,9 +269,6 @@ export class PspClient extends Context.Service<
   /** The fake: accounts in memory, by their ids. */
   static readonly layerMemory = (accounts: Accounts) => Layer.sync(PspClient, () => memory(accounts))
 
-  /** No PSP: every read fails with `PspNotConfigured`, a 503 of the API. */
-  static readonly layerNotConfigured = Layer.succeed(PspClient, {
-    list: () => Effect.fail(new PspNotConfigured()),
-    isMissing: true
-  })
+  /** No PSP: every read of the API is a 503. */
+  static readonly layerNotConfigured = Layer.succeed(PspClient, { list: () => Effect.never, isMissing: true })
 }

@@ -109,7 +109,6 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
         Effect.catchTags({
           CursorUnknown: () => Effect.fail(new Errors.CursorNotFound()),
           AccountDisconnected: () => Effect.fail(new Errors.ClinicNotConnected()),
-          PspNotConfigured: () => Effect.fail(new Errors.ProcessorNotConfigured()),
           CircuitOpen: () => down(owner.account)
         })
       )
@@ -128,6 +127,7 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
           // Without an account, the PSP would read our own.
           if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
           if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
+          if (client.isMissing === true) return yield* new Errors.ProcessorNotConfigured()
           return yield* call(kind, { organization, account }, page, Duration.subtract(timeout, took))
         })
         return yield* Effect.acquireUseRelease(

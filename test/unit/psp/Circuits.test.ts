@@ -71,7 +71,6 @@ const results = {
   cursor: { call: Effect.fail(new Psp.CursorUnknown()), outcome: "cursor_unknown" },
   disconnected: { call: Effect.fail(new Psp.AccountDisconnected()), outcome: "account_disconnected" },
   limited: { call: Effect.fail(new Psp.RateLimited({ retryAfter: Duration.minutes(1) })), outcome: "rate_limited" },
-  unconfigured: { call: Effect.fail(new Psp.PspNotConfigured()), outcome: undefined },
   leavesEarly: { call: Effect.never, outcome: "interrupted" },
   leavesLate: { call: Effect.never, outcome: "interrupted" },
   hangs: { call: Effect.never, outcome: "interrupted" },
@@ -129,7 +128,7 @@ describe("the circuit of an account", () => {
       }).pipe(withRegistry)
   )
 
-  it.effect.each(["cursor", "disconnected", "limited", "request", "unconfigured", "leavesEarly", "works"] as const)(
+  it.effect.each(["cursor", "disconnected", "limited", "request", "leavesEarly", "works"] as const)(
     "is not opened by any number of calls that end so, and neither is that of the processor: %s",
     (result) =>
       Effect.gen(function* () {

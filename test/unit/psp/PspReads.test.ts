@@ -71,12 +71,19 @@ describe("a rate limit", () => {
   )
 })
 
+it.effect("without a PSP, a read of a connected clinic is refused", () =>
+  Effect.gen(function* () {
+    const clinics = [{ organization, clinic, account: "acct_oak" }]
+    const error = yield* Effect.provide(Effect.flip(readBy(organization)), PspReads.layerMemory(clinics))
+    assert.deepStrictEqual(error, new Errors.ProcessorNotConfigured())
+  })
+)
+
 describe("a failure", () => {
   const retryAfter = Duration.seconds(10)
   it.effect.each([
     [new Psp.CursorUnknown(), new Errors.CursorNotFound()],
     [new Psp.AccountDisconnected(), new Errors.ClinicNotConnected()],
-    [new Psp.PspNotConfigured(), new Errors.ProcessorNotConfigured()],
     [new Psp.PspFailed({ blame: "psp", reason: "503" }), down()],
     [new Psp.RateLimited({ retryAfter: Duration.millis(2001) }), down(3)],
     [new Psp.RateLimited({ retryAfter: Duration.seconds(60) }), down(60)],
