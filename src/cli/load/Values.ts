@@ -78,12 +78,12 @@ const offsetsOf = (timeZone: DateTime.TimeZone.Named) => {
   return (minute: string) => {
     const key = minute.slice(0, 15)
     if (offsets.has(key)) return offsets.get(key)
-    const local = Date.parse(`${minute}Z`)
+    const wall = Date.parse(`${minute}Z`)
     const options = { timeZone, adjustForTimeZone: true, disambiguation: "earlier" } as const
-    const zoned = DateTime.makeZonedUnsafe(local, options)
+    const zoned = DateTime.makeZonedUnsafe(wall, options)
     const offset = DateTime.zonedOffset(zoned)
     // In a gap, it lies beside the time of the clock.
-    const found = zoned.epochMilliseconds + offset === local ? offset : undefined
+    const found = zoned.epochMilliseconds + offset === wall ? offset : undefined
     if (offsets.size === mostOffsets) offsets.clear()
     offsets.set(key, found)
     return found
