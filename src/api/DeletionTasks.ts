@@ -22,7 +22,6 @@ const count = (description: string, example = 0) =>
     .check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
     .pipe(Schema.withConstructorDefault(Effect.succeed(0)))
 
-/** The reasons for which an item is not deleted. */
 export const reasons = {
   invoices: {
     not_found: "The organization had no such invoice; it is deleted on arrival, while it is `remembered`.",

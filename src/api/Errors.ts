@@ -127,7 +127,6 @@ export class ChangesNotServed extends error<ChangesNotServed>()("ChangesNotServe
   )
 }) {}
 
-/** The reason why a store has no answer. */
 interface StoreFailure {
   readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
@@ -188,7 +187,6 @@ interface Sent {
   readonly retryAfter?: number
 }
 
-/** An error whose body is `{ detail }`. */
 export interface DetailError extends Sent {
   readonly detail: string
 }
@@ -220,7 +218,6 @@ export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Rea
 /** The text of a 500: a bug, whose cause is not revealed. */
 export const bugText = "Internal Server Error"
 
-/** The response to a bug. */
 export const bugResponse = HttpServerResponse.jsonUnsafe(
   { detail: bugText },
   { status: 500, headers: { [errorHeader]: errorName(bugText) } }
@@ -293,7 +290,6 @@ export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
 export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, name: string, value: string) =>
   detailResponse([one], { [name]: value })
 
-/** The response of a 422. */
 export const responseInvalid = response(
   [RequestInvalid],
   HTTPValidationError.pipe(HttpApiSchema.status(422)),

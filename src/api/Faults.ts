@@ -5,7 +5,6 @@
 import { Predicate, type Schema, type SchemaAST, SchemaIssue } from "effect"
 import { RequestInvalid, type ValidationError } from "./Errors.ts"
 
-/** The kind of a fault and its text. */
 export interface Fault {
   readonly type: string
   readonly msg: string
@@ -123,7 +122,6 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
   return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
 }
 
-/** The most faults that a response lists. */
 export const maximumFaults = 100
 
 const longestName = 64

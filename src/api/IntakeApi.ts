@@ -73,7 +73,6 @@ export const DeletedInvoice = Schema.Struct({
   client_id: otherId("Its client. On a mismatch, the item is skipped.", "client_oakridge_0001")
 }).annotate({ identifier: "DeletedInvoice" })
 
-/** An invoice line to delete. */
 export const DeletedInvoiceLine = Schema.Struct({
   invoice_line_id: ownId("The invoice line.", "line_oakridge_0002_1"),
   invoice_id: otherId("Its invoice. On a mismatch, the item is skipped.", "invoice_oakridge_0002"),
@@ -113,7 +112,6 @@ const header = (description: string, example: string, maxLength: number) =>
     })
   )
 
-/** A header of a signature. */
 const signed = (description: string) =>
   Schema.optionalKey(Schema.String.annotate({ description: `Standard Webhooks: ${description}` }))
 
@@ -127,7 +125,6 @@ export const DeliveryHeaders = Schema.Struct({
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 
-/** The example of a receipt. */
 const exampleReceipt = {
   status: "scheduled",
   task_id: "fedd6570-af5c-52fc-8fb8-9f96362f625f",

@@ -34,7 +34,6 @@ const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account to 
   })
 )
 
-/** A page of a clinic's connected account. */
 const pspSearchRequest = Schema.Struct({
   clinic,
   organization,

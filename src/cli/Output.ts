@@ -105,7 +105,6 @@ export const reports: Readonly<Record<"text" | "json" | "none", Report>> = {
   none: (_, sentence, isWarning = false) => (isWarning ? Printed.note(sentence) : Effect.void)
 }
 
-/** Reports a warning. */
 export const warn = (report: Report, message: string) => report({ event: "note", message }, message, true)
 
 /** Lets a report through at most once a second, the first time after a second. */

@@ -120,7 +120,6 @@ export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: s
   }
   return {
     run,
-    /** Runs a statement, and checks its rows. */
     rows: <A>(schema: Schema.Decoder<A>, ...statement: Parameters<typeof run>) => rowsOf(schema)(run(...statement)),
     isPooled,
     /** Takes a lock by its name, until the session or, if it is brief, the statement ends. False if another one has it. */

@@ -4,7 +4,6 @@
  */
 import type { ValidationError } from "./generated/types.ts"
 
-/** The details of a request that failed. */
 export interface ErrorDetails {
   /** The status of the response, if there was one. */
   readonly status?: number | undefined

@@ -4,7 +4,6 @@ import { type ClientOptions, printable, type RequestOptions, type Settings, sett
 import { send } from "./Transport.ts"
 import { type Answer, isText, reading } from "./Response.ts"
 
-/** Options of the sender. */
 export interface InvoiceDeletionsOptions extends ClientOptions {
   /** The organization that owns the invoices. */
   readonly organization: string
@@ -12,7 +11,6 @@ export interface InvoiceDeletionsOptions extends ClientOptions {
   readonly secret?: string | undefined
 }
 
-/** Options of a delivery. */
 export interface SendOptions extends RequestOptions {
   /**
    * Identifies the delivery: 1 to 36 printable ASCII characters, by default a new UUID. A delivery that is sent again with

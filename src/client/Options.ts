@@ -44,7 +44,6 @@ export interface AllOptions extends RequestOptions {
   readonly pageSize?: number | undefined
 }
 
-/** Options of changes. */
 export interface ChangesOptions extends RequestOptions {
   /** The most changes of a page, records and removals together; by default 1000. */
   readonly limit?: number | undefined
@@ -54,7 +53,6 @@ export interface ChangesOptions extends RequestOptions {
   readonly follow?: boolean | undefined
 }
 
-/** Options of the changes of all resources. */
 export interface AllChangesOptions extends ChangesOptions {
   /** The names of resources, as in the API's paths; by default all. One that is new to the cursor begins with a reset. */
   readonly resources?: ReadonlyArray<string> | undefined
@@ -70,7 +68,6 @@ export interface ClientOptions extends CommonOptions {
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined
 }
 
-/** Options with their defaults. */
 export interface Settings {
   readonly origin: string
   readonly fetch: Fetch
@@ -109,7 +106,6 @@ const checkHeaders = (headers: Readonly<Record<string, string>>) => {
   if (!isAllowed) throw new TypeError("headers has a name or a value that HTTP does not allow")
 }
 
-/** The settings of a request. */
 export const settingsWith = (
   settings: Settings,
   { headers, maxRetries = settings.maxRetries, timeout = settings.timeout }: RequestOptions

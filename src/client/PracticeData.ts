@@ -6,7 +6,6 @@ import { send } from "./Transport.ts"
 import { anyResource, type AnyResource, changes, makeWith, type Post } from "./Resource.ts"
 import { readAllChanges } from "./Response.ts"
 
-/** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
   /** The API key, which decides the organization. Never in a message or an inspected object. */
   readonly apiKey: string

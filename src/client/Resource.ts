@@ -8,7 +8,6 @@ import { type Answer, type ApiRequest, type Read, readChanges, readList, readLiv
 /** An operation of a resource. `search` comes with `all`. */
 export type Verb = "search" | "get" | "changes"
 
-/** A resource of the API. */
 export interface ResourceInfo {
   /** Its name in the API's paths. */
   readonly name: string
@@ -23,7 +22,6 @@ export interface ResourceInfo {
   readonly live?: boolean
 }
 
-/** A record of any resource. */
 export interface AnyRecord {
   readonly [field: string]: unknown
 }
@@ -186,7 +184,6 @@ const longestWait = 20
 /** In milliseconds. A service that is stopping does not hold responses back. */
 const shortestRound = 1000
 
-/** A page of any feed. */
 interface FeedPage {
   readonly body: ReadonlyArray<unknown>
   readonly removed?: ReadonlyArray<string>
@@ -242,10 +239,8 @@ export async function* changes<Page extends FeedPage>(
 
 /** All that a resource may be able to do. */
 const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInfo) => ({
-  /** One page. */
   search: (request?: Search, options?: RequestOptions) =>
     post(`/${info.name}/search`, request ?? {}, readList<Item>(info.live === true ? "data" : "body"), options),
-  /** The records of all pages. */
   all: (filters?: Filters<Search>, options: AllOptions = {}) =>
     (info.live === true ? walkLive<Item> : walk<Item>)(post, info, filters ?? {}, options),
   /** One record, by its id or by the fields of the request. */
@@ -253,7 +248,6 @@ const operationsOf = <Item, Search extends object>(post: Post, info: ResourceInf
     const request = typeof key === "string" ? { [info.id]: key } : key
     return post(`/${info.name}/get`, request, readRecord<Item>(info.id), options)
   },
-  /** The pages of changes after a cursor. */
   changes: (cursor?: string | null, options: ChangesOptions = {}) =>
     changes(post, `/${info.name}/changes`, readChanges<Item>(), cursor, options)
 })

@@ -11,7 +11,6 @@ export interface WithResponse<A> {
   readonly requestId: string | undefined
 }
 
-/** A promise of a result. */
 export interface Answer<A> extends Promise<A> {
   /**
    * The result with its response.

@@ -11,7 +11,6 @@ export interface ReceivedRequest {
   readonly headers: Headers
 }
 
-/** A service in memory. */
 export interface FakeService {
   /** The `fetch` option of the clients. */
   readonly fetch: Fetch

@@ -84,7 +84,6 @@ const headersOf: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   429: { "retry-after": "60" }
 }
 
-/** Responds to a program. */
 export const responseTo = ({ message, status }: Problem) =>
   Effect.succeed(HttpServerResponse.text(`${message}\n`, { status, headers: headersOf[status] }))
 

@@ -59,7 +59,6 @@ export const entries = (sql: Database, { organization, target }: EntryFilter, li
       order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
   )
 
-/** The latest entries of several databases together. */
 export const latestOf = (lists: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
   Array.sortWith(lists.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
 

@@ -163,13 +163,11 @@ const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organiz
   return { deletion_tasks: erased, deletions: yield* deleteRest(sql, facts) }
 })
 
-/** Records by their table. */
 export type Counts = Readonly<Record<string, number>>
 
 /** The most records of a client that are counted: more are hardly those of one person. */
 export const mostCounted = 100_000
 
-/** A client has more than `mostCounted` records. */
 export class ManyRecords extends Schema.TaggedError<ManyRecords>()("ManyRecords", {}) {}
 
 export const countRecords = Effect.fn("Erasure.countRecords")(function* (client: Client) {

@@ -45,7 +45,6 @@ const warn = (output: string): State => ({ status: "warn", output })
 const stateOf = ({ message, status }: Fact) => (status === "fail" ? warn(message.replace(/\.$/, "")) : pass)
 
 interface Kind {
-  /** The primary of a replica. */
   readonly primary?: Database | undefined
   readonly isWritten?: boolean
 }
@@ -181,7 +180,6 @@ const readinessOf = Effect.fnUntraced(function* (
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
-    /** The state of each dependency by its name. */
     readonly checks: Effect.Effect<Health["checks"]>
     /** True if each database that the roles need is migrated and permits them, and the service is not stopping. */
     readonly isReady: Effect.Effect<boolean>

@@ -1,12 +1,10 @@
 /** The building blocks of the operators' pages. */
 import { type Content, h, type Html } from "../http/Html.ts"
 
-/** A note in place of something that cannot be read. */
 export const unreadable = (message: string): Html => h("p", { class: "note problem" })(message)
 
 export const small = (...text: ReadonlyArray<Content>): Html => h("small")(text)
 
-/** An identifier, which may be long. */
 export const id = (text: string, href?: string): Html =>
   h(href === undefined ? "span" : "a", { class: "id", href })(text)
 
@@ -89,7 +87,6 @@ const filterField = (name: string, [label, ...values]: Filter, current: string |
   return labelled(name, label, h("select", { id: name, name })(options))
 }
 
-/** A form that filters a list by parameters. */
 export const filterForm = (
   path: string,
   filters: Readonly<Record<string, Filter>>,

@@ -24,7 +24,6 @@ export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: 
 
 export const problem = (status: number, message: string) => new Problem({ status, message })
 
-/** The most rows of a page. */
 export const mostRows = 100
 
 /** The most rows that are read, of which the last one shows that there are more. */
@@ -51,7 +50,6 @@ const runner = <I>(tag: Context.Key<I, Database>, database: Database, store: str
   const read = run((failure) => `${Store.describe(failure)}.`)
   return {
     read,
-    /** Reads the first rows of a list. */
     rows: <A>(list: Effect.Effect<ReadonlyArray<A>, SqlError, I>) => Effect.map(read(list), firstRows),
     change: run((failure) =>
       failure._tag === "Refused"

@@ -79,7 +79,6 @@ export const list = Effect.fn("Organizations.list")(function* (limit: number) {
 // Those that refer to others come before these.
 const tables = Array.reverse(searchable).map(({ table }) => table)
 
-/** The most records of a table that are counted. */
 export const mostCounted = 1_000_000
 
 /** Counts the records of an organization by their table, up to `mostCounted` of each. Tables without any are left out. */

@@ -76,14 +76,12 @@ export const respond = ({ isLive = true, place, status = 200, title = navigation
 export const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
   Effect.timeoutOrElse(read, { duration: "1700 millis", orElse: () => problem(503, "No answer in time.") })
 
-/** Shows a problem in the place of a page. */
 export const showProblem =
   (frame: Omit<PageContent, "view">) =>
   ({ message, status }: Problem) =>
     // To ask again changes nothing about a request that is not understood.
     respond({ isLive: status !== 422, ...frame, status, view: () => unreadable(message) })
 
-/** The parameters of a request by their names. */
 export type RequestParameters = Readonly<Record<string, string | undefined>>
 
 type Given = Readonly<Record<string, string | ReadonlyArray<string>>>
@@ -111,7 +109,6 @@ export const understood = (given: Given, known: ReadonlyArray<string>): Effect.E
 export const parametersInUrl = (known: ReadonlyArray<string>) =>
   Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => understood(given, known))
 
-/** The route of a page with these parameters. */
 export const page = <R>(
   place: Place,
   known: ReadonlyArray<string>,
@@ -127,14 +124,12 @@ export const page = <R>(
 
 type Identified = Readonly<Record<"organization_id" | "id", string>>
 
-/** The parameters that name a row. */
 export const parametersOf = ({ id, organization_id: organization }: Identified) => ({ organization, id })
 
 const keyOf = ({ id, organization_id }: Identified) => `${organization_id} ${id}`
 
 interface List<Row> {
   readonly place: Place
-  /** Its filters by their parameters. */
   readonly filters: Readonly<Record<string, Filter>>
   readonly read: (parameters: RequestParameters) => Effect.Effect<FirstRows<Row>, Problem, OperatorStore>
   readonly above?: (parameters: RequestParameters) => Content

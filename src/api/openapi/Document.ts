@@ -108,7 +108,6 @@ const headers = {
   }
 }
 
-/** The names of the headers that responses may have. */
 export const headerNames: ReadonlyArray<string> = [...Object.keys(headers), errorHeader]
 
 /** A parameter with its description and its example beside its schema. */

@@ -7,7 +7,6 @@ import { lastOf } from "./Parsed.ts"
 
 type Schema = JsonSchema.JsonSchema
 
-/** A reference to a component. */
 export const reference = (kind: "schemas" | "headers", name: string) => ({
   $ref: `#/components/${kind}/${name}`
 })

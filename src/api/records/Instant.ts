@@ -49,7 +49,6 @@ export const parse = (text: string): Result.Result<Instant, string> => {
   return Result.succeed(millis * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, "0")) + finer)
 }
 
-/** The instant of a time in milliseconds. */
 export const fromMillis = (millis: number): Instant => BigInt(millis) * 1000n
 
 const pad = (value: number | bigint, length: number) => String(value).padStart(length, "0")

@@ -18,7 +18,6 @@ const orders = ["updated_at", "modified_at", "created_at"] as const
 
 type Verb = "search" | "get" | "changes"
 
-/** The description of a resource. */
 export interface Resource<
   Name extends string = string,
   Fields extends Field.Fields = Field.Fields,

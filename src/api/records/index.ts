@@ -15,7 +15,6 @@ import { petBenefits, pets, subscriptions } from "./Pets.ts"
 import { changesFields, lagField, lagHeader, nextFields, nextHeader } from "./Requests.ts"
 import { changesErrors, type Resource, type Stored } from "./Resource.ts"
 
-/** The resources that can be searched. */
 export const searchable = Array.make(
   clinics,
   products,
@@ -34,7 +33,6 @@ export const searchable = Array.make(
   subscriptions
 )
 
-/** All resources. */
 export const resources = Array.prepend(searchable, organization)
 
 /** Stored records, by the name of their resource. */

@@ -54,7 +54,6 @@ export interface DecoderOptions {
   readonly organization: string | undefined
   /** The column that names the organization, `organization_id` by default. */
   readonly organizationColumn: string | undefined
-  /** The time zone of times without an offset. */
   readonly timeZone: DateTime.TimeZone.Named | undefined
 }
 

@@ -164,7 +164,6 @@ const ndjson = (file: File) => {
 
 const newlines = ["\r\n", "\n", "\r"] as const
 
-/** The end of the first line. */
 const newlineOf = (text: string) => {
   const first = /\r\n|\n|\r(?!$)/.exec(text)?.[0]
   return newlines.find((newline) => newline === first)

@@ -221,7 +221,6 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       yield* walk(writing.isFirst ? insert : upsert, applied)
     }),
 
-    /** The organizations of the rows. */
     organizations: Effect.map(
       session.rows(Organization, `select distinct organization_id as id from ${staging}`),
       (rows) => rows.map(({ id }) => id)

@@ -18,7 +18,6 @@ const encode = Schema.encodeEffect(Cursor)
 
 const ownResource = "organization"
 
-/** The most changes of a page. */
 const largestPage = 1000
 
 const isTemporary = (cause: unknown) => {

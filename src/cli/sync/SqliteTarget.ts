@@ -38,7 +38,6 @@ export const refuseDangling = (path: string) =>
     )
   )
 
-/** Opens a SQLite file until the scope closes. */
 export const openFile = Effect.fnUntraced(function* (target: string, file: string) {
   const { DatabaseSync } = yield* Files.sqlite
   yield* refuseDangling(file)

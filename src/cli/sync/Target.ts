@@ -57,7 +57,6 @@ export type Change = { readonly resource: string } & (
   | { readonly reset: true }
 )
 
-/** The progress of a copy. */
 export const State = Schema.Struct({
   /** The start of the next page. Missing: the feed is to be read from the beginning. */
   cursor: Schema.optional(Schema.String),

@@ -141,7 +141,6 @@ const ownRequest: StatementRequest<string> = {
   unavailable: ({ reason }) => reason
 }
 
-/** The replication from the primary. */
 export const replication = (primary: Database, replica: Database, request = ownRequest) =>
   Effect.match(replicaLag(primary, replica, request), {
     onFailure: (reason) => warn(`Its replication cannot be checked: ${reason}`, "Check both servers."),

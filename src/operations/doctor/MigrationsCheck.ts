@@ -113,7 +113,6 @@ const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.
 const nameless = ({ definition, kind, of, state }: Part) =>
   `${kind} ${of} ${state} ${definition.replace(/ INDEX \S+ ON /, " INDEX ON ")}`
 
-/** The statement that gives a part its name. */
 const renaming = (other: Part, { kind, name, of }: Part, schema: string) =>
   kind === "index"
     ? `alter index ${schema}."${other.name}" rename to ${name}`
