@@ -61,7 +61,7 @@ const openRejects = (path: string) =>
   )
 
 /** Loads files. Fails if there is a fault, after the last file. */
-const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
+export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
   const { report, session } = options
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
@@ -173,7 +173,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     // Also a load that fails leaves the indexes.
     yield* Effect.tapError(apply, () => Effect.ignore(indexes.create)).pipe(
       Effect.andThen(indexes.create),
-      Effect.onInterrupt(() => (indexes.isDropped ? warn(report, missing) : Effect.void))
+      Effect.onInterrupt(() => (indexes.isDropped ? Output.warn(report, missing) : Effect.void))
     )
     result.deleted += yield* staging.deleteMissing(organizations)
     return result

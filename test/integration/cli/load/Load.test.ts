@@ -8,7 +8,7 @@ import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import * as Files from "../../../../src/cli/load/Files.ts"
 import * as Load from "../../../../src/cli/load/Load.ts"
 import * as PostgresSession from "../../../../src/cli/PostgresSession.ts"
-import type { Report } from "../../../../src/cli/Progress.ts"
+import type { Report } from "../../../../src/cli/Output.ts"
 import { targetOf } from "../../../../src/cli/sync/Sync.ts"
 import { toText } from "../../../../src/database/RecordJson.ts"
 import { rowsOf } from "../../../../src/records/Rows.ts"
@@ -280,7 +280,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         for each row execute function wait_for_test()`
       const loading = Effect.gen(function* () {
         const session = yield* PostgresSession.open(Redacted.make(url), url, "test")
-        const given = { organization: owner, organizationColumn: undefined, times: undefined, rejects: undefined }
+        const given = { organization: owner, organizationColumn: undefined, timeZone: undefined, rejects: undefined }
         const files = yield* Files.find([path])
         yield* Load.run(files, { ...given, session, report, deletesMissing: false, keepsTimes: false })
       }).pipe(Effect.scoped)
