@@ -77,6 +77,18 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
   )
 }
 
+/** Runs an effect in a transaction: its result, and the number of rows of a table that it read. */
+export const readsOf = Effect.fnUntraced(function* <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) {
+  const { sql } = yield* TestDatabase
+  const read = Effect.map(
+    sql<{ rows: number }>`
+      select (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables where relname = ${table}`,
+    ([row]) => row?.rows ?? Infinity
+  )
+  const [before, result, after] = yield* sql.withTransaction(Effect.all([read, effect, read]))
+  return { result, rows: after - before }
+})
+
 /** The URL of another database that has the tables and no rows. */
 export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
 

@@ -8,8 +8,8 @@ import * as Instant from "../../../src/api/records/Instant.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { type Criteria, type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { eventually } from "../../support/eventually.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-import { addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { addFacts, addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { compact } from "../../support/inProcess.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { delay, onDatabase } from "../../support/deletions/support.ts"
@@ -72,13 +72,9 @@ const fill = Effect.gen(function* () {
     const more = { fingerprint: new Uint8Array([1]), payload: "{}", outcome: counts && (yield* compact(counts)) }
     yield* sql`insert into deletion_tasks ${sql.insert({ organization_id, id, ...row, ...more })}`
     // Beside those that are remembered: one that was found, and one that was undone.
-    if (remembered > 0) {
-      yield* sql`
-        insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known, undone_at)
-        select ${organization_id}, ${id}, 'invoice', n, n, now(), case n when 1 then 'deleted' else 'not_found' end, true,
-          true, case n when 2 then now() end
-        from generate_series(1, ${remembered + 2}::integer) n`
-    }
+    if (remembered === 0) continue
+    const verdict = "case n when 1 then 'deleted' else 'not_found' end"
+    yield* addFacts(remembered + 2, { task_id: `'${id}'`, verdict, undone_at: "case n when 2 then now() end" })
   }
 })
 
@@ -231,17 +227,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       Effect.gen(function* () {
         const sql = yield* many
         if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
-        const read = sql<{ rows: number }>`
-          select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
-          from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
         const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
-          sql.withTransaction(
-            Effect.gen(function* () {
-              const before = yield* read
-              yield* reading
-              return ((yield* read)[0]?.rows ?? 0) - (before[0]?.rows ?? 0)
-            })
-          )
+          Effect.map(readsOf("deletion_tasks", reading), (read) => read.rows)
         const dead = { states: ["dead"] } as const
         assert.isAtMost(yield* costOf(search()), 210)
         assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 2010)

@@ -11,7 +11,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -220,10 +220,7 @@ suite("an undone deletion", single, {
     yield* sql`
       insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
       select ${organization}, 'many' || n, 'x' || n, true, '2026-01-01' from generate_series(1, 1000) n`
-    yield* sql`
-      insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, undone_at, is_known)
-      select ${organization}, ${task}::uuid, 'invoice', n, 'x' || n, '2026-01-01', 'deleted', true, now(), true
-      from generate_series(1, 1000) n`
+    yield* addFacts(1000, { task_id: `'${task}'`, id: "'x' || n", verdict: "'deleted'", undone_at: "now()" })
     yield* sql`analyze deletions, invoice_lines`
     for (const text of Deletion.acrossOrganizations.settle) {
       const plan = yield* sql.unsafe(`explain ${text}`, [[organization], [task]])

@@ -9,6 +9,7 @@ import { mostOrganizations, type Task } from "../../../src/deletions/OperatorTas
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { type FirstRows, mostRows, OperatorStore } from "../../../src/operations/OperatorStore.ts"
+import { addTasks } from "../../support/deletions/invoiceFixture.ts"
 import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -21,17 +22,17 @@ const alice = { name: "alice", source: "127.0.0.1" }
 const everything = { state: undefined, organization: undefined }
 
 /** Many tasks of an organization and a state, of which some share a time. */
-const many = Effect.fnUntraced(function* (organization: string, state: State, count: number) {
-  const { sql } = yield* TestDatabase
-  const due = state === "scheduled" || state === "running"
-  yield* sql`
-    insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
-      invoice_lines_count, received_at, scheduled_for, state, due_at, finished_at)
-    select ${organization}, gen_random_uuid(), 'many ' || n, '', '{"invoices":[],"invoice_lines":[]}', 1, 0, now(), t,
-      ${state}, case when ${due} then t end, case when ${!due} then t end
-    from generate_series(1, ${count}::integer) n,
-      lateral (select '2026-01-01'::timestamptz + n / 3 * interval '1 second' as t) times`
-})
+const many = (organization: string, state: State, count: number) => {
+  const time = "'2026-01-01'::timestamptz + n / 3 * interval '1 second'"
+  return addTasks(count, {
+    organization_id: `'${organization}'`,
+    idempotency_key: "'many ' || n",
+    payload: `'{"invoices":[],"invoice_lines":[]}'`,
+    scheduled_for: time,
+    state: `'${state}'`,
+    [state === "scheduled" || state === "running" ? "due_at" : "finished_at"]: time
+  })
+}
 
 /** The time by which a list is ordered. */
 const timeOf = ({ due_at, finished_at, scheduled_for }: Task, organization: string | undefined) =>

@@ -78,10 +78,33 @@ export const outcomeOf = ({
   lines_of_invoices
 })
 
-/** Adds tasks, numbered `n` from 1: the SQL of columns that have no default, or another value than the time of now. */
-export const addTasks = Effect.fnUntraced(function* (count: number, columns: Readonly<Record<string, string>>) {
-  const { sql } = yield* TestDatabase
-  const all = {
+/** Columns by their SQL, in which `n` is the number of the row, from 1. */
+type Columns = Readonly<Record<string, string>>
+
+const addRows = (table: string, count: number, columns: Columns) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    sql.unsafe(`insert into ${table} (${Object.keys(columns).join(", ")})
+      select ${Object.values(columns).join(", ")} from generate_series(1, ${count}) n`)
+  )
+
+/** Adds facts: by default of invoices that nobody has. */
+export const addFacts = (count: number, columns: Columns = {}) =>
+  addRows("deletions", count, {
+    organization_id: "'org_a'",
+    task_id: "gen_random_uuid()",
+    kind: "'invoice'",
+    item: "n",
+    id: "'i' || n",
+    deleted_at: "now()",
+    verdict: "'not_found'",
+    holds: "true",
+    is_known: "true",
+    ...columns
+  })
+
+/** Adds tasks: columns that have no default, or another value than the time of now. */
+export const addTasks = (count: number, columns: Columns) =>
+  addRows("deletion_tasks", count, {
     id: "gen_random_uuid()",
     idempotency_key: "n",
     fingerprint: "''",
@@ -91,7 +114,4 @@ export const addTasks = Effect.fnUntraced(function* (count: number, columns: Rea
     received_at: "now()",
     scheduled_for: "now()",
     ...columns
-  }
-  yield* sql.unsafe(`insert into deletion_tasks (${Object.keys(all).join(", ")})
-    select ${Object.values(all).join(", ")} from generate_series(1, ${count}) n`)
-})
+  })

@@ -102,7 +102,7 @@ function merge(table: Table, value: string): string {
 }
 
 /** Empties the tables, and writes the rows that are there before: those of the ways, and others that stay. */
-export const begin = Effect.fnUntraced(function* (from: Readonly<Record<Table, string | undefined>>) {
+export const begin = Effect.fnUntraced(function* (from: Readonly<Partial<Record<Table, string | undefined>>> = {}) {
   const { sql } = yield* TestDatabase
   yield* sql`delete from deletion_tasks`
   yield* sql`delete from deletions`
