@@ -24,3 +24,9 @@ export const tries = ({
 
 /** The options of a test that `npm test` leaves out. */
 export const long = { tags: ["long"] }
+
+/** Resources that have each kind of filter, order and request among them. */
+const various = ["organization", "clinics", "products", "consumption-logs", "pet-benefits", "charges"]
+
+/** The tags of a test that each resource has: `npm test` has those of various ones. */
+export const tagsOf = (resource: string) => (various.includes(resource) ? [] : long.tags)

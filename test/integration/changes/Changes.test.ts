@@ -15,6 +15,7 @@ import * as Cursor from "../../../src/changes/Cursor.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
+import { tagsOf } from "../../support/tries.ts"
 import { asKnown, dataset, insertKeys, readersOf, storesOf } from "../records/stores.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
@@ -48,25 +49,27 @@ const damaged = (cursor: string) => [
 const services = Layer.provideMerge(insertKeys(organization, another), TestDatabase.layerDatabases)
 
 layer(services, { excludeTestServices: true })("the changes", (it) => {
-  it.effect.each(searchable.map((resource: Resource) => [resource.name, resource] as const))(
-    "of %s begin with every record of the organization, once, in pages of at most the limit",
-    ([, resource]) =>
-      Effect.gen(function* () {
-        const { own, readers } = yield* demoOf(resource)
-        const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
-        for (const [reader, repository, as] of readers) {
-          const seen: Array<unknown> = []
-          let page = yield* as(organization)(read(repository, undefined, 3))
-          while (page.body.length > 0) {
-            seen.push(...page.body)
-            assert.isAtMost(page.body.length, 3, reader)
-            assert.deepStrictEqual([page.removed, page.has_more], [[], seen.length < own.length], reader)
-            page = yield* as(organization)(read(repository, page.cursor, 3))
+  for (const resource of searchable)
+    it.effect(
+      `of ${resource.name} begin with every record of the organization, once, in pages of at most the limit`,
+      () =>
+        Effect.gen(function* () {
+          const { own, readers } = yield* demoOf(resource)
+          const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
+          for (const [reader, repository, as] of readers) {
+            const seen: Array<unknown> = []
+            let page = yield* as(organization)(read(repository, undefined, 3))
+            while (page.body.length > 0) {
+              seen.push(...page.body)
+              assert.isAtMost(page.body.length, 3, reader)
+              assert.deepStrictEqual([page.removed, page.has_more], [[], seen.length < own.length], reader)
+              page = yield* as(organization)(read(repository, page.cursor, 3))
+            }
+            assert.sameDeepMembers(seen, expected, reader)
           }
-          assert.sameDeepMembers(seen, expected, reader)
-        }
-      })
-  )
+        }),
+      { tags: tagsOf(resource.name) }
+    )
 
   it.effect("have a cursor that is refused if it is damaged, of another organization or another resource", () =>
     Effect.gen(function* () {

@@ -11,15 +11,15 @@ import type { FilterValues } from "../../../src/records/Repository.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 import { integer, owners, recordsOf } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { tries } from "../../support/tries.ts"
+import { tagsOf, tries } from "../../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
 import { asHolderOfKey, asKnown, insertKeys, readersOf, resources, type Stores, storesOf } from "./stores.ts"
 
-const readers = (stores: Stores) =>
+const readers = ({ memory, postgres, skipping }: Stores) =>
   [
-    ...readersOf(stores),
-    ["Postgres, skipping in the index", stores.skipping, asKnown],
-    ["Postgres, skipping in the index, by key", stores.skipping, asHolderOfKey]
+    ["memory", memory, asKnown],
+    ["Postgres", postgres, asKnown],
+    ["Postgres, skipping in the index, by key", skipping, asHolderOfKey]
   ] as const
 
 /** Every reader returns exactly the rows of the page. */
@@ -95,7 +95,7 @@ layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { 
                 yield* checkWalk(stores, each, criteriaOf(name, stores.rows, chosen), limit)
             }
           }),
-        options
+        { ...options, tags: often === "" ? tagsOf(name) : options.tags }
       )
   }
 })
