@@ -122,7 +122,7 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     })
   )
 
-  for (const { often, options } of tries({ few: 10, many: 20 })) {
+  for (const { often, options } of tries({ few: 3, many: 20 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,
       { text: hostile },

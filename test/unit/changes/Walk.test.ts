@@ -180,7 +180,7 @@ it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
   ]
 ])("nothing is lost where %s", ([, history]) => play(history))
 
-for (const { often, options } of tries({ few: 100, many: 400, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 50, many: 400, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `any history of servers and a reader${often}`,
     { steps },
