@@ -87,6 +87,10 @@ const page = { limit: 100, offset: 0 }
 const search = (criteria: Partial<Criteria> = {}, bounds: Partial<typeof page> = {}) =>
   Effect.flatMap(SenderTasks, (reads) => reads.search({ ...all, ...criteria }, { ...page, ...bounds }))
 
+/** The number of tasks that a read reads. */
+const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
+  Effect.map(readsOf("deletion_tasks", reading), (read) => read.rows)
+
 const get = (taskId: string) => Effect.flatMap(SenderTasks, (reads) => reads.get(taskId))
 
 const keysOf = (found: ReadonlyArray<{ readonly idempotency_key: string }>) => found.map((task) => task.idempotency_key)
@@ -227,8 +231,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       Effect.gen(function* () {
         const sql = yield* many
         if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
-        const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
-          Effect.map(readsOf("deletion_tasks", reading), (read) => read.rows)
         const dead = { states: ["dead"] } as const
         assert.isAtMost(yield* costOf(search()), 210)
         assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 2010)

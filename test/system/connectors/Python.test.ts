@@ -18,10 +18,24 @@ if (!isInstalled) process.stderr.write(`There is no ${python}: the tests of the 
 
 const connectors = join(import.meta.dirname, "../../../src/connectors")
 
-/** What a broken service and its proxies respond first, and what the client says of a key and of an order that never holds. */
-const broken = `
-import email.utils, socketserver, sys, threading, time
+/** A server that keeps the paths of its requests. `respond(path, write)` responds to them. */
+const server = String.raw`
+import email.utils, socketserver, threading, time
 import practice_data as p
+requests = []
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        lines = [line for line in iter(self.rfile.readline, b"\r\n")]
+        self.rfile.read(sum(int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")))
+        requests.append(lines[0].split()[1].decode())
+        respond(requests[-1], self.wfile.write)
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_address[1]}"
+`
+
+/** What a broken service and its proxies respond first, and what the client says of a key and of an order that never holds. */
+const broken = `${server}
 firsts = {
     "cut": b"HTTP/1.1 200 OK\\r\\nContent-Length: 99\\r\\n\\r\\n{",
     "error-cut": b"HTTP/1.1 503 X\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n20\\r\\n{",
@@ -29,19 +43,11 @@ firsts = {
     "fraction": b"HTTP/1.1 503 X\\r\\nRetry-After: 1.5\\r\\n\\r\\n",
     "date": f"HTTP/1.1 503 X\\r\\nDate: {email.utils.formatdate(0)}\\r\\nRetry-After: {email.utils.formatdate(2)}\\r\\n\\r\\n".encode(),
 }
-requests = []
-class Handler(socketserver.StreamRequestHandler):
-    def handle(self):
-        lines = [line for line in iter(self.rfile.readline, b"\\r\\n")]
-        self.rfile.read(sum(int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")))
-        path = lines[0].split()[1].decode()
-        requests.append(path)
-        gone = b"HTTP/1.1 410 X\\r\\nx-error: cursor_expired\\r\\n\\r\\n"
-        ok = b'HTTP/1.1 200 OK\\r\\n\\r\\n{"body": [1]}'
-        self.wfile.write(gone if path.endswith("/changes") else firsts.pop(path.split("/")[3], ok))
-server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-client = p.PracticeData(f"http://127.0.0.1:{server.server_address[1]}/api/v3/", "secret\\n", retries=1)
+def respond(path, write):
+    gone = b"HTTP/1.1 410 X\\r\\nx-error: cursor_expired\\r\\n\\r\\n"
+    ok = b'HTTP/1.1 200 OK\\r\\n\\r\\n{"body": [1]}'
+    write(gone if path.endswith("/changes") else firsts.pop(path.split("/")[3], ok))
+client = p.PracticeData(f"{url}/api/v3/", "secret\\n", retries=1)
 for name in list(firsts):
     began = time.monotonic()
     print(name, client.search(name), int(time.monotonic() - began))
@@ -54,9 +60,7 @@ for attempt in lambda: p.copy(client, "copy.db"), lambda: p.PracticeData("http:/
 `
 
 /** What something else than the service responds: the error of each, and the number of requests. */
-const foreign = `
-import socketserver, threading, time
-import practice_data as p
+const foreign = `${server}
 answers = {
     "list": b"HTTP/1.1 200 OK\\r\\n\\r\\n[1]",
     "empty": b"HTTP/1.1 200 OK\\r\\n\\r\\n{}",
@@ -64,32 +68,23 @@ answers = {
     "never": b"HTTP/1.1 503 X\\r\\nRetry-After: 9999999999\\r\\n\\r\\n",
     "slow": b"HTTP/1.1 200 OK\\r\\n\\r\\n{",
 }
-count = 0
-class Handler(socketserver.StreamRequestHandler):
-    def handle(self):
-        global count
-        lines = [line for line in iter(self.rfile.readline, b"\\r\\n")]
-        self.rfile.read(sum(int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")))
-        count += 1
-        name = lines[0].split()[1].decode().split("/")[3]
-        self.wfile.write(answers[name])
-        try:
-            while name == "slow":
-                self.wfile.write(b" ")
-                time.sleep(0.02)
-        except OSError:
-            pass
-server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-url = f"http://127.0.0.1:{server.server_address[1]}"
+def respond(path, write):
+    name = path.split("/")[3]
+    write(answers[name])
+    try:
+        while name == "slow":
+            write(b" ")
+            time.sleep(0.02)
+    except OSError:
+        pass
 client = p.PracticeData(url, "key", retries=1)
 asks = [lambda name=name: client.search(name) for name in ("list", "empty", "never")]
 for ask in *asks, lambda: p.copy(client, "copy.db"), lambda: p._post(f"{url}/api/v3/slow", {}, lambda _: {}, timeout=0.05, retries=0):
-    count = 0
+    requests.clear()
     try:
         ask()
     except p.PracticeDataError as error:
-        print(error.status, count, str(error).partition(": ")[2])
+        print(error.status, len(requests), str(error).partition(": ")[2])
 `
 
 /** Two copies at once: before the first page of a slow one, another one has applied all. */
@@ -143,13 +138,17 @@ const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<
   return stdout.trim()
 })
 
+/** The lines that a program prints, without the space at their ends. */
+const printedBy = Effect.fnUntraced(function* (program: string) {
+  const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
+  const { stdout } = yield* succeed(python, ["-c", program], { cwd: yield* temporaryFolder, env })
+  return stdout.trim().split(/ *\n/)
+})
+
 describe.skipIf(!isInstalled)("With python3", () => {
   test.live("the client retries what was cut, after Retry-After, reads again four times, and shows no key", () =>
     Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
-      const { stdout } = yield* succeed(python, ["-c", broken], { cwd: folder, env })
-      const [cut, error, none, fraction, date, ...failures] = stdout.trim().split("\n")
+      const [cut, error, none, fraction, date, ...failures] = yield* printedBy(broken)
       assert.deepStrictEqual([cut, error, none], ["cut [1] 0", "error-cut [1] 0", "none [1] 0"])
       assert.match(`${fraction} ${date}`, /^fraction \[1\] [1-9] date \[1\] [2-9]$/)
       assert.deepStrictEqual(failures, ["cursor_expired False 5 4", "0 False 5 4", "0 False 5 4"])
@@ -158,20 +157,14 @@ describe.skipIf(!isInstalled)("With python3", () => {
 
   test.live("the client takes no other service's response, waits for no longer than it says, and ends a slow one", () =>
     Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
-      const { stdout } = yield* succeed(python, ["-c", foreign], { cwd: folder, env })
       const ends = ["200 1 it has no body", "200 1 it has no body", "503 1", "200 1 it has no has_more"]
-      assert.deepStrictEqual(stdout.trim().split(/ *\n/), [...ends, "0 1 its body takes more than 0.5 seconds"])
+      assert.deepStrictEqual(yield* printedBy(foreign), [...ends, "0 1 its body takes more than 0.5 seconds"])
     })
   )
 
   test.live("a copy is changed by one process at a time", () =>
     Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const env = { PYTHONPATH: connectors, PYTHONDONTWRITEBYTECODE: "1" }
-      const { stdout } = yield* succeed(python, ["-c", twoCopies], { cwd: folder, env })
-      const [refused, copied] = stdout.trim().split("\n")
+      const [refused, copied] = yield* printedBy(twoCopies)
       assert.strictEqual(refused, "Another process changed the copy in copy.db: run only one")
       assert.strictEqual(copied, '{"id": "a", "version": "2"}')
     })

@@ -4,7 +4,7 @@
  *
  * @module-tag long
  */
-import { assert, it as test, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Array, Context, Duration, Effect, Layer } from "effect"
 import { json } from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -108,16 +108,6 @@ layer(Stores.layer, options)("The lane and the router", (it) => {
     })
   )
 
-  it.effect("respond the same while the database refuses connections", () =>
-    Effect.gen(function* () {
-      const { proxy, ways } = yield* Stores
-      yield* proxy.cut("refuse")
-      assert.deepStrictEqual(yield* agreeOnReads(ways), noneReads)
-      yield* proxy.mend
-      yield* restored
-    })
-  )
-
   it.effect("end the statement of a client that leaves, and log one 499", () =>
     Effect.gen(function* () {
       const [{ sql }, { ways }] = [yield* TestDatabase, yield* Stores]
@@ -156,27 +146,17 @@ layer(Stores.layer, options)("The lane and the router", (it) => {
     })
   )
 
-  it.effect("respond the same while the database is silent", () =>
+  it.effect.each([
+    ["refuses connections", "refuse"],
+    ["is silent", "swallow"]
+  ] as const)("respond the same while the database %s", ([, cut]) =>
     Effect.gen(function* () {
       const { proxy, ways } = yield* Stores
-      yield* proxy.cut("swallow")
-      yield* both("cannot be reached")
+      yield* proxy.cut(cut)
+      if (cut === "swallow") yield* both("cannot be reached")
       assert.deepStrictEqual(yield* agreeOnReads(ways), noneReads)
       yield* proxy.mend
       yield* restored
     })
   )
 })
-
-test.live("More requests than RATE_LIMIT are 429 in the lane and in the router, and of a revoked key 401", () =>
-  Effect.gen(function* () {
-    const { sql, url } = yield* TestDatabase
-    const ways = yield* start({ DATABASE_URL: url, RATE_LIMIT: "1" })
-    const sent = { pieces: [textOf(search).repeat(3)] }
-    const statuses = Effect.map(agree(ways, exchange(sent)), (found) => found.map(({ head }) => head.slice(9, 12)))
-    assert.deepStrictEqual(yield* statuses, ["200", "429", "429", "404"])
-    yield* sql`update api_keys set revoked_at = now()`
-    assert.deepStrictEqual(yield* statuses, ["401", "401", "401", "404"])
-    yield* agree(ways, logged)
-  }).pipe(Effect.provide(TestDatabase.layerDemo))
-)
