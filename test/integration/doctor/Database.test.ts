@@ -165,8 +165,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
   it.effect("warns of a superuser, unless nothing needs a role, and of nothing else if all is well", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const embedded = yield* MigrationsCheck.check(sql, [])
-      assert.isTrue(embedded.every(({ status }) => status === "ok"))
+      assert.isTrue((yield* MigrationsCheck.check(sql, [])).every(({ status }) => status === "ok"))
       const findings = yield* of(url)
       has(findings, "warn", /is a superuser/)
       isFine(findings.filter(({ message }) => !message.includes("is a superuser")))
@@ -304,8 +303,8 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     Effect.gen(function* () {
       yield* run("revoke usage on schema public from public")
       const found = yield* problems
-      const names = ["api", "intake", "worker", "writer"].map((role) => `practice_data_${role}`)
-      const expected = names.map((name) => `The role ${name} lacks USAGE on schema public.`)
+      const names = ["api", "intake", "worker", "writer"]
+      const expected = names.map((name) => `The role practice_data_${name} lacks USAGE on schema public.`)
       assert.deepStrictEqual(messagesOf(found), expected)
       for (const { advice = "" } of found) yield* run(advice)
       yield* isWhole

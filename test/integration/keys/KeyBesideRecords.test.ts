@@ -43,9 +43,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
   (it) => {
     it.effect.each([
       ["a page", search, { limit: 2 }, Http.key, 200],
-      ["a record", get, { id: charge?.id }, Http.key, 200],
       ["a record that is not there", get, { id: "nowhere" }, Http.key, 404],
-      ["a page, to a key that is not known", search, {}, unknownKey, 401],
       ["a record, to a key that is not known", get, { id: charge?.id }, unknownKey, 401]
     ] satisfies ReadonlyArray<readonly [string, string, object, string, number]>)(
       "is looked up by the one statement that reads %s",
