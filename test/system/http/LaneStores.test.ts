@@ -98,16 +98,6 @@ layer(Stores.layer, options)("The lane and the router", (it) => {
     })
   )
 
-  it.effect("read again after their connections were ended", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and usename <> current_user`
-      yield* restored
-    })
-  )
-
   it.effect("end the statement of a client that leaves, and log one 499", () =>
     Effect.gen(function* () {
       const [{ sql }, { ways }] = [yield* TestDatabase, yield* Stores]
