@@ -303,9 +303,8 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     Effect.gen(function* () {
       yield* run("revoke usage on schema public from public")
       const found = yield* problems
-      const names = ["api", "intake", "worker", "writer"]
-      const expected = names.map((name) => `The role practice_data_${name} lacks USAGE on schema public.`)
-      assert.deepStrictEqual(messagesOf(found), expected)
+      const lack = (name: string) => `The role practice_data_${name} lacks USAGE on schema public.`
+      assert.deepStrictEqual(messagesOf(found), ["api", "intake", "worker", "writer"].map(lack))
       for (const { advice = "" } of found) yield* run(advice)
       yield* isWhole
       yield* run("grant usage on schema public to public")
