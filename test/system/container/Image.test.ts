@@ -38,7 +38,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The image", (it) =
     "serves a page as a user without rights, is healthy, and stops in its time",
     (context) =>
       Effect.gen(function* () {
-        yield* Effect.catch(runIn("podman", "image", "exists", "docker.io/library/node:24.21.0-trixie-slim"), () =>
+        yield* Effect.catch(runIn("podman", "image", "exists", "docker.io/library/node:26.10.0-trixie-slim"), () =>
           Effect.sync(() => context.skip("there is no podman, or no base image"))
         )
         const name = `practice-data-test-${process.pid}`
