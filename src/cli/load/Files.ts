@@ -2,7 +2,7 @@
 import * as fs from "node:fs"
 import { basename, join } from "node:path"
 import { createGunzip } from "node:zlib"
-import { Effect, Predicate, Stream } from "effect"
+import { Effect, Predicate, Record, Stream } from "effect"
 import Papa from "papaparse"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
@@ -216,15 +216,23 @@ const kinds = new Map<unknown, ParquetColumn>([
   ["DATE", "date"]
 ])
 
-/** A value of Parquet as JSON has it. */
-const jsonOf = (value: unknown, type: string | undefined, column: ParquetColumn | undefined): unknown => {
+type ParquetColumns = ReadonlyMap<string, ParquetColumn | undefined>
+
+/** A value of a column of Parquet as JSON has it, with what is in lists and structs. */
+const jsonOf = (value: unknown, type: string | undefined, name: string, columns: ParquetColumns): unknown => {
+  const column = columns.get(name)
   if (Predicate.isDate(value)) {
+    if (Number.isNaN(value.getTime())) return "a time out of range"
     const [day = "", time] = value.toISOString().split("T")
     // Times at midnight are how many programs write days.
     if (column === "date" || (type === "date" && time === "00:00:00.000Z")) return day
     return `${day}T${column === "local time" ? time?.slice(0, -1) : time}`
   }
   if (Predicate.isBigInt(value)) return Number(value)
+  if (Array.isArray(value)) return value.map((item) => jsonOf(item, undefined, name, columns))
+  if (Predicate.isReadonlyObject(value)) {
+    return Record.map({ ...value }, (field: unknown, key) => jsonOf(field, undefined, key, columns))
+  }
   if (column !== "decimal" || !Predicate.isNumber(value)) return value
   // The reader multiplies, which is off by the last bit. What is off by more has more digits.
   const rounded = Number(value.toPrecision(15))
@@ -262,7 +270,7 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
     const rowOfRecord = (record: Readonly<Record<string, unknown>>): Row => {
       line += 1
       const names = Object.keys(record)
-      const values = names.map((name) => jsonOf(record[name], types.get(name), columns.get(name)))
+      const values = names.map((name) => jsonOf(record[name], types.get(name), name, columns))
       return { line, names, values, isText: false }
     }
     return Stream.fromIterable(metadata.row_groups).pipe(

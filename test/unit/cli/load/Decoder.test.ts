@@ -156,6 +156,17 @@ const timestamp = (isAdjustedToUTC: boolean) =>
     logical_type: { type: "TIMESTAMP", isAdjustedToUTC, unit: "MICROS" }
   }) as const
 
+type Elements = ConstructorParameters<typeof ParquetWriter>[0]["schema"]
+
+const parquetOf = (schema: Elements, columnData: Parameters<ParquetWriter["write"]>[0]["columnData"]) => {
+  const buffer = new ByteWriter()
+  const root = { name: "root", num_children: columnData.length }
+  const writer = new ParquetWriter({ writer: buffer, schema: [root, ...schema] })
+  void writer.write({ columnData })
+  void writer.finish()
+  return new Uint8Array(buffer.getBuffer())
+}
+
 it.effect("Parquet has days, local times, and decimals of more digits than fit, as a CSV has them", () =>
   Effect.gen(function* () {
     const day = { repetition_type: "OPTIONAL", type: "INT32", converted_type: "DATE" } as const
@@ -168,12 +179,11 @@ it.effect("Parquet has days, local times, and decimals of more digits than fit, 
       { name: "cancelled_at", ...timestamp(true), data: [at, null] },
       { name: "price", ...decimal, precision: 18, scale: 4, data: [19.99, 12_345_678_901_234.568] }
     ] as const
-    const buffer = new ByteWriter()
     const schema = columns.map((column) => Struct.omit(column, ["data"]))
-    const writer = new ParquetWriter({ writer: buffer, schema: [{ name: "root", num_children: 5 }, ...schema] })
-    void writer.write({ columnData: columns.map(({ data, name }) => ({ name, data: [...data] })) })
-    void writer.finish()
-    const content = new Uint8Array(buffer.getBuffer())
+    const content = parquetOf(
+      schema,
+      columns.map(({ data, name }) => ({ name, data: [...data] }))
+    )
     const found = yield* read("subscriptions.parquet", content, { ...org, zone: "America/Denver" })
     const [row] = found.rows
     assert.deepStrictEqual(
@@ -183,6 +193,47 @@ it.effect("Parquet has days, local times, and decimals of more digits than fit, 
     assert.deepStrictEqual(found.faults, ["2: price: has more than 15 significant digits: 12345678901234.568"])
     const { faults } = yield* read("subscriptions.parquet", content, org)
     assert.match(faults.join("\n"), /^1: end_date: has no time zone: .*\n1: start_date: has no time zone: /)
+  })
+)
+
+it.effect("Parquet has the numbers of a struct, and a value of no such field is a fault", () =>
+  Effect.gen(function* () {
+    const id = { name: "id", type: "BYTE_ARRAY", converted_type: "UTF8" } as const
+    const struct = { name: "payment_split", num_children: 2, repetition_type: "OPTIONAL" } as const
+    const amount = { type: "INT64", repetition_type: "OPTIONAL" } as const
+    const decimal = { ...amount, converted_type: "DECIMAL", precision: 15, scale: 4 } as const
+    const splits = parquetOf(
+      [id, struct, { name: "to_Platform", ...decimal }, { name: "to_Clinic", ...amount }],
+      [
+        { name: "id", data: ["a"] },
+        { name: "payment_split", data: [{ to_Platform: 10.12, to_Clinic: 7n }] }
+      ]
+    )
+    const { faults, rows } = yield* read("payment_intents.parquet", splits, org)
+    assert.deepStrictEqual(faults, [])
+    assert.strictEqual(rows[0]?.["payment_split_to_platform"], "10.12")
+    assert.strictEqual(rows[0]?.["payment_split_to_clinic"], "7")
+    const refused = parquetOf(
+      [
+        id,
+        { name: "product_ids", converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
+        { name: "list", num_children: 1, repetition_type: "REPEATED" },
+        { name: "element", type: "INT64", repetition_type: "OPTIONAL" },
+        {
+          name: "created_at",
+          type: "INT64",
+          logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" }
+        }
+      ],
+      [
+        { name: "id", data: ["a"] },
+        { name: "product_ids", data: [[1n]] },
+        { name: "created_at", data: [2n ** 63n - 1n] }
+      ]
+    )
+    const [ids = "", time] = (yield* read("pet_benefits.parquet", refused, org)).faults
+    assert.match(ids, /^1: product_ids: Expected string.*: \[1\]$/)
+    assert.strictEqual(time, "1: created_at: input is not an ISO 8601 date and time: a time out of range")
   })
 )
 
