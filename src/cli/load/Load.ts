@@ -87,7 +87,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     }
     if (rejects === undefined) return
     yield* Effect.try({
-      try: () => fs.writeSync(rejects, lineOf({ file, line, faults: ofRow, row })),
+      try: () => fs.writeFileSync(rejects, lineOf({ file, line, faults: ofRow, row })),
       catch: (cause) => refused(`Cannot write the rejects: ${Failure.reasonOfFile(cause)}`)
     })
   })

@@ -13,9 +13,10 @@ import { targetOf } from "../../../../src/cli/sync/Sync.ts"
 import { toText } from "../../../../src/database/RecordJson.ts"
 import { rowsOf } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
-import { cli, runWith } from "../../../support/cli.ts"
+import { cli, programArgs, runWith } from "../../../support/cli.ts"
 import { eventually } from "../../../support/eventually.ts"
-import { temporaryFolder } from "../../../support/Process.ts"
+import { root, temporaryFolder } from "../../../support/Process.ts"
+import { run } from "../../../support/run.ts"
 import * as TcpProxy from "../../../support/TcpProxy.ts"
 import { newLogin, TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
@@ -211,6 +212,23 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual([code, readFileSync(file, "utf8")], [2, "id\na\n"])
         assert.include(stderr, "--rejects would overwrite a file of the load.")
       }
+    })
+  )
+
+  it.effect("loads nothing of a file whose rejects are written in part, as on a disk that is full", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const owner = yield* organization
+      const file = yield* fileOf("pets.csv", "id,name,created_at", "a,A,2026-01-31T09:30Z", `b,${"B".repeat(20_000)},never`)
+      const rejects = join(yield* temporaryFolder, "rejects.ndjson")
+      // At most 8 KiB a file, and 16 where a block is larger.
+      const script = ["-c", 'ulimit -f 16; exec "$@"', "sh", ...programArgs, "load", file]
+      const env = { ...process.env, DATABASE_URL: url }
+      const given = [...script, "--organization", owner, "--rejects", rejects]
+      const { code, stderr } = yield* run("sh", given, { cwd: root, env })
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "Cannot write the rejects: ")
+      assert.lengthOf(yield* petsOf(owner), 0)
     })
   )
 
