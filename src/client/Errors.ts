@@ -91,7 +91,7 @@ export class ResponseTooLargeError extends UnexpectedResponseError {
   override readonly name = "ResponseTooLargeError"
 }
 
-/** The service cannot be reached, or the connection broke. `cause` is the error of `fetch`. */
+/** The service cannot be reached, or the connection broke: with the `status` if a response had begun. `cause` is the error of `fetch`. */
 export class ConnectionError extends named("ConnectionError") {}
 
 /** No whole response came within the timeout. It has the `status` if one began. */

@@ -80,7 +80,8 @@ const sendOnce = async <A>(
   } catch (cause) {
     ended.throwIfAborted()
     if (cause instanceof ResponseTooLargeError) throw cause
-    throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
+    const message = `Cannot get a ${begun === undefined ? "" : "whole "}response from ${host}: ${reasonOf(cause)}`
+    throw new ConnectionError(message, { status: begun, idempotencyKey }, { cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener("abort", leave)

@@ -20,8 +20,11 @@ const ownResource = "organization"
 
 const largestPage = 1000
 
+const isBroken = (cause: unknown): cause is Client.ConnectionError | Client.TimeoutError =>
+  cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError
+
 const isTemporary = (cause: unknown) => {
-  if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
+  if (isBroken(cause)) return true
   const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
   // A service that does not implement a request never will.
   return status === 429 || (status >= 500 && status !== 501)
@@ -49,7 +52,7 @@ export const make = (given: string, client: Client.PracticeData) => {
       const advice = "Shorten it there, or leave out its resource: give the others by --resource"
       return refused(`The service at ${url} has a record of more than 64 MiB, which cannot be copied. ${advice}.`)
     }
-    const hasBegun = cause instanceof Client.TimeoutError && cause.status !== undefined
+    const hasBegun = isBroken(cause) && cause.status !== undefined
     if (hasBegun || cause instanceof Client.UnexpectedResponseError) limit = Math.max(1, limit / 10)
     // A response that was cut off, since the service has responded before.
     if (cause instanceof Client.UnexpectedResponseError) return new Unavailable({ message: reasonOf(cause) })

@@ -54,11 +54,16 @@ const whole = () => Promise.resolve(respond("/changes"))
 const tooLarge = () => Promise.reject(new ResponseTooLargeError("too large"))
 const endless = () => Promise.resolve(new Response(new ReadableStream()))
 const cut = () => Promise.resolve(new Response('{"body":['))
+const broken = () => {
+  const start = (controller: ReadableStreamDefaultController) => controller.error(new TypeError("terminated"))
+  return Promise.resolve(new Response(new ReadableStream({ start })))
+}
 
 it.live.each([
   ["too large", tooLarge],
   ["too slow", endless],
-  ["cut off", cut]
+  ["cut off", cut],
+  ["broken off", broken]
 ] as const)("a page that is %s is followed by smaller ones, until a round ends", ([, failing]) =>
   Effect.gen(function* () {
     const { failed, limits, read } = yield* limitsOf((limit) => (limit > 10 ? failing() : whole()))
