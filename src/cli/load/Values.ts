@@ -58,9 +58,9 @@ const converted = (text: string, type: ColumnType): unknown => {
   }
 }
 
-// Of days and years at an edge, and of wide offsets, `Instant` decides.
+// Of days and years at an edge, wide offsets and long fractions, `Instant` decides.
 const plainInstant =
-  /^(?!0000|0001|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?)$/
+  /^(?!0000|0001|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?)$/
 
 const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?)?$/
 

@@ -108,6 +108,13 @@ it.effect("each fault is named with its line and field", () =>
   })
 )
 
+it.effect("a time of more digits than Postgres reads has those that it keeps", () =>
+  Effect.gen(function* () {
+    const { faults, rows } = yield* read("pets.csv", `id,created_at\na,2026-01-31T09:30:00.${"1".repeat(200)}Z`, org)
+    assert.deepStrictEqual([faults, rows[0]?.["created_at"]], [[], "2026-01-31 09:30:00.111112+00"])
+  })
+)
+
 it.effect("NDJSON has records, those of an export with their organization, and operations of sync", () =>
   Effect.gen(function* () {
     const lines = [
