@@ -107,6 +107,8 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
   let isRestarted = false
   let mayRestart = true
+  /** True from the end of a round until the copy is finished: what keeps it from that is an outage through all rounds. */
+  let isUnfinished = false
 
   const endOutage = Effect.suspend(() => {
     if (downSince === undefined) return Effect.void
@@ -137,7 +139,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     lag: 0
   }
 
-  /** Reads and applies a round. Returns its last page. */
+  /** Reads and applies a round, and finishes the copy. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
     let last: ChangePage = { ...resets, ...(yield* copy.state) }
     const keep = Effect.fnUntraced(function* (page: ChangePage, requestedAt: DateTime.Utc) {
@@ -148,7 +150,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))
     const receive = Effect.fnUntraced(function* ({ requestedAt, page }: RequestedPage) {
       yield* keep(page, requestedAt)
-      if (!isRestarted) yield* endOutage
+      if (!isRestarted && !isUnfinished) yield* endOutage
       yield* progress.applied(page.body)
     })
     const follow = Effect.suspend(() =>
@@ -166,16 +168,19 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
       yield* keepResets
       yield* follow
     })
-    const end = Effect.suspend(() => {
+    const end = Effect.sync(() => {
       isRestarted = false
       mayRestart = true
-      return endOutage
     })
     yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keepResets : resume, follow).pipe(
       Effect.andThen(end),
       Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
       Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))
     )
+    isUnfinished = true
+    yield* copy.finish
+    isUnfinished = false
+    if (!isRestarted) yield* endOutage
     return last
   })
 
@@ -188,7 +193,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     }
     hasBegun = true
     while (true) {
-      const [duration, { lag }] = yield* Effect.timed(Effect.tap(readRound(copy), copy.finish))
+      const [duration, { lag }] = yield* Effect.timed(readRound(copy))
       yield* progress.inStep(Duration.toSeconds(duration), lag)
       if (watch === undefined) return
       yield* Effect.sleep(watch)
