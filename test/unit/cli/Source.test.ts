@@ -54,10 +54,10 @@ const whole = () => Promise.resolve(respond("/changes"))
 const tooLarge = () => Promise.reject(new ResponseTooLargeError("too large"))
 const endless = () => Promise.resolve(new Response(new ReadableStream()))
 const cut = () => Promise.resolve(new Response('{"body":['))
-const broken = () => {
-  const start = (controller: ReadableStreamDefaultController) => controller.error(new TypeError("terminated"))
-  return Promise.resolve(new Response(new ReadableStream({ start })))
+const breaking = {
+  start: (controller: ReadableStreamDefaultController) => controller.error(new TypeError("terminated"))
 }
+const broken = () => Promise.resolve(new Response(new ReadableStream(breaking)))
 
 it.live.each([
   ["too large", tooLarge],

@@ -207,6 +207,8 @@ it.effect("a copy of a machine whose clock is an hour ahead is in step by the cl
   })
 )
 
+const alwaysNews: Script = (at) => page(at + 1, [charge("a", `${at}`)])
+
 it.effect("gives up after a minute of rounds that a copy cannot finish, or waits with watch until it can", () =>
   Effect.gen(function* () {
     let isFull = true
@@ -216,9 +218,8 @@ it.effect("gives up after a minute of rounds that a copy cannot finish, or waits
     const target = { name: "full", open: () => Effect.succeed(copy) }
     const notes: Array<unknown> = []
     const report: Report = ({ event, message }) => Effect.sync(() => void (event === "note" && notes.push(message)))
-    const script: Script = (at) => page(at + 1, [charge("a", `${at}`)])
-    const running = yield* Effect.forkScoped(Effect.flip(syncWith(target, script, { resources })))
-    yield* Effect.forkScoped(syncWith(target, script, { resources, report, watch }))
+    const running = yield* Effect.forkScoped(Effect.flip(syncWith(target, alwaysNews, { resources })))
+    yield* Effect.forkScoped(syncWith(target, alwaysNews, { resources, report, watch }))
     yield* pass(50)
     assert.isUndefined(running.pollUnsafe())
     yield* pass(40)
