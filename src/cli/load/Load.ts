@@ -60,9 +60,15 @@ const openRejects = (path: string) =>
     (handle) => Effect.sync(() => fs.closeSync(handle))
   )
 
+const secondFile = ({ path, resource }: Files.File, organization: string) =>
+  refused(`A second file has ${resource.name} of ${organization}: ${path}. --missing delete needs all in one.`)
+
 /** Loads files. Fails if there is a fault, after the last file. */
 export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
-  const { report, session } = options
+  const { organization: owner, report, session } = options
+  // What it has is not deleted first. Without an organization, the rows tell whose they are.
+  const second = files.find(({ resource }, index) => resource === files[index - 1]?.resource)
+  if (options.deletesMissing && owner !== undefined && second !== undefined) return yield* secondFile(second, owner)
   const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
   let faults = 0
   let rejected = 0
@@ -149,10 +155,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
     const organizations = options.deletesMissing ? yield* staging.organizations : []
     for (const organization of organizations) {
       const owned = `${table.name} ${organization}`
-      if (complete.has(owned)) {
-        const reason = `A second file has ${resource.name} of ${organization}: ${file.path}.`
-        return yield* refused(`${reason} --missing delete needs all in one.`)
-      }
+      if (complete.has(owned)) return yield* secondFile(file, organization)
       complete.add(owned)
     }
     const indexes = yield* Indexes.drop(session, table.name)

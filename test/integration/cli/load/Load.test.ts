@@ -187,6 +187,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       )
       assert.include(stderr, `A second file has pets of ${owner}: ${files[2]}.`)
       assert.deepStrictEqual([yield* petsOf(owner), yield* petsOf(other)], [["a"], ["b"]])
+      const [mine, more] = [yield* fileOf("pets.csv", "id", "b"), yield* fileOf("pets.ndjson", '{"id":"a"}')]
+      const refused = yield* loads(mine, more, "--organization", owner, "--missing", "delete")
+      assert.include(refused.stderr, `A second file has pets of ${owner}: ${more}.`)
+      assert.deepStrictEqual(yield* petsOf(owner), ["a"])
     })
   )
 
@@ -219,7 +223,12 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const owner = yield* organization
-      const file = yield* fileOf("pets.csv", "id,name,created_at", "a,A,2026-01-31T09:30Z", `b,${"B".repeat(20_000)},never`)
+      const file = yield* fileOf(
+        "pets.csv",
+        "id,name,created_at",
+        "a,A,2026-01-31T09:30Z",
+        `b,${"B".repeat(20_000)},never`
+      )
       const rejects = join(yield* temporaryFolder, "rejects.ndjson")
       // At most 8 KiB a file, and 16 where a block is larger.
       const script = ["-c", 'ulimit -f 16; exec "$@"', "sh", ...programArgs, "load", file]
