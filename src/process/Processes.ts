@@ -223,7 +223,8 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
   return { address, ended: Effect.raceFirst(ended, killed) }
 })
 
-const portOf = (address: string) => Number(new URL(address).port)
+/** The port of an address of HTTP, which leaves out 80. */
+export const portOf = (address: string) => Number(new URL(address).port || 80)
 
 type Address = Readonly<{ host: string; port: number }>
 

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { explain } from "../../../src/process/Failure.ts"
-import { assertFits, hangs, heapOfEach } from "../../../src/process/Processes.ts"
+import { assertFits, hangs, heapOfEach, portOf } from "../../../src/process/Processes.ts"
 
 const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
   Effect.gen(function* () {
@@ -69,4 +69,9 @@ it("Processes together have the heap of one, and each of them as much as one at 
   // As Node sets it on a large machine: it divides what one would not take.
   assert.strictEqual(heapOfEach(2, 100, 1000), 100)
   assert.strictEqual(heapOfEach(8, 100, 1000), 50)
+})
+
+it("Processes share port 80 too, which their addresses leave out", () => {
+  const ports = ["http://0.0.0.0", "http://[::1]", "http://127.0.0.1:3000"].map(portOf)
+  assert.deepStrictEqual(ports, [80, 80, 3000])
 })
