@@ -167,7 +167,8 @@ const readinessOf = Effect.fnUntraced(function* (
     const now = yield* Clock.monotonicTimeNanos
     if (checkedAt !== undefined && now - checkedAt < kept[isReady() ? "ready" : "unready"]) return
     yield* checkAll
-    checkedAt = now
+    // Those that waited for this check take its result, however long it took.
+    checkedAt = yield* Clock.monotonicTimeNanos
   })
   return {
     /** The state, without a check. */

@@ -129,16 +129,18 @@ const serverOver = Effect.fnUntraced(function* (given: Given) {
   return layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
 })
 
-/** The answer, half a second after the request where a database is slow or hangs. */
+/** The answer to the second of two requests, half a second after both where a database is slow or hangs. */
 const answered = Effect.fnUntraced(function* (path: string, given: Given) {
   const server = yield* serverOver(given)
-  const fiber = yield* Effect.forkScoped(Effect.provide(get(path), server), { startImmediately: true })
+  const both = Effect.all([get(path), get(path)], { concurrency: 2 })
+  const fiber = yield* Effect.forkScoped(Effect.provide(both, server), { startImmediately: true })
   for (let round = 0; round < 5 && ["silent", "slow"].includes(given.records ?? "up"); round++) {
     yield* TestClock.withLive(Effect.sleep("10 millis"))
     yield* TestClock.adjust("100 millis")
   }
   // No more of the test's time passes.
-  return yield* TestClock.withLive(Effect.timeout(Fiber.join(fiber), "30 seconds"))
+  const [, answer] = yield* TestClock.withLive(Effect.timeout(Fiber.join(fiber), "30 seconds"))
+  return answer
 })
 
 const reach = "Cannot be reached"
