@@ -281,8 +281,7 @@ export const run = () => {
   Failure.endAtSecondSignal()
   Processes.endWithParent()
   Layer.launch(layer).pipe(
-    // A child that ended has printed why.
-    Effect.tapError((error) => (error._tag === "ChildEnded" ? Effect.void : Failure.report(error))),
+    Effect.tapError((error) => (error._tag === "ChildEnded" && error.hasPrinted ? Effect.void : Failure.report(error))),
     NodeRuntime.runMain({
       disableErrorReporting: true,
       // A stop signal is how the service is meant to end.

@@ -40,7 +40,7 @@ export const explainListen = (what: string, cause: unknown, prefix = "") =>
 
 /** An error whose message is meant for the user as it is. */
 interface Explained {
-  readonly _tag: "CannotListen" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
+  readonly _tag: "CannotListen" | "ChildEnded" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
   readonly message: string
 }
 

@@ -28,8 +28,11 @@ export const endWithParent = () => {
 
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
-/** A child ended. One that ends before it listens has printed why. */
-export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", { message: Schema.String }) {}
+/** A child ended. One that fails before it listens has printed why. */
+export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
+  message: Schema.String,
+  hasPrinted: Schema.Boolean
+}) {}
 
 const isAnnouncement = Schema.is(Schema.Struct({ address: Schema.String }))
 
@@ -197,9 +200,10 @@ const start = Effect.fnUntraced(function* (place: Place, port: number, count: nu
         place.child = undefined
         Deferred.doneUnsafe(end, reason)
       }
-      started.once("exit", (code, signal) =>
-        settle(Effect.fail(new ChildEnded({ message: `It exited with ${signal ?? `code ${code}`}` })))
-      )
+      started.once("exit", (code, signal) => {
+        const message = `A process exited with ${signal ?? `code ${code}`}`
+        settle(Effect.fail(new ChildEnded({ message, hasPrinted: (code ?? 0) > 0 })))
+      })
       // It never began, such as where the system has no process left. Nobody has printed why.
       started.on("error", (error) => settle(Effect.die(error)))
       return started

@@ -104,7 +104,7 @@ layer(TestDatabase.layerDemo, options)("PROCESSES", (it) => {
       const { children, haveListened, output } = yield* started(2, { DRAIN: "4s" })
       process.kill(children()[0] ?? 0, "SIGTERM")
       yield* haveListened(3)
-      assert.include(output(), "It exited with code 0")
+      assert.include(output(), "A process exited with code 0")
     })
   )
 
@@ -118,6 +118,19 @@ layer(TestDatabase.layerDemo, options)("PROCESSES", (it) => {
       yield* noneLeft(children)
       assert.strictEqual(parent.output(), "")
     })
+  )
+
+  it.effect(
+    "a first process that a signal ends while it starts ends the program with 1 and a line, since it has printed none",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const parent = yield* Process.start({ DATABASE_URL: url, PROCESSES: "2" })
+        yield* eventually("a process that starts", () => Process.childrenOf(parent.pid).length > 0)
+        process.kill(Process.childrenOf(parent.pid)[0] ?? 0, "SIGKILL")
+        assert.deepStrictEqual(yield* parent.ended, { code: 1, signal: null })
+        assert.strictEqual(parent.output(), "A process exited with SIGKILL\n")
+      })
   )
 
   it.effect("SIGTERM stops all of them, with code 0, and kill -9 leaves none behind", () =>
