@@ -26,6 +26,7 @@ import {
 import { SpanPropagationEnabled } from "effect/sql/Statement"
 import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Package.ts"
+import * as Time from "../process/Time.ts"
 import { safe } from "./Logging.ts"
 import { unitOf } from "./Metrics.ts"
 import type { OtlpSettings, Signal } from "./OtlpConfig.ts"
@@ -147,6 +148,20 @@ export const makeClient = Effect.fnUntraced(function* (
   })
 })
 
+/**
+ * The clock of effect's exporters. Times that they export are wall times, in nanoseconds. They pause after a failure, by
+ * milliseconds: these are monotonic.
+ */
+const layerClock = Layer.effect(
+  Clock.Clock,
+  Effect.map(Clock.Clock, (clock) =>
+    Object.assign(Time.steady(clock), {
+      currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+      currentTimeNanos: clock.currentTimeNanos
+    })
+  )
+)
+
 /** The most that a stop waits for the last exports, all of them together. */
 const shutdownTimeout = Duration.seconds(2)
 
@@ -210,7 +225,8 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
         }).pipe(
           Layer.provide([
             Layer.effect(HttpClient.HttpClient, makeClient(signal, { timeout, url })),
-            layerSerialization
+            layerSerialization,
+            layerClock
           ]),
           Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
         )

@@ -4,7 +4,7 @@
  */
 import { inspect } from "node:util"
 import { assert, describe, it, test } from "@effect/vitest"
-import { Array, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, References, Scope } from "effect"
+import { Array, Clock, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, References, Scope } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { unitOf } from "../../../src/observability/Metrics.ts"
@@ -142,6 +142,33 @@ it.effect("A stop waits for two seconds for the collector, for all signals toget
     assert.isUndefined(early)
     assert.isDefined(inTime)
   })
+)
+
+it.effect("Exports pause for a minute after a failure, though the clock is set back, and have its times", () =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const hour = 3_600_000_000_000n
+    let ahead = hour
+    const nanos = () => clock.currentTimeNanosUnsafe() + ahead
+    const settable: Clock.Clock = Object.assign(Object.create(clock), {
+      currentTimeMillisUnsafe: () => Number(nanos() / 1_000_000n),
+      currentTimeNanosUnsafe: nanos,
+      currentTimeNanos: Effect.sync(nanos)
+    })
+    const sent: Array<string | undefined> = []
+    const refusing = HttpClient.make(({ body }) => {
+      if (body._tag === "Uint8Array") sent.push(/"timeUnixNano":"(\d+)"/.exec(Buffer.from(body.body).toString())?.[1])
+      return status(400)
+    })
+    const settings = yield* settingsOf({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" })
+    yield* Layer.build(Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, refusing))).pipe(
+      Effect.provideService(Clock.Clock, settable)
+    )
+    yield* TestClock.adjust("1 minute")
+    ahead = 0n
+    yield* TestClock.adjust("90 seconds")
+    assert.deepStrictEqual(sent, [String(hour + 60_000_000_000n), "120000000000"])
+  }).pipe(withRegistry)
 )
 
 it.effect("An export follows no redirect, which would take its headers to another host", () =>
