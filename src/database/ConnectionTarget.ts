@@ -187,6 +187,12 @@ export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 const ServerState = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
 export type ServerState = typeof ServerState.Type
 
+/**
+ * A connection to probe a server. It is a multiplexed one, which cancels no statement that is interrupted: where a server
+ * hangs, that takes 5 seconds.
+ */
+export const connectToProbe = (config: PgConnection.Config) => PgConnection.make({ ...config, multiplex: true })
+
 export const stateOf = (connection: PgConnection.PgConnection) =>
   Effect.flatMap(
     connection.query(
@@ -219,7 +225,7 @@ export const waysTo = (
 /** Finds the way to a server, and reads its state. Without one, returns the error of the way that tells most. */
 export const reach = Effect.fnUntraced(function* (configs: Configs, host: ConnectionUrl.Host, tls: ServerTls) {
   const connected = (target: ConnectionTarget) =>
-    PgConnection.make(configs.of(target)).pipe(
+    connectToProbe(configs.of(target)).pipe(
       Effect.flatMap(stateOf),
       Effect.map((state) => ({ target, state })),
       Effect.scoped

@@ -4,7 +4,7 @@
  * is closed. Connections to any other server are closed.
  */
 import { Socket } from "node:net"
-import { type PgClient, PgConnection } from "@effect/sql-pg"
+import type { PgClient } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Fiber, type Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Loop from "../process/Loop.ts"
@@ -127,7 +127,7 @@ export const make = Effect.fnUntraced(function* (text: Redacted.Redacted, common
   const watchServer = Effect.gen(function* () {
     const closed = yield* Deferred.make<void>()
     const end = () => Deferred.doneUnsafe(closed, Effect.void)
-    const connection = yield* PgConnection.make(
+    const connection = yield* ConnectionTarget.connectToProbe(
       configs.of(target, (to) => ConnectionTarget.openSocket(to).once("close", end))
     )
     const watching = Effect.repeat(Effect.timeout(ConnectionTarget.stateOf(connection), period), {

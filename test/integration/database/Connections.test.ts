@@ -1,10 +1,11 @@
 /** Connections that short reads share, and sessions through a pooler that refuses settings. */
 import { connect as connectTo, createServer } from "node:net"
-import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber } from "effect"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Array, Duration, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
+import * as ServerSelector from "../../../src/database/ServerSelector.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
 import { fakeTimers } from "../../support/fakeTimers.ts"
@@ -185,3 +186,25 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
     })
   )
 })
+
+/** A pooler whose server hangs: it takes every connection, and answers nothing more. */
+const hangingPooler = createServer((client) => {
+  client
+    .on("error", () => {})
+    .once("data", (message) => {
+      // The authentication, the key to cancel, and that it is ready.
+      if (message.readInt32BE(4) === protocol)
+        client.write("R\0\0\0\b\0\0\0\0K\0\0\0\f\0\0\0\x01\0\0\0\x01Z\0\0\0\x05I")
+    })
+})
+
+test.live("A probe through a pooler whose server hangs fails after a second, and cancels nothing", () =>
+  Effect.gen(function* () {
+    const { port } = yield* Listening.on(hangingPooler)
+    const url = Redacted.make(`postgres://a:b@127.0.0.1:${port}/c?sslmode=disable`)
+    const common = { applicationName: "probe", connectTimeout: Duration.seconds(1), startupParameters: {} }
+    const { select } = yield* ServerSelector.make(url, common)
+    const [took] = yield* Effect.timed(Effect.flip(select))
+    assert.isBelow(Duration.toSeconds(took), 3)
+  })
+)
