@@ -48,7 +48,7 @@ export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: 
       ? sql`d.organization_id = ${organization}`
       : id === undefined
         ? sql`true`
-        : // The organization comes first in the index of ids.
+        : // Both columns of the index of ids.
           sql`d.organization_id = any (${yield* Tasks.searched}::text[])`
   return yield* rowsOf(Fact)(
     sql`

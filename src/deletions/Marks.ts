@@ -122,18 +122,22 @@ export const markAgain = (kind: Kind, owner: Owner) =>
     "is_deleted = true, deleted_at = free.deleted_at, updated_at = free.updated_at"
   )
 
-/** The SQL of a fact `f` about an id. */
-const names = (id: string, kind: Kind) =>
-  `(hashtextextended(f.id, 0) = hashtextextended(${id}, 0) and f.id = ${id} and f.kind = '${kind}')`
-
 /**
- * The SQL of the existence of a fact `f` about the row `t`. Each id is looked up by itself, in the index of ids: the planner
- * would join a condition with `or` by comparing each row with each fact.
+ * The SQL of the existence of a fact `f` about the row `t`. Each id is looked up by itself: the planner would join a condition
+ * with `or` by comparing each row with each fact. The comparison of two columns leaves the index of ids, as in `lookUp`.
  */
-const hasFact = (kind: Kind, { idIn }: Owner, condition: string) => {
-  const isNamed = (id: string, by: Kind) => `exists (
-    select from deletions f where f.organization_id = ${idIn("t")} and ${condition} and ${names(id, by)} offset 0
+const hasFact = (kind: Kind, { idIn, isRouted }: Owner, condition: string) => {
+  const isNamed = (id: string, by: Kind) => {
+    const key = "(hashtextextended(f.id, 0), f.organization_id)"
+    const value = `(hashtextextended(${id}, 0), ${idIn("t")})`
+    return `exists (
+    select from (
+      select f.* from deletions f
+      where ${isRouted ? `f.organization_id = ${idIn("t")} and ` : ""}${key} >= ${value} and ${key} <= ${value}
+      order by hashtextextended(f.id, 0), f.organization_id fetch first 1 rows with ties
+    ) f where f.id = ${id} and f.kind = '${by}' and ${condition}
   )`
+  }
   const own = isNamed("t.id", kind)
   return kind === "invoice" ? own : `(${own} or ${isNamed("t.invoice", "invoice")})`
 }

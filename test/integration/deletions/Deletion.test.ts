@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
-import { TaskDatabase } from "../../../src/database/Database.ts"
+import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
+import * as Facts from "../../../src/deletions/Facts.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import {
   invoices,
@@ -208,6 +209,20 @@ const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
   )
 })
 
+/** The number of index entries that statements of a session read, of the tables of a condition. */
+const readsOf = (session: Database, condition: string) =>
+  Effect.fnUntraced(function* <A, E, R>(statements: Effect.Effect<A, E, R>) {
+    const read = session<{ read: number }>`
+      select sum(idx_tup_read)::integer as read from pg_stat_user_indexes where ${session.literal(condition)}`
+    const flush = session`select pg_stat_force_next_flush()`
+    yield* flush
+    const [before] = yield* read
+    yield* statements
+    yield* flush
+    const [after] = yield* read
+    return (after?.read ?? 0) - (before?.read ?? 0)
+  })
+
 suite("a deletion", single, {
   "scans no table of records: its plan may be from a time when there were few": Effect.gen(function* () {
     const sql = yield* seedInvoices
@@ -247,17 +262,7 @@ suite("a deletion", single, {
       yield* sql`analyze invoices, invoice_lines, deletions`
       yield* add("'org_a'")
       const session = yield* clientOf((yield* TestDatabase).url)
-      const readBy = Effect.fnUntraced(function* <A, E, R>(statements: Effect.Effect<A, E, R>) {
-        const read = session<{ read: number }>`
-        select sum(idx_tup_read)::integer as read from pg_stat_user_indexes where relname in ('invoices', 'invoice_lines')`
-        const flush = session`select pg_stat_force_next_flush()`
-        yield* flush
-        const [before] = yield* read
-        yield* statements
-        yield* flush
-        const [after] = yield* read
-        return (after?.read ?? 0) - (before?.read ?? 0)
-      })
+      const readBy = readsOf(session, "relname in ('invoices', 'invoice_lines')")
       const ofInvoices = deleted("1", {
         invoices: [{ invoice_id: "i1" }, { invoice_id: "new7" }, { invoice_id: "next" }]
       })
@@ -271,6 +276,37 @@ suite("a deletion", single, {
       with invoice as (insert into invoices (organization_id, id) values ('org_a', 'next'))
       insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'next', 'next')`
       assert.isBelow(yield* readBy(insert), 100)
+    }
+  ),
+
+  "looks facts up by their keys, also after statistics of a time when each task or organization had one": Effect.gen(
+    function* () {
+      for (const owner of ["'org_a'", "'org' || n"]) {
+        const sql = yield* seedInvoices
+        yield* sql`
+          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
+          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found', true, true
+          from generate_series(1, 3000) n`
+        yield* sql`analyze invoices, invoice_lines, deletions`
+        const session = yield* clientOf((yield* TestDatabase).url)
+        const task = yield* Effect.provideServiceEffect(
+          deleted("1", { invoices: Array.makeBy(500, (n) => ({ invoice_id: `new${n}`, client_id: "client" })) }),
+          Scheduler,
+          Effect.provideService(makeScheduler(delay), TaskDatabase, session)
+        )
+        const readBy = readsOf(session, "relname = 'deletions'")
+        const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
+        yield* steps(3)
+        const insert = session`
+          insert into invoices (organization_id, id, client_id)
+          select 'org_a', 'new' || n, 'client' from generate_series(0, 499) n`
+        assert.isBelow(yield* readBy(insert), 50_000)
+        assert.isBelow(yield* readBy(steps(3)), 50_000)
+        yield* Effect.provideService(Facts.undo({ organization: "org_a", task }), TaskDatabase, session)
+        assert.isBelow(yield* readBy(steps(3)), 50_000)
+        assert.deepStrictEqual(yield* sql`select id from invoices where is_deleted`, [])
+        assert.strictEqual(yield* unsettled, 0)
+      }
     }
   )
 })
