@@ -263,9 +263,9 @@ begin
     ) d
   ) hits;
   if ids is null then return null; end if;
-  -- At once: an UPDATE of each row would take a millisecond, most of it to prepare the checks of the table.
-  update home.%1$s t set is_deleted = true, deleted_at = named.deleted
-  from (
+  -- At once: an UPDATE of each row would take a millisecond, most of it to prepare the checks of the table. Materialized, as
+  -- each verdict is left once: statistics of an empty table would have all rows compared with all that are named.
+  with named as materialized (
     select hit.organization_id, hit.id, inserted.place, home.%2$s_deleted(inserted.written, true) as deleted
     from unnest(organizations, ids) hit (organization_id, id)
     -- Statistics may be of a time when any index found this row as soon. For this order and limit, only the primary key does.
@@ -274,8 +274,8 @@ begin
       where (i.organization_id, i.id) >= (hit.organization_id, hit.id) and (i.organization_id, i.id) <= (hit.organization_id, hit.id)
       order by i.organization_id, i.id limit 1
     ) inserted
-    offset 0
-  ) named
+  )
+  update home.%1$s t set is_deleted = true, deleted_at = named.deleted from named
   where named.deleted is not null and not t.is_deleted and t.ctid = named.place
     and t.organization_id = named.organization_id and t.id = named.id;
   return null;
