@@ -151,7 +151,8 @@ language sql immutable parallel safe return case
 end;
 
 -- The time of the deletion of a row that is written; null without one. `comes`: the row has this id from now on, so what
--- is remembered of it is judged. Only the index of ids serves the comparison of two columns. It is planned at each call: a session would keep a plan that was made for few facts.
+-- is remembered of it is judged. Only the index of ids serves the comparison of two columns. It is planned at each call: a
+-- session would keep a plan that was made for few facts.
 create function invoice_deleted(written invoices, comes boolean) returns timestamptz language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_custom_plan as $function$
 declare
