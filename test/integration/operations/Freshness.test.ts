@@ -140,6 +140,15 @@ layer(TestDatabase.layer)("the ages of the last changes", (it) => {
       })
   )
 
+  it.effect("are given up after a second behind a lock", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const reading = Effect.flip(Freshness.read(yield* clientOf(url), 30_000))
+      const error = yield* sql.withTransaction(Effect.andThen(sql`lock table pets`, reading))
+      assert.nestedPropertyVal(error, "reason._tag", "LockTimeoutError")
+    })
+  )
+
   it.effect("are read each minute, in the background", () =>
     Effect.gen(function* () {
       const sql = yield* cleared
