@@ -326,7 +326,6 @@ export const make = Effect.fnUntraced(function* ({
     run,
     short,
     runShort,
-    successes: outage.successes,
     /** The number of dedicated ones. */
     connections
   }
