@@ -84,6 +84,7 @@ begin
       ('record', 'The record as JSON: written by the database'),
       ('change_position', 'Place in the order of changes: written by the database'),
       -- Fields of several resources.
+      ('amount', 'Amount'),
       ('charge', 'The charge: charges.id'),
       ('client_id', 'The client'),
       ('clinic', 'The clinic: clinics.id'),
@@ -94,14 +95,22 @@ begin
       ('home_clinic', 'The clinic that holds the plan: clinics.id'),
       ('invoice', 'The invoice: invoices.id'),
       ('invoice_date', 'Date of the invoice'),
+      ('invoice_line_pims_id', 'Identifier of the invoice line in the practice software'),
+      ('invoice_pims_id', 'Identifier of the invoice in the practice software'),
+      ('is_test', 'True for a test'),
+      ('name', 'Name'),
+      ('payment_amount', 'Amount of a payment'),
       ('pet', 'The pet: pets.id'),
       ('plan_header', 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown'),
       ('plan_name', 'First part of wellnes_plan_name. Not shown'),
       ('product_code', 'Code of the product'),
       ('product_name', 'Name of the product'),
+      ('reason', 'Reason'),
+      ('refunded_amount', 'Amount refunded'),
       ('revenue_to_recognize_per_unit', 'Revenue to recognize for each unit'),
       ('servicing_clinic', 'The clinic that provided the service: clinics.id'),
       ('species', 'Second part of wellnes_plan_name. Not shown'),
+      ('status', 'State'),
       ('subscription', 'The subscription: subscriptions.id')
     ) comments (column_name, comment) on column_name = attname
     where attrelid = name::regclass and col_description(attrelid, attnum) is null
@@ -133,13 +142,10 @@ create table organizations (
   updated_at timestamptz not null default now(),
   constraint id_of_the_organization check (id = organization_id)
 );
-
 create index organizations_order                  on organizations (organization_id, updated_at, id);
 create index organizations_changed_before_created on organizations (organization_id, updated_at, id) where updated_at < created_at;
 create index organizations_created_at             on organizations (organization_id, created_at, updated_at, id);
-
 comment on table organizations is 'An organization: the owner of clinics and of all their records';
-comment on column organizations.name is 'Name of the organization';
 
 create table clinics (
   like columns_of_records including all,
@@ -151,14 +157,11 @@ create table clinics (
   processor_account text collate "C",
   constraint time_zone_known check (is_time_zone(time_zone))
 );
-
 create index clinics_order          on clinics (organization_id, created_at, id);
 create index clinics_clinic_pims_id on clinics (organization_id, clinic_pims_id, created_at, id);
 create index clinics_name           on clinics (organization_id, name, created_at, id);
-
 comment on table clinics is 'A clinic of the organization';
 comment on column clinics.clinic_pims_id is 'Identifier in the practice software';
-comment on column clinics.name is 'Name of the clinic';
 comment on column clinics.time_zone is 'Time zone, as in the IANA database';
 comment on column clinics.url is 'Website of the clinic';
 comment on column clinics.organization is 'The organization: organizations.id';
@@ -176,7 +179,6 @@ create table products (
   member_cancellation_price numeric,
   modified_at               timestamptz not null default now()
 );
-
 comment on table products is 'A product of a clinic';
 comment on column products.pims_id is 'Identifier in the practice software';
 comment on column products.retail_price is 'Price for non-members';
@@ -194,9 +196,7 @@ create table pets (
   client_id     text collate "C",
   updated_at    timestamptz not null default now()
 );
-
 comment on table pets is 'A pet of a client';
-comment on column pets.name is 'Name of the pet';
 comment on column pets.species is 'Species';
 comment on column pets.breed is 'Breed';
 comment on column pets.sex is 'Sex';
@@ -216,10 +216,8 @@ create table subscriptions (
   auto_renew        boolean not null default false,
   updated_at        timestamptz not null default now()
 );
-
 comment on table subscriptions is 'The subscription of a pet to a wellness plan';
 comment on column subscriptions.plan_name is 'Name of the plan';
-comment on column subscriptions.status is 'State of the subscription';
 comment on column subscriptions.start_date is 'Start date';
 comment on column subscriptions.end_date is 'End date';
 comment on column subscriptions.cancelled_at is 'Time of the cancellation';
@@ -250,7 +248,6 @@ create table pet_benefits (
   product_ids                   text[] not null default '{}',
   removed                       boolean not null default false
 );
-
 comment on table pet_benefits is 'A benefit that a plan grants a pet';
 comment on column pet_benefits.subscription is 'The subscription that grants it: subscriptions.id';
 comment on column pet_benefits.benefit_name is 'Name of the benefit';
@@ -283,10 +280,7 @@ create table payment_plans (
   next_payment_date  timestamptz,
   updated_at         timestamptz not null default now()
 );
-
 comment on table payment_plans is 'The schedule of payments of a subscription';
-comment on column payment_plans.status is 'State of the plan';
-comment on column payment_plans.payment_amount is 'Amount of a payment';
 comment on column payment_plans.number_of_payments is 'Number of payments';
 comment on column payment_plans.payments_made is 'Number of payments made so far';
 comment on column payment_plans.frequency is 'Frequency of the payments';
@@ -318,21 +312,17 @@ create table payment_intents (
   payment_split_to_processor  numeric,
   payment_split_to_clinic     numeric
 );
-
 comment on table payment_intents is 'A scheduled payment of a plan, and its outcome';
 comment on column payment_intents.subscription is 'The subscription that is paid for: subscriptions.id';
-comment on column payment_intents.payment_amount is 'Amount of the payment';
 comment on column payment_intents.scheduled_date is 'Due date';
 comment on column payment_intents.captured_date is 'Time of the capture';
 comment on column payment_intents.paid is 'True if it was paid';
 comment on column payment_intents.is_refunded is 'True if it was refunded';
-comment on column payment_intents.is_test is 'True for a test payment';
 comment on column payment_intents.is_modify_catchup_payment is 'True for a catch-up payment after a plan change';
 comment on column payment_intents.payment_modifications is 'The modifications of the payment. Null, never an empty list, if there are none';
 comment on column payment_intents.processor_payment_intent_id is 'Identifier at the payment processor';
 comment on column payment_intents.attempt_number is 'Number of attempts to collect the payment';
 comment on column payment_intents.original_amount_received is 'Amount originally received';
-comment on column payment_intents.refunded_amount is 'Amount refunded';
 comment on column payment_intents.payment_split_to_platform is 'Share of the platform';
 comment on column payment_intents.payment_split_to_processor is 'Share of the payment processor';
 comment on column payment_intents.payment_split_to_clinic is 'Share of the clinic';
@@ -364,7 +354,6 @@ create table cancellation_payment_intents (
   species                                     text collate "C",
   plan_header                                 text collate "C"
 );
-
 comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
 comment on column cancellation_payment_intents.date is 'Date of the cancellation';
 comment on column cancellation_payment_intents.discounted is 'True if the settlement was discounted';
@@ -378,11 +367,9 @@ comment on column cancellation_payment_intents.payment_or_refund is 'payment or 
 comment on column cancellation_payment_intents.payment_intent_or_refund_id is 'Identifier of the payment or refund';
 comment on column cancellation_payment_intents.total_benefits_consumed_at_retail_price is 'Benefits used, at retail price';
 comment on column cancellation_payment_intents.total_benefits_consumed_at_discounted_price is 'Benefits used, at the discounted price';
-comment on column cancellation_payment_intents.reason is 'Reason for the cancellation';
 comment on column cancellation_payment_intents.early_cancellation_fee is 'Fee for cancelling early';
 comment on column cancellation_payment_intents.refund_ids is 'The refunds made';
 comment on column cancellation_payment_intents.is_succeeded is 'True if the settlement succeeded';
-comment on column cancellation_payment_intents.is_test is 'True for a test';
 
 create table invoices (
   like columns_of_records including all,
@@ -401,12 +388,8 @@ create table invoices (
   deleted_at       timestamptz,
   updated_at       timestamptz not null default now()
 );
-
 create index invoices_search_visiting        on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
-
 comment on table invoices is 'An invoice of a clinic to a client';
-comment on column invoices.invoice_pims_id is 'Identifier of the invoice in the practice software';
-comment on column invoices.status is 'State of the invoice';
 comment on column invoices.subtotal is 'Sum of the lines';
 comment on column invoices.tax is 'Tax';
 comment on column invoices.total is 'Amount to pay';
@@ -428,9 +411,7 @@ create table invoice_lines (
   deleted_at           timestamptz,
   updated_at           timestamptz not null default now()
 );
-
 comment on table invoice_lines is 'A line of an invoice';
-comment on column invoice_lines.invoice_line_pims_id is 'Identifier of the line in the practice software';
 comment on column invoice_lines.quantity is 'Quantity';
 comment on column invoice_lines.unit_price is 'Price of a unit';
 comment on column invoice_lines.total is 'Amount of the line';
@@ -464,13 +445,10 @@ create table consumption_logs (
   updated_at                        timestamptz not null default now(),
   is_deleted                        boolean not null default false
 );
-
 comment on table consumption_logs is 'The consumption of a benefit by an invoice line';
-comment on column consumption_logs.invoice_pims_id is 'Identifier of the invoice in the practice software';
 comment on column consumption_logs.invoice_line is 'The invoice line: invoice_lines.id';
 comment on column consumption_logs.invoice_line_aje_delta_discounted is 'Adjusting entry of the line, discounted';
 comment on column consumption_logs.invoice_line_aje_delta_gross is 'Adjusting entry of the line, gross';
-comment on column consumption_logs.invoice_line_pims_id is 'Identifier of the invoice line in the practice software';
 comment on column consumption_logs.pet_benefit is 'The benefit that was used: pet_benefits.id';
 comment on column consumption_logs.qty_available_on_plan is 'Quantity available on the plan before';
 comment on column consumption_logs.qty_consumed is 'Quantity used';
@@ -501,20 +479,16 @@ create table charges (
   updated_at          timestamptz not null default now(),
   pet                 text collate "C"
 );
-
 create index charges_visiting        on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
-
 comment on table charges is 'The amount owed for an invoice, and what was paid';
 comment on column charges.invoice_pims_id is 'Number of the invoice in the practice software';
 comment on column charges.payment_method_id is 'The payment method';
-comment on column charges.status is 'State of the charge';
 comment on column charges.original_amount is 'Original amount';
 comment on column charges.current_amount is 'Amount after adjustments';
 comment on column charges.net_paid is 'Amount paid less refunds';
 comment on column charges.paid_amount is 'Amount paid';
 comment on column charges.overpaid_amount is 'Amount overpaid';
 comment on column charges.outstanding_balance is 'Amount still owed';
-comment on column charges.refunded_amount is 'Amount refunded';
 comment on column charges.pet is 'The pet of the charge: pets.id. Not shown';
 
 create table charge_payments (
@@ -525,11 +499,8 @@ create table charge_payments (
   charge     text collate "C",
   updated_at timestamptz not null default now()
 );
-
 comment on table charge_payments is 'A payment towards a charge';
 comment on column charge_payments.currency is 'Currency, as ISO 4217';
-comment on column charge_payments.status is 'State of the payment';
-comment on column charge_payments.amount is 'Amount of the payment';
 
 create table charge_adjustments (
   like columns_of_records including all,
@@ -538,10 +509,7 @@ create table charge_adjustments (
   reason     text collate "C",
   updated_at timestamptz not null default now()
 );
-
 comment on table charge_adjustments is 'An adjustment of a charge';
-comment on column charge_adjustments.amount is 'Amount of the adjustment';
-comment on column charge_adjustments.reason is 'Reason for the adjustment';
 
 create table charge_refunds (
   like columns_of_records including all,
@@ -550,10 +518,8 @@ create table charge_refunds (
   charge      text collate "C",
   updated_at  timestamptz not null default now()
 );
-
 comment on table charge_refunds is 'A refund of a charge';
 comment on column charge_refunds.refund_date is 'Time of the refund';
-comment on column charge_refunds.amount is 'Amount of the refund';
 
 -- The indexes of searches: by each filter; by the time of the last change, and once more for rows where that precedes the
 -- creation (times of a writer); and by the creation. Rows that a search shows only on request are apart, by a column before
