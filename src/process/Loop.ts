@@ -1,5 +1,5 @@
 /** Work in the background that never ends: where a run of it fails or meets a bug, that is logged, and the next one follows. */
-import { Duration, Effect, Exit } from "effect"
+import { Cause, Duration, Effect, Exit } from "effect"
 
 const shortestPause = Duration.millis(100)
 const longestPause = Duration.seconds(30)
@@ -22,7 +22,8 @@ export const restarting = Effect.fnUntraced(function* <A, E, R>(name: string, ru
     // A fiber that is interrupted ends here.
     yield* Effect.yieldNow
     pause = pauseAfter(pause, lived)
-    yield* Effect.logError(`${name} failed. Restarting in ${Duration.format(pause)}`, exit.cause)
+    const log = Cause.hasDies(exit.cause) ? Effect.logError : Effect.logWarning
+    yield* log(`${name} failed. Restarting in ${Duration.format(pause)}`, exit.cause)
     yield* Effect.sleep(pause)
   }
 })

@@ -277,7 +277,10 @@ export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeou
       Effect.scoped,
       Effect.catchTag("ChildEnded", (error) => {
         place.restarts += 1
-        return Effect.flatMap(Deferred.fail(listening, error), (isFirst) => (isFirst ? Effect.void : error))
+        return Effect.flatMap(Deferred.fail(listening, error), (isFirst) =>
+          // The text alone: its stack trace says nothing.
+          isFirst ? Effect.void : Effect.fail(error.message)
+        )
       })
     )
     return Effect.forkIn(Loop.restarting("A process", run), together)

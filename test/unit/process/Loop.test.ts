@@ -32,5 +32,9 @@ it.effect(
         ["100ms", "200ms", "400ms"].map((pause) => `The test failed. Restarting in ${pause}`)
       )
       assert.include(lines[1], "bug")
+      assert.deepStrictEqual(
+        lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]),
+        ["WARN", "ERROR", "WARN"]
+      )
     })
 )
