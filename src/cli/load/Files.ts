@@ -184,7 +184,8 @@ const csv = (file: File) => {
     }).parse(whole, 0, !isEnd)
     const hasQuotes = whole.includes('"')
     const rows: Array<Row | Broken> = []
-    const [error] = parsed.errors
+    // A row that is not whole may have its closing quote, and the delimiter after it, in the next text.
+    const error = parsed.errors.find(({ row = 0 }) => isEnd || row < parsed.data.length)
     for (const [index, fields] of parsed.data.entries()) {
       if (error !== undefined && index >= (error.row ?? 0)) break
       const begun = line

@@ -81,6 +81,14 @@ it.effect(
     })
 )
 
+it.effect("a CSV may have spaces after a closing quote, also where one read of the file ends", () =>
+  Effect.gen(function* () {
+    const padded = `"name"${" ".repeat(70_000)}`
+    const { faults, rows } = yield* read("pets.csv", `"id","name","species"\n"a",${padded},"b"\nc,d,e`, org)
+    assert.deepStrictEqual([faults, rows.length, rows[0]?.["name"]], [[], 2, "name"])
+  })
+)
+
 it.effect("each fault is named with its line and field", () =>
   Effect.gen(function* () {
     const csv = [
