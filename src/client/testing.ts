@@ -47,8 +47,10 @@ const notFilters = ["organization", "limit", "offset", "starting_after", "includ
 /** The fields of filters that have another name than their field. */
 const fields: Readonly<Record<string, ReadonlyArray<string>>> = {
   clinic: ["clinic", "clinic_id", "home_clinic", "servicing_clinic"],
+  created: ["created_at", "created"],
   modified: ["modified_at", "updated_at"],
-  scheduled: ["scheduled_for"]
+  scheduled: ["scheduled_for"],
+  updated: ["updated_at"]
 }
 
 /** The processor counts seconds. */

@@ -79,7 +79,15 @@ const records = {
     { id: "c1", status: "open", updated_at: "2026-01-01T00:00:00.000Z", invoice_pims_id: 7 },
     { id: "c2", status: "paid", updated_at: "2026-01-02T00:00:00.000Z", servicing_clinic: "k", is_deleted: false }
   ],
-  "pet-benefits": [{ id: "p1", pet: "p", removed: true }]
+  "pet-benefits": [
+    {
+      id: "p1",
+      pet: "p",
+      removed: true,
+      created_at: "2026-01-01T00:00:00.000Z",
+      updated_at: "2026-01-02T00:00:00.000Z"
+    }
+  ]
 }
 
 const idsOf = (found: ReadonlyArray<{ readonly id: string }>) => found.map(({ id }) => id)
@@ -121,6 +129,10 @@ test("the service for tests searches, reads, gives changes and stores a delivery
   assert.deepStrictEqual(idsOf(await client.charges.search({ invoice_pims_id: "7" })), ["c1"])
   assert.deepStrictEqual(await client.petBenefits.search({ pet_id: "p" }), [])
   assert.deepStrictEqual(idsOf(await client.petBenefits.search({ pet_id: "p", include_deleted: true })), ["p1"])
+  const before = (time: string) =>
+    client.petBenefits.search({ include_deleted: true, created_before: time, updated_before: time })
+  assert.deepStrictEqual(await before("2026-01-02T00:00:00Z"), [])
+  assert.deepStrictEqual(idsOf(await before("2026-01-02T00:00:00.001Z")), ["p1"])
   assert.instanceOf(await failureOf(client.charges.get("c3")), Client.NotFoundError)
   const [page] = await collect(client.charges.changes())
   assert.deepStrictEqual(idsOf(page?.body ?? []), ["c1", "c2"])
