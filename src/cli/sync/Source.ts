@@ -42,6 +42,10 @@ export const make = (given: string, client: Client.PracticeData) => {
       ? new Unavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
       : refused(`The service at ${url} refuses: ${reasonOf(cause)}`)
 
+  /** The failure of a service that has responded before: another server's response comes from something in between. */
+  const interruptionOf = (cause: unknown): Failed =>
+    cause instanceof Client.UnexpectedResponseError ? new Unavailable({ message: reasonOf(cause) }) : failureOf(cause)
+
   /** Smaller from a page that was too large, too slow or cut off to the end of its round. */
   let limit = largestPage
 
@@ -54,20 +58,18 @@ export const make = (given: string, client: Client.PracticeData) => {
     }
     const hasBegun = isBroken(cause) && cause.status !== undefined
     if (hasBegun || cause instanceof Client.UnexpectedResponseError) limit = Math.max(1, limit / 10)
-    // A response that was cut off, since the service has responded before.
-    if (cause instanceof Client.UnexpectedResponseError) return new Unavailable({ message: reasonOf(cause) })
-    return failureOf(cause)
+    return interruptionOf(cause)
   }
 
-  /** The milliseconds by which the clock of this machine was ahead of the service's when the organization was last read. */
-  let ahead = 0
+  /** The milliseconds by which the clock of this machine was ahead of the service's when the organization was last read, if it was. */
+  let ahead: number | undefined
 
   const own = Effect.gen(function* () {
     const begun = yield* Time.wall
     const { data: record, headers: received } = yield* Effect.tryPromise({
       try: (signal) => client.organization.get({ signal }).withResponse(),
       catch: (cause) => {
-        if (!(cause instanceof Client.NotFoundError)) return failureOf(cause)
+        if (!(cause instanceof Client.NotFoundError)) return (ahead === undefined ? failureOf : interruptionOf)(cause)
         return refused(
           "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
         )
@@ -112,7 +114,7 @@ export const make = (given: string, client: Client.PracticeData) => {
     url,
     organization: Effect.map(own, ({ record }) => record.id),
     /** A time of this machine, by the clock of the service if that is behind. */
-    timeOf: (time: DateTime.Utc) => DateTime.subtract(time, { milliseconds: ahead }),
+    timeOf: (time: DateTime.Utc) => DateTime.subtract(time, { milliseconds: ahead ?? 0 }),
     /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
     changes: flow(read, Stream.unwrap)
   }

@@ -302,11 +302,18 @@ test("a response is given up beyond 64 MiB", long, async () => {
 
 test.effect("another server's response refuses a copy, or interrupts one that has begun", () =>
   Effect.gen(function* () {
-    const client = clientOf(steps(others["a 404 that is worded like ours"]).fetch)
-    const { changes, organization } = Source.make(baseUrl, client)
+    const other = others["a 404 that is worded like ours"]
+    const { changes, organization } = Source.make(baseUrl, clientOf(steps(other, json({ id: "org" }), other).fetch))
     const refusal = yield* Effect.flip(organization)
-    const interruption = yield* Effect.flip(Stream.runDrain(changes(undefined, ["charges"])))
-    assert.deepStrictEqual([refusal._tag, interruption._tag], ["Refused", "Unavailable"])
+    yield* organization
+    const interruptions = [
+      yield* Effect.flip(organization),
+      yield* Effect.flip(Stream.runDrain(changes("{}", ["pets"])))
+    ]
+    assert.deepStrictEqual(
+      [refusal, ...interruptions].map(({ _tag }) => _tag),
+      ["Refused", "Unavailable", "Unavailable"]
+    )
     assert.include(refusal.message, `404 from ${baseUrl}/api/v3/`)
   })
 )
