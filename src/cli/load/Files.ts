@@ -183,6 +183,8 @@ const csv = (file: File) => {
       newline: newline ?? "\n"
     }).parse(whole, 0, !isEnd)
     const hasQuotes = whole.includes('"')
+    // One at the end of a row may be in quotes.
+    const quotesReturns = whole.includes('\r"')
     const rows: Array<Row | Broken> = []
     // A row that is not whole may have its closing quote, and the delimiter after it, in the next text.
     const error = parsed.errors.find(({ row = 0 }) => isEnd || row < parsed.data.length)
@@ -196,7 +198,7 @@ const csv = (file: File) => {
       else if (fields.length !== names.length) {
         const broken = `has ${fields.length} fields, but the header has ${names.length}`
         rows.push({ line: begun, broken, row: fields })
-      } else if (fields.at(-1)?.endsWith("\r") === true) {
+      } else if (!quotesReturns && fields.at(-1)?.endsWith("\r") === true) {
         rows.push({ line: begun, broken: "ends with a carriage return, unlike the header", row: fields })
       } else
         rows.push({ line: begun, names, values: fields.map((field) => (field === "" ? null : field)), isText: true })

@@ -89,6 +89,13 @@ it.effect("a CSV may have spaces after a closing quote, also where one read of t
   })
 )
 
+it.effect("a field in quotes may end with a carriage return", () =>
+  Effect.gen(function* () {
+    const { faults, rows } = yield* read("pets.csv", 'id,name\na,"b\r"\n', org)
+    assert.deepStrictEqual([faults, rows[0]?.["name"]], [[], String.raw`b\r`])
+  })
+)
+
 it.effect("each fault is named with its line and field", () =>
   Effect.gen(function* () {
     const csv = [
