@@ -10,7 +10,7 @@ import * as Failure from "../../process/Failure.ts"
 import { tables } from "../sync/Target.ts"
 import { type Refused, refused } from "../Usage.ts"
 import type { Broken, Row } from "./Decoder.ts"
-import { parseJson } from "./Values.ts"
+import { numberOf, parseJson } from "./Values.ts"
 
 export interface File {
   readonly path: string
@@ -231,7 +231,7 @@ const jsonOf = (value: unknown, type: string | undefined, name: string, columns:
     if (column === "date" || (type === "date" && time === "00:00:00.000Z")) return day
     return `${day}T${column === "local time" ? time?.slice(0, -1) : time}`
   }
-  if (Predicate.isBigInt(value)) return Number(value)
+  if (Predicate.isBigInt(value)) return numberOf(String(value))
   if (Array.isArray(value)) return value.map((item) => jsonOf(item, undefined, name, columns))
   if (Predicate.isReadonlyObject(value)) {
     return Record.map({ ...value }, (field: unknown, key) => jsonOf(field, undefined, key, columns))

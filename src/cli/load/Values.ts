@@ -33,10 +33,19 @@ const isFalse = /^(false|f|no|n|off|0)$/i
 
 const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
+/** The number of a text. The text, which no field of numbers takes, if a double would only seem to have all of its digits. */
+export const numberOf = (text: string): number | string => {
+  const value = Number(text)
+  return decimalFault(text) !== undefined && decimalFault(String(value)) === undefined ? text : value
+}
+
+const withDigits = (_: string, value: unknown, { source = "" }: { readonly source?: string } = {}) =>
+  Predicate.isNumber(value) ? numberOf(source) : value
+
 /** The value of a text of JSON. Any other text stays as it is. */
 export const parseJson = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, /\d[\d.]{15}/.test(text) ? withDigits : undefined)
   } catch {
     return text
   }

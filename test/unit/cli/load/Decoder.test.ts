@@ -218,6 +218,28 @@ it.effect("Parquet has days, local times, and decimals of more digits than fit, 
   })
 )
 
+it.effect("an integer that a double would change is a fault, in NDJSON and in Parquet", () =>
+  Effect.gen(function* () {
+    const numbers = ["20240101000000001", "100000000000000000", "-7"]
+    const ndjson = numbers.map((number) => `{"id":"a","invoice_pims_id":${number}}`).join("\n")
+    const columns: Elements = [
+      { name: "id", type: "BYTE_ARRAY", converted_type: "UTF8" },
+      { name: "invoice_pims_id", type: "INT64" }
+    ]
+    const parquet = parquetOf(columns, [
+      { name: "id", data: numbers.map(() => "a") },
+      { name: "invoice_pims_id", data: numbers.map(BigInt) }
+    ])
+    for (const found of [yield* read("charges.ndjson", ndjson, org), yield* read("charges.parquet", parquet, org)]) {
+      assert.deepStrictEqual(found.faults, ["1: invoice_pims_id: Expected number: 20240101000000001"])
+      assert.deepStrictEqual(
+        found.rows.map((row) => row["invoice_pims_id"]),
+        numbers.slice(1)
+      )
+    }
+  })
+)
+
 it.effect("Parquet has the numbers of a struct, and a value of no such field is a fault", () =>
   Effect.gen(function* () {
     const id = { name: "id", type: "BYTE_ARRAY", converted_type: "UTF8" } as const
