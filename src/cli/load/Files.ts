@@ -1,7 +1,7 @@
 /** The files of a load, and their rows: CSV, NDJSON or Parquet, each of one resource. */
 import * as fs from "node:fs"
 import { basename, join } from "node:path"
-import { createGunzip } from "node:zlib"
+import { brotliDecompressSync, createGunzip, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { Effect, Predicate, Record, Stream } from "effect"
 import Papa from "papaparse"
 import { resources } from "../../api/records/index.ts"
@@ -246,6 +246,13 @@ const jsonOf = (value: unknown, type: string | undefined, name: string, columns:
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const stringFromBytes = (bytes: Uint8Array) => decoder.decode(bytes)
 
+/** Beside Snappy, which the reader has. */
+const compressors = {
+  BROTLI: (bytes: Uint8Array) => brotliDecompressSync(bytes),
+  GZIP: (bytes: Uint8Array) => gunzipSync(bytes),
+  ZSTD: (bytes: Uint8Array) => zstdDecompressSync(bytes)
+}
+
 const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
   Effect.gen(function* () {
     const attempt = <A>(work: () => Promise<A>) => Effect.tryPromise({ try: work, catch: failureOf(path) })
@@ -266,7 +273,7 @@ const parquet = ({ path, resource }: File): Stream.Stream<Batch, Refused> =>
     const readGroup = ({ num_rows }: (typeof metadata.row_groups)[number]) => {
       const rowStart = rowEnd
       rowEnd += Number(num_rows)
-      const options = { file, metadata, parsers: { stringFromBytes }, rowStart, rowEnd }
+      const options = { compressors, file, metadata, parsers: { stringFromBytes }, rowStart, rowEnd }
       return attempt(() => parquetReadObjects(options))
     }
     let line = 0

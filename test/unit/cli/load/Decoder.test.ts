@@ -1,7 +1,7 @@
 /** The rows of files, and the faults that a load lists. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { gzipSync } from "node:zlib"
+import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib"
 import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Stream, Struct } from "effect"
 import { ByteWriter, ParquetWriter } from "hyparquet-writer"
@@ -180,14 +180,31 @@ const timestamp = (isAdjustedToUTC: boolean) =>
 
 type Elements = ConstructorParameters<typeof ParquetWriter>[0]["schema"]
 
-const parquetOf = (schema: Elements, columnData: Parameters<ParquetWriter["write"]>[0]["columnData"]) => {
+const parquetOf = (
+  schema: Elements,
+  columnData: Parameters<ParquetWriter["write"]>[0]["columnData"],
+  options?: Pick<ConstructorParameters<typeof ParquetWriter>[0], "codec" | "compressors">
+) => {
   const buffer = new ByteWriter()
   const root = { name: "root", num_children: columnData.length }
-  const writer = new ParquetWriter({ writer: buffer, schema: [root, ...schema] })
+  const writer = new ParquetWriter({ writer: buffer, schema: [root, ...schema], ...options })
   void writer.write({ columnData })
   void writer.finish()
   return new Uint8Array(buffer.getBuffer())
 }
+
+it.effect.each([
+  { codec: "BROTLI", compress: brotliCompressSync },
+  { codec: "GZIP", compress: gzipSync },
+  { codec: "ZSTD", compress: zstdCompressSync }
+] as const)("Parquet may be compressed with $codec", ({ codec, compress }) =>
+  Effect.gen(function* () {
+    const id = { name: "id", type: "BYTE_ARRAY", converted_type: "UTF8" } as const
+    const compressors = { [codec]: (bytes: Uint8Array) => compress(bytes) }
+    const content = parquetOf([id], [{ name: "id", data: ["a"] }], { codec, compressors })
+    assert.deepStrictEqual((yield* read("pets.parquet", content, org)).rows[0]?.["id"], "a")
+  })
+)
 
 it.effect("Parquet has days, local times, and decimals of more digits than fit, as a CSV has them", () =>
   Effect.gen(function* () {
