@@ -180,6 +180,8 @@ export class OrderedServer extends Server {
       isRefused: false
     }
     this.#connections.set(socket, connection)
+    // node:http resumes it for the next request whenever a response ends.
+    socket.on("resume", () => connection.queue.length > 0 && socket.pause())
     socket.once("close", () => {
       this.#connections.delete(socket)
       this.#paused.delete(connection)
