@@ -7,8 +7,12 @@ export interface Connection extends Shares.Held {
   readonly socket: Socket
   /** The response in progress. */
   current: ServerResponse | undefined
-  /** The requests after it, in order, with the `Authorization` of each. */
-  readonly queue: Array<{ readonly begin: () => void; readonly authorization: string | undefined }>
+  /** The requests after it, in order, with the `Authorization` of each, and its size in KiB. */
+  readonly queue: Array<{
+    readonly begin: () => void
+    readonly size: number
+    readonly authorization: string | undefined
+  }>
   /** The bytes read when the last response was sent. */
   bytesRead: number
   /** When it is closed unless a request begins, which bytes without one do not delay; infinite while it is handled. */

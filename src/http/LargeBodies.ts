@@ -28,9 +28,9 @@ export const busy = new LargeBodiesBusy()
 /** Bytes of each body that do not count: 2,000 connections have 16 MiB. */
 export const uncounted = 8 * 1024
 
-/** Frees a large piece of a body at once: such garbage would pile up until V8 collects it. Nobody may use it any more. */
+/** Frees a piece of a body at once: such garbage would pile up until V8 collects it. Nobody may use it any more. */
 export const free = ({ buffer, byteLength }: Uint8Array): void => {
-  if (byteLength > uncounted && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+  if (byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
 /** True if a body is sent in chunks, without its length, or announces a length that counts. */

@@ -26,8 +26,12 @@ export interface Limits {
   readonly idleTimeout: Duration.Duration
 }
 
-/** The maximum number of queued requests of all connections. Beyond it, a client that has several queued is disconnected. */
+/** The maximum size of the queued requests of all connections, in KiB. Beyond it, a client that sends ahead is disconnected. */
 const maximumQueued = 10_000
+
+/** The size of the head of a request, in whole KiB. */
+const sizeOf = (request: IncomingMessage | undefined) =>
+  Math.ceil((request?.rawHeaders ?? []).reduce((size, { length }) => size + length, request?.url?.length ?? 1) / 1024)
 
 /** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
 const lingering = 2000
@@ -137,7 +141,7 @@ export class OrderedServer extends Server {
     const isRequest = events.includes(event) && request instanceof ServedRequest && response instanceof ServerResponse
     if (!isRequest) return super.emit(event, ...args)
     const connection = this.#connections.get(request.socket)
-    if (connection === undefined || connection.isRefused || !connection.socket.writable) return false
+    if (connection === undefined || connection.isRefused || !connection.socket.writable) return request.forget()
     request.reports = this.#reports
     // node:http drops the bytes after it.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -217,11 +221,16 @@ export class OrderedServer extends Server {
   }
 
   #enqueue(connection: Connection, begin: () => void, request: IncomingMessage | undefined) {
-    const { queue, socket } = connection
-    queue.push({ begin, authorization: request?.headers.authorization })
-    this.#queued += 1
-    if (this.#queued <= maximumQueued || queue.length === 1) socket.pause()
-    else this.emit("refused", refuse(socket, noResponse, request))
+    const { current, queue, socket } = connection
+    const size = sizeOf(request)
+    const isAhead = current !== undefined || queue.length > 0
+    queue.push({ begin, size, authorization: request?.headers.authorization })
+    this.#queued += size
+    if (this.#queued <= maximumQueued || !isAhead) socket.pause()
+    else {
+      this.emit("refused", refuse(socket, noResponse, request))
+      if (request instanceof ServedRequest) request.forget()
+    }
   }
 
   /** Begins the next request in its turn. */
@@ -235,13 +244,13 @@ export class OrderedServer extends Server {
     if (!connection.socket.writable) return this.#clearQueue(connection)
     const next = connection.queue.shift()
     if (next === undefined) return
-    this.#queued -= 1
+    this.#queued -= next.size
     if (connection.queue.length === 0) connection.socket.resume()
     next.begin()
   }
 
   #clearQueue(connection: Connection) {
-    this.#queued -= connection.queue.length
+    for (const { size } of connection.queue) this.#queued -= size
     connection.queue.length = 0
   }
 

@@ -29,6 +29,7 @@ export class ServedRequest extends IncomingMessage {
   isRefused = false
   /** The bytes that the pieces lack for the average. */
   #missing = 0
+  #received = 0
   #unread = 0
   #isRead = false
   #isWhole = true
@@ -43,7 +44,8 @@ export class ServedRequest extends IncomingMessage {
     if (this.#missing > mostMissing) return true
     if (Buffer.isBuffer(piece)) {
       this.#missing += minimumAverage - piece.length
-      if (!this.#isRead && piece.length > uncounted && !this.#hold(piece.length)) {
+      this.#received += piece.length
+      if (!this.#isRead && this.#received > uncounted && !this.#hold(piece.length)) {
         free(piece)
         return false
       }
@@ -84,6 +86,13 @@ export class ServedRequest extends IncomingMessage {
   consume() {
     this.#held = undefined
     this._read(0)
+  }
+
+  /** Frees the headers of a request that is not handled. node:http keeps it until its connection has closed. */
+  forget(): false {
+    this.rawHeaders.length = 0
+    this.headers = {}
+    return false
   }
 
   #hold(bytes: number) {

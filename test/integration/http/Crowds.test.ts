@@ -44,6 +44,23 @@ it.live("A client that sends nothing ahead is served, however much others sent",
   })
 )
 
+it.live(
+  "Requests that were sent ahead count by the sizes of their heads: beyond a bound, their clients are disconnected",
+  () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* opened
+      server.on("request", () => {})
+      const [small, large] = [get("/"), get("/", `X: ${"a".repeat(15_000)}\r\n`)]
+      const sockets = yield* Effect.forEach(Array.from({ length: 900 }), () => connected(port))
+      yield* eventually("all connections", () => server.open === 900)
+      for (const socket of sockets) socket.write(small)
+      yield* eventually("a request of each", () => server.inFlight === 900)
+      for (const socket of sockets) socket.write(large)
+      // Each counts 15, and 10,000 is the bound.
+      yield* eventually("the ends of others", () => server.open === 666)
+    })
+)
+
 it.live("A body that nobody reads counts until its connection is closed, also after a CONNECT", () =>
   Effect.gen(function* () {
     const { port, server } = yield* opened
@@ -62,6 +79,22 @@ it.live("A body that nobody reads counts until its connection is closed, also af
     socket.write(get("/", bytes) + unread)
     yield* eventually("the whole body", () => received?.complete === true)
     assert.isTrue(received !== undefined && beginReading(received))
+  })
+)
+
+it.live("A body that nobody reads counts by its length, in whatever pieces it comes", () =>
+  Effect.gen(function* () {
+    const { port, server } = yield* opened
+    const received: Array<IncomingMessage> = []
+    server.on("request", (request) => received.push(request))
+    const piece = `1770\r\n${" ".repeat(6000)}\r\n`
+    const chunked = `${get("/", "Transfer-Encoding: chunked\r\n")}${piece.repeat(10)}0\r\n\r\n`
+    for (let others = 0; others < 190; others++) (yield* connected(port)).write(chunked)
+    yield* eventually(
+      "more bytes than all bodies may have",
+      () => received.every(({ complete }) => complete) && received.length === 190
+    )
+    assert.isFalse(received.every(beginReading))
   })
 )
 
