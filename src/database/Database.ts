@@ -91,11 +91,11 @@ export const guarded = (
   options: Store.StoreOptions,
   distribution?: Distribution.Distribution
 ) =>
-  Effect.map(Store.make(options), (store): Database =>
-    Object.assign(client.bind(undefined), client, store, {
-      distribution: distribution ?? Distribution.make(client, store)
-    })
-  )
+  Effect.gen(function* () {
+    const store = yield* Store.make(options)
+    const reported = distribution ?? (yield* Distribution.make(client, store))
+    return Object.assign(client.bind(undefined), client, store, { distribution: reported }) satisfies Database
+  })
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
 export const sessionSettings = (options: PoolOptions): Readonly<Record<string, string>> => ({

@@ -3,7 +3,7 @@
  * server, so that each statement about it runs there, joins and transactions included.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Duration, Effect, Option, References, Schema } from "effect"
+import { Array, Duration, Effect, Exit, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import * as Time from "../process/Time.ts"
@@ -26,8 +26,8 @@ export const single: Distribution = { isDistributed: () => false, refresh: Effec
 
 export const distributed: Distribution = { isDistributed: () => true, refresh: Effect.void }
 
-/** A distribution is noticed so many milliseconds late. */
-const fresh = 10_000
+/** A distribution is noticed so much later. */
+const fresh = Duration.seconds(10)
 
 const Placement = Schema.Struct({
   name: Schema.String,
@@ -57,21 +57,16 @@ export const hasDistributedTable = (sql: Constructor, table?: string) =>
     Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
   )
 
-/** The distribution that a database reports. */
-export const make = (sql: Constructor, { run }: Store): Distribution => {
+/** The distribution that a database reports. Callers that refresh at once share a query. */
+export const make = Effect.fnUntraced(function* (sql: Constructor, { run }: Store) {
   let isDistributed: boolean | undefined
-  let queriedAt = Number.NEGATIVE_INFINITY
   const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
-  const refresh = Effect.gen(function* () {
-    const now = yield* Time.monotonic
-    if (now - queriedAt < fresh) return
-    queriedAt = now
-    const answer = yield* Effect.option(run(request, hasDistributedTable(sql)))
-    if (Option.isSome(answer)) isDistributed = answer.value
-    else queriedAt = Number.NEGATIVE_INFINITY
+  const query = Effect.map(run(request, hasDistributedTable(sql)), (answer) => {
+    isDistributed = answer
   }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
-  return { isDistributed: () => isDistributed, refresh }
-}
+  const shared = yield* Time.cachedFor(query, (exit) => (Exit.isSuccess(exit) ? fresh : Duration.zero))
+  return { isDistributed: () => isDistributed, refresh: Effect.ignore(shared) }
+})
 
 /** The tables whose rows belong to an organization each: those of the records, and others. */
 export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<string> => [

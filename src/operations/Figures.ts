@@ -117,7 +117,10 @@ export class Figures extends Context.Service<
   }
 >()("practice-data/operations/Figures") {
   static readonly make = (all: Effect.Effect<Processes>, metrics: Effect.Effect<string>) =>
-    Effect.map(Time.cachedFor(watching(all), "1 second"), (watched) => Figures.of({ watched, metrics }))
+    Effect.map(
+      Time.cachedFor(watching(all), () => "1 second"),
+      (watched) => Figures.of({ watched, metrics })
+    )
 
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(

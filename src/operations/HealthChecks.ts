@@ -238,7 +238,7 @@ export const handlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (endpoints) {
     const health = yield* HealthChecks
     // Anyone can send any number of requests.
-    const shared = yield* Time.cachedFor(health.checks, "1 second")
+    const shared = yield* Time.cachedFor(health.checks, () => "1 second")
     return endpoints.handleAll({
       health: () =>
         Effect.map(shared, (checks) => {

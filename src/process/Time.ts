@@ -1,5 +1,5 @@
 /** The two clocks. Durations are measured by the monotonic one. The wall clock, which may be set back, is for dates. */
-import { Clock, type Duration, Effect } from "effect"
+import { Clock, type Duration, Effect, type Exit } from "effect"
 
 /** The monotonic time of a clock, in milliseconds since some moment. */
 export const monotonicOf = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
@@ -29,8 +29,11 @@ export const steady = (clock: Clock.Clock): Clock.Clock => {
 /** Makes the monotonic clock the only one of an effect. */
 export const steadily = Effect.updateService(Clock.Clock, steady)
 
-/** Keeps the result of an effect for a while. */
-export const cachedFor = <A, E, R>(self: Effect.Effect<A, E, R>, duration: Duration.Input) =>
+/** Keeps the result of an effect for a while. Callers share a run, which goes on without those that leave. */
+export const cachedFor = <A, E, R>(
+  self: Effect.Effect<A, E, R>,
+  durationOf: (exit: Exit.Exit<A, E>) => Duration.Input
+) =>
   Effect.flatMap(Clock.Clock, (clock) =>
-    Effect.map(Effect.cachedWithTTL(Effect.provideService(self, Clock.Clock, clock), duration), steadily)
+    Effect.map(Effect.cachedWithTTL(Effect.provideService(self, Clock.Clock, clock), durationOf), steadily)
   )

@@ -198,6 +198,21 @@ const hangingPooler = createServer((client) => {
     })
 })
 
+test.live("The distribution of a database is known to all that ask for it at once, and after one that leaves", () =>
+  Effect.gen(function* () {
+    const found = Effect.flatMap(open, ({ distribution }) => {
+      const refreshed = Effect.map(distribution.refresh, distribution.isDistributed)
+      return Effect.gen(function* () {
+        const leaving = yield* Effect.forkChild(refreshed, { startImmediately: true })
+        const staying = yield* Effect.forkChild(refreshed, { startImmediately: true })
+        yield* Fiber.interrupt(leaving)
+        return [yield* refreshed, yield* Fiber.join(staying)]
+      })
+    })
+    assert.deepStrictEqual(yield* found, [false, false])
+  }).pipe(Effect.provide(TestDatabase.layer))
+)
+
 test.live("A probe through a pooler whose server hangs fails after a second, and cancels nothing", () =>
   Effect.gen(function* () {
     const { port } = yield* Listening.on(hangingPooler)
