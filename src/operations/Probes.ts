@@ -51,7 +51,8 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
     oldest.set(ageOf(counts.oldest_due_at))
     unsettled.set(ageOf(counts.unsettled_since))
-    offset.set(((before + after) / 2 - then) / 1000)
+    // The server read its clock at some time between the two.
+    offset.set((Math.min(after, Math.max(before, then)) - then) / 1000)
     readAt.set(after / 1000)
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }

@@ -15,6 +15,7 @@ import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { clientOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -294,6 +295,19 @@ layer(
       const server = layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
       assert.deepStrictEqual(yield* Effect.provide(asks, server), [200, 503, 200])
     }).pipe(inItsOwnTime)
+  )
+
+  it.effect("a statement that waits is no difference of clocks", () =>
+    Effect.gen(function* () {
+      const database = yield* clientOf((yield* TestDatabase).url)
+      const { run } = database
+      const late: typeof run = (request, statements) => Effect.delay(run(request, statements), "1 second")
+      const databases = Database.layerShared(Object.assign(database, { run: late }))
+      yield* Layer.build(Probes.layer(["worker"]).pipe(Layer.provide([databases, HealthChecks.layerMemory])))
+      const offset = Effect.map(samples, (all) => all["practice_data_clock_offset_seconds"])
+      yield* eventually("an offset", offset, (seconds) => seconds !== undefined)
+      assert.strictEqual(yield* offset, 0)
+    }).pipe(withRegistry)
   )
 
   it.effect("probes connect to each database before what is built over them, such as the listener, begins", () =>
