@@ -65,11 +65,13 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
     // Its parts decode if the whole does.
     yield* Result.try({ try: () => decodeURIComponent(text), catch: () => "its percent-encoding is wrong" })
     const [user = "", password = "", authority = "", dbname = "", query = ""] = parts.slice(1)
+    const { ssl, ...parameters } = Object.fromEntries(new URLSearchParams(query.replaceAll("+", "%2B")))
     const named = {
       user: decodeURIComponent(user),
       password: decodeURIComponent(password),
       dbname: decodeURIComponent(dbname),
-      ...Object.fromEntries(new URLSearchParams(query.replaceAll("+", "%2B")))
+      sslmode: ssl === "true" ? "require" : "",
+      ...parameters
     }
     const given = new Map(Object.entries({ ...defaults, ...Record.filter(named, (value) => value !== "") }))
     const take = (name: string) => {
@@ -82,7 +84,6 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
     if (sslRootCert === "system" && mode !== undefined && mode !== "verify-full") {
       return yield* Result.fail("sslrootcert=system needs sslmode=verify-full")
     }
-    const defaultMode = take("ssl") === "true" ? "require" : "prefer"
     const seconds = take("connect_timeout") ?? "0"
     if (!/^\d{1,4}$/.test(seconds)) return yield* Result.fail("connect_timeout is not a number of seconds below 10000")
     return {
@@ -91,7 +92,7 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       user: take("user"),
       password: secret(take("password")),
       database: take("dbname"),
-      sslMode: mode ?? (sslRootCert === "system" ? "verify-full" : defaultMode),
+      sslMode: mode ?? (sslRootCert === "system" ? "verify-full" : "prefer"),
       /** A file of certificate authorities, or `system`. */
       sslRootCert,
       sslCert: take("sslcert"),

@@ -43,6 +43,7 @@ describe("the URL of a Postgres", () => {
   it("takes from elsewhere what it lacks", () => {
     const url = read("postgres://u@h?sslmode=disable", { sslmode: "require", user: "v", password: "w" })
     assert.deepInclude(url, { user: "u", password: "w", sslMode: "disable" })
+    assert.deepInclude(read("postgres://h?ssl=true", { sslmode: "disable" }), { sslMode: "require", ignored: [] })
   })
 
   it.each([
