@@ -156,7 +156,7 @@ const factOf = ({
   return sync_errors > 0 ? fail(`${copies}${after}.`, `${log} ${reasons}`) : ok(`${copies} yet.`)
 }
 
-/** The subscriptions of the database, and why each stopped. */
+/** The subscriptions of the database, and why each stopped. A standby has those of its primary, and runs none. */
 export const subscriptions = (sql: PgClient.PgClient) =>
   Effect.map(
     rowsOf(Subscription)(sql`
@@ -166,6 +166,7 @@ export const subscriptions = (sql: PgClient.PgClient) =>
         array(select r.srrelid::regclass::text from pg_subscription_rel r
           where r.srsubid = s.oid and r.srsubstate <> 'r' order by 1) as copying
       from pg_subscription s left join pg_stat_subscription_stats e on e.subid = s.oid
-      where s.subdbid = (select oid from pg_database where datname = current_database()) order by 1`),
+      where s.subdbid = (select oid from pg_database where datname = current_database()) and not pg_is_in_recovery()
+      order by 1`),
     (rows) => rows.map(factOf)
   )

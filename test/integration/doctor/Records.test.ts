@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { subscriptions } from "../../../src/operations/doctor/RecordChecks.ts"
 import { eventually } from "../../support/eventually.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 import { begun, during, examined, has, messagesOf, run } from "./examined.ts"
 
@@ -120,7 +120,7 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
     "names a subscription that is disabled, and one that is enabled and has no worker",
     () =>
       Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
+        const { sql, url } = yield* TestDatabase
         assert.deepStrictEqual(yield* subscriptions(sql), [])
         yield* during(
           `create subscription doctor_test connection 'host=127.0.0.1 port=1 dbname=nothing' publication p
@@ -133,6 +133,11 @@ layer(begun, { excludeTestServices: true })("about records the doctor", (it) => 
         const check = Effect.map(subscriptions(sql), messagesOf)
         // Its worker starts, and fails, every five seconds.
         yield* eventually("no worker", check, ([found = ""]) => found === `${name} has no worker.`)
+        // A standby has those of its primary, and no worker of theirs.
+        const recovering = "function public.pg_is_in_recovery()"
+        yield* during(`create ${recovering} returns boolean language sql return true`, `drop ${recovering}`)
+        const standby = yield* clientOf(url, { settings: { search_path: "public, pg_catalog" } })
+        assert.deepStrictEqual(yield* subscriptions(standby), [])
       }),
     long
   )
