@@ -18,14 +18,13 @@ import * as ServiceChecks from "./ServiceChecks.ts"
 const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   const { credentials, records, tasks } = poolsOf(settings, url, Duration.seconds(4))
   const isMain = (pool: Pool) => Redacted.value(pool.url) === Redacted.value(url)
-  const others = [
-    { variable: "READ_DATABASE_URL", pools: [records] },
-    // The other roles read no keys.
-    ...(settings.roles.includes("data-api") ? [{ variable: "CREDENTIALS_DATABASE_URL", pools: [credentials] }] : [])
-  ]
+  // The other roles have no such pools.
+  const ofDataApi = settings.roles.includes("data-api") ? [records, credentials] : []
   return [
-    { variable: "DATABASE_URL", pools: [tasks, records, credentials].filter(isMain) },
-    ...others.filter(({ pools }) => !pools.every(isMain))
+    { variable: "DATABASE_URL", pools: [tasks, ...ofDataApi.filter(isMain)] },
+    ...ofDataApi
+      .filter((pool) => !isMain(pool))
+      .map((pool) => ({ variable: pool === records ? "READ_DATABASE_URL" : "CREDENTIALS_DATABASE_URL", pools: [pool] }))
   ]
 }
 
@@ -117,7 +116,10 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
     ...configured,
     ...inArea("Configuration", ofSettings),
     ...findings,
-    ...(yield* Check.examine("Payment processor", { "The processor": processor(settings, sql) })),
+    ...(yield* Check.examine(
+      "Payment processor",
+      settings.roles.includes("data-api") ? { "The processor": processor(settings, sql) } : {}
+    )),
     ...(yield* Check.examine("Service", { "The service": service(settings) }))
   ]
 })

@@ -243,6 +243,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
         const limited = yield* newLogin("api")
         yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
         has(yield* of(limited.url), "fail", "needs 30 connections of 5.")
+        has(yield* of(limited.url, { ROLES: "worker" }), "fail", "needs 10 connections of 5.")
       }),
     long
   )

@@ -15,6 +15,8 @@ import { examined, has } from "./examined.ts"
 const secret = "s3cret-passw0rd"
 const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
+const processor = "Payment processor"
+
 type Expected = readonly [status: "ok" | "warn" | "fail", message: RegExp | string, area?: string]
 
 const open = { DATABASE_URL: nowhere, OPERATIONS_PORT: "9464", OPERATIONS_HOST: "0.0.0.0" }
@@ -38,7 +40,7 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     [
       ["fail", "ECONNREFUSED", "DATABASE_URL"],
       ["fail", "ECONNREFUSED", "CREDENTIALS_DATABASE_URL"],
-      ["warn", "It is not configured", "Payment processor"],
+      ["warn", "It is not configured", processor],
       ["ok", "PORT=0", "Service"]
     ]
   ],
@@ -76,6 +78,12 @@ describe.concurrent("the doctor", () => {
     })
   )
 
+  test.live("does not look for a processor that no role needs", () =>
+    Effect.map(examined({ DATABASE_URL: nowhere, ROLES: "intake,worker" }), (findings) =>
+      assert.notInclude(json(findings), processor)
+    )
+  )
+
   test.live("does not warn of an operators' listener on loopback", () =>
     Effect.map(examined({ ...open, OPERATIONS_HOST: "127.0.0.1" }), (findings) =>
       assert.notInclude(json(findings), "without a token")
@@ -84,7 +92,6 @@ describe.concurrent("the doctor", () => {
 })
 
 const key = "sk_test_of_the_double"
-const processor = "Payment processor"
 const double = StripeDouble.layer({ key, accounts, platform: "acct_platform" })
 
 describe("over a database,", long, () => {
