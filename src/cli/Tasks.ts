@@ -1,5 +1,5 @@
 /** `tasks`: deletion tasks. `deletions`: what became of the invoices and lines that they name, and the way back. */
-import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
+import { Effect, Option, Record, Schema, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
@@ -7,7 +7,7 @@ import { maximumAttempts } from "../deletions/Retries.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Commands from "../operations/Commands.ts"
-import { counted, outcomeOf } from "../operations/Format.ts"
+import { counted, outcomeOf, timeOf } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, misused, refused } from "./Usage.ts"
@@ -80,8 +80,7 @@ const show = command("tasks show", Operators.tasks, {
 const instant = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(`${description}: a time such as 2026-11-23T09:30Z`),
-    Flag.withSchema(Schema.DateTimeUtcFromString),
-    Flag.map(DateTime.formatIso),
+    Flag.filterMap(timeOf, () => "a time such as 2026-11-23T09:30Z"),
     Output.optional
   )
 

@@ -4,7 +4,7 @@
  * `/ops/task`: one of them with its items; and `/ops/task/replay`, `cancel` and `undo`: its replay, its cancellation, and
  * the undoing of its deletions or of those of a record.
  */
-import { DateTime, Effect, Number, Option, Result } from "effect"
+import { Effect, Number, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import * as Facts from "../../deletions/Facts.ts"
 import { maximumAttempts } from "../../deletions/Retries.ts"
@@ -256,13 +256,9 @@ const undoing = Effect.fnUntraced(function* (parameters: RequestParameters) {
 
 export const undo = Change.routesOf(path, "/ops/task/undo", "Undo this deletion", [...names, "kind", "record"], undoing)
 
-/** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
+/** A time of a parameter. A text that is none would replay more than was meant. */
 const timeOf = (text: string) =>
-  Effect.fromOption(
-    // Postgres reads no year 0, and none with a sign, as those beyond 9999 have.
-    Option.filter(Option.map(DateTime.make(text), DateTime.formatIso), (iso) => /^(?!0000)\d/.test(iso)),
-    () => problem(422, `${text} is not a time such as 2026-11-23T09:30Z.`)
-  )
+  Effect.fromOption(Format.timeOf(text), () => problem(422, `${text} is not a time such as 2026-11-23T09:30Z.`))
 
 /** The filter of the dead tasks that the parameters describe. */
 const filterOf = Effect.fnUntraced(function* ({ before: end, organization, reason, since }: RequestParameters) {

@@ -44,7 +44,7 @@ const wrong = [
   ["tasks replay --idempotency-key k", "--organization"],
   ["tasks replay", "Use either a task-id"],
   [`tasks replay ${unknownTask} --reason r`, "Use either a task-id"],
-  ["tasks replay --since soon", 'Invalid value for flag --since: "soon"'],
+  ["tasks replay --since 11", 'Invalid value for flag --since: "11"'],
   ["deletions undo --invoice i", "--organization"],
   [`deletions undo --organization o --line l --task ${unknownTask}`, "Use either --task"],
   ["search charges --filter status", "name=value"],
