@@ -171,7 +171,6 @@ export const highest = (processes: ReadonlyArray<ProcessSnapshot>, name: string)
   const values = processes
     .flatMap(({ metrics }) => metrics.split("\n"))
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-    .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1)))
-    .filter(Number.isFinite)
+    .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1).replace("Inf", "Infinity")))
   return values.length === 0 ? undefined : Math.max(...values)
 }

@@ -8,6 +8,7 @@ import { type Content, h } from "../http/Html.ts"
 /** A length of time in its largest unit, such as `3 min`. */
 export const span = (millis: number): string => {
   const seconds = Math.abs(millis) / 1000
+  if (seconds === Infinity) return "∞"
   if (seconds < 60) return `${Math.floor(seconds)} s`
   if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)} min`
   if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3600)} h`

@@ -3,13 +3,14 @@ import { assert, it as test } from "@effect/vitest"
 import * as Format from "../../../src/operations/Format.ts"
 
 test("durations have their largest unit, latencies and shares few digits", () => {
-  assert.deepStrictEqual([59_999, 60_000, 7_199_999, 7_200_000, 172_800_000, -5000].map(Format.span), [
+  assert.deepStrictEqual([59_999, 60_000, 7_199_999, 7_200_000, 172_800_000, -5000, Infinity].map(Format.span), [
     "59 s",
     "1 min",
     "119 min",
     "2 h",
     "2 days",
-    "5 s"
+    "5 s",
+    "∞"
   ])
   const latencies = [undefined, Infinity, 0.256, 3, 12.4, 1500].map(Format.latency)
   assert.deepStrictEqual(latencies, ["–", "over 5 s", "0.26 ms", "3 ms", "12 ms", "1,500 ms"])

@@ -42,6 +42,9 @@ const sick = figures(
   })
 )
 
+const lagging = processOf(now, { metrics: "practice_data_replica_lag_seconds +Inf" })
+const promoted = listener(Layer.merge(figures(Effect.succeed({ processes: [lagging], silent: [] })), store(memory)))
+
 const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<string>) {
   const { text } = yield* ask(path)
   for (const each of words) assert.include(text, each)
@@ -85,6 +88,13 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
       yield* shows("/health", ['{"status":"pass"', ...parts])
     })
+  )
+
+  it.effect("the overview shows that a replica was promoted", () =>
+    Effect.gen(function* () {
+      const text = yield* shows("/ops", ["Replica lag"])
+      assert.match(text, /class="tile problem" data-key="Replica lag">(<[^>]+>)+Replica lag(<[^>]+>)+∞/)
+    }).pipe(Effect.provide(promoted, { local: true }))
   )
 
   it.effect("the overview shows no ages where they are not known, nor of an organization that cannot be read", () =>
