@@ -19,6 +19,8 @@ export interface Connection extends Shares.Held {
   deadline: number
   /** True if no more requests are accepted. */
   isRefused: boolean
+  /** True if a sweep has found that the client ended its side while it waits for a response. */
+  isHalfClosed: boolean
 }
 
 /** True if a connection waits for its client: to send a request, or to read a response. */

@@ -181,7 +181,8 @@ export class OrderedServer extends Server {
       queue: [],
       bytesRead: 0,
       deadline: performance.now() + this.#longestIdle,
-      isRefused: false
+      isRefused: false,
+      isHalfClosed: false
     }
     this.#connections.set(socket, connection)
     // node:http resumes it for the next request whenever a response ends.
@@ -295,8 +296,13 @@ export class OrderedServer extends Server {
 
   #sweep() {
     const now = performance.now()
-    for (const { deadline, queue, socket } of this.#connections.values()) {
+    for (const connection of this.#connections.values()) {
+      const { current, deadline, queue, socket } = connection
       if (deadline < now && queue.length === 0) socket.destroy()
+      // A client that left looks like one that only ended its side, until a second write fails. Any client skips these.
+      if (!socket.readableEnded || current?.headersSent !== false || current.req.httpVersion !== "1.1") continue
+      if (connection.isHalfClosed) current.writeContinue()
+      connection.isHalfClosed = true
     }
   }
 

@@ -127,6 +127,23 @@ describe("A connection", () => {
     })
   )
 
+  it.live("whose client left has its response closed, and one that only ended its side gets the response", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* openedWith(Duration.millis(100))
+      const begun: Array<ServerResponse> = []
+      server.on("request", (_, response) => begun.push(response))
+      const left = yield* connected(port)
+      left.write(get("/left"))
+      yield* eventually("a request", () => begun.length === 1)
+      left.destroy()
+      const { closed, socket } = yield* open(`http://127.0.0.1:${port}`)
+      socket.end(get("/ended"))
+      yield* eventually("the other end", () => begun.length === 2 && begun[0]?.closed === true)
+      begun[1]?.end("done")
+      assert.match(yield* closed, /^(HTTP\/1\.1 100 Continue\r\n\r\n)*HTTP\/1\.1 200 OK\r\n[^]*done$/)
+    })
+  )
+
   it.live("has no more requests parsed than one read brought, however many its client sends", () =>
     Effect.gen(function* () {
       const { port, server } = yield* opened
