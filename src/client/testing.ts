@@ -53,8 +53,9 @@ const fields: Readonly<Record<string, ReadonlyArray<string>>> = {
   updated: ["updated_at"]
 }
 
-/** The processor counts seconds. */
-const timeOf = (value: unknown) => (typeof value === "number" ? value : Date.parse(String(value)))
+/** The processor counts seconds. A time without an offset is UTC. */
+const timeOf = (value: unknown) =>
+  typeof value === "number" ? value : Date.parse(String(value).replace(/^(\S+)[ T]([\d:.]+)$/, "$1T$2Z"))
 
 /** True if a record satisfies a filter: a time within a bound, or an equal field. */
 const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => {
@@ -74,12 +75,16 @@ type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
 
 const search = (isLive: boolean, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
   const filters = Object.entries(request).filter(([name]) => !(isLive && name === "clinic"))
-  const shown = records.filter((record) => request["include_deleted"] === true || !isDeleted(record))
-  const matching = shown.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
   const { limit = 100, offset = 0, starting_after: after } = request
-  const start = after === undefined ? Number(offset) : matching.findIndex(({ id }) => id === after) + 1
-  const end = start + Number(limit)
-  const page = matching.slice(start, end)
+  const cursor = records.findIndex(({ id }) => id === after)
+  if (typeof after === "string" && cursor === -1) {
+    return refuse(400, "starting_after is unknown", { "x-error": "cursor_not_found" })
+  }
+  const rest = records.slice(cursor + 1)
+  const shown = rest.filter((record) => request["include_deleted"] === true || !isDeleted(record))
+  const matching = shown.filter((record) => filters.every(([name, value]) => satisfies(record, name, value)))
+  const end = Number(offset) + Number(limit)
+  const page = matching.slice(Number(offset), end)
   return respond(200, isLive ? { data: page, has_more: end < matching.length } : { body: page })
 }
 

@@ -2,7 +2,7 @@
 import { assert, it as test } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { Webhook } from "standardwebhooks"
-import { vi } from "vitest"
+import { onTestFinished, vi } from "vitest"
 import * as Client from "../../../src/client/index.ts"
 import { fakeService } from "../../../src/client/testing.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
@@ -115,6 +115,27 @@ test("each try of a request is reported", async () => {
   assert.instanceOf(first?.error, Error)
   assert.deepInclude(second, { attempt: 2, path, status: 200, error: undefined })
   assert.isEmpty(more)
+})
+
+test("the service for tests has bounds of times, in UTC without an offset, and refuses an unknown cursor", async () => {
+  vi.stubEnv("TZ", "America/Denver")
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const times = { created_at: "2026-01-01T12:00:00.000Z", updated_at: "2026-01-02T12:00:00.000Z" }
+  const { fetch } = fakeService({
+    "pet-benefits": [{ id: "p1", ...times }],
+    "psp-charges": [{ id: "ch_1", created: 1 }]
+  })
+  const client = clientOf(fetch)
+  const finds = async (request: Client.PetBenefitsSearchRequest) => (await client.petBenefits.search(request)).length
+  assert.strictEqual(
+    await finds({ created_before: "2026-01-01 12:00:00.001", updated_at_since: "2026-01-02T12:00" }),
+    1
+  )
+  assert.strictEqual(await finds({ created_before: "2026-01-01T12:00:00" }), 0)
+  assert.strictEqual(await finds({ updated_before: new Date("2026-01-02T12:00:01Z") }), 1)
+  const page = client.psp.charges.search({ clinic: "c", starting_after: "ch_2" })
+  assert.propertyVal(await failureOf(page), "code", "cursor_not_found")
+  assert.isEmpty((await client.psp.charges.search({ clinic: "c", starting_after: "ch_1", created_gte: 2 })).data)
 })
 
 test("the service for tests searches, reads, gives changes and stores a delivery once, as the service does", async () => {
