@@ -10,14 +10,16 @@
 import { execFileSync, spawnSync } from "node:child_process"
 import { join } from "node:path"
 import pg from "pg"
+import { root } from "../../test/support/Process.ts"
+import { caption } from "../machine.ts"
 import { service } from "./reads/contenders.ts"
 import { key, prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
-import { caption, figure, median, startPostgres } from "./support.ts"
+import { interleaved, startPostgres, table } from "./support.ts"
 
 const [rows = 200_000, rounds = 5] = process.argv.slice(2).map(Number)
 
-console.log(caption(`${rounds} interleaved rounds`))
+console.log(caption(`medians of ${rounds} interleaved rounds`))
 const postgres = await startPostgres(undefined, {
   shared_buffers: "1GB",
   max_wal_size: "8GB",
@@ -28,124 +30,116 @@ const database = await prepare(postgres.url, rows)
 const client = new pg.Client(database)
 await client.connect()
 
-const [text] = (
-  await client.query<{ columns: string; types: string; folder: string }>(
-    `select string_agg(quote_ident(attname), ', ' order by attnum) as columns,
-       string_agg(format('%I %s', attname, format_type(atttypid, null)), ', ' order by attnum) as types,
-       current_setting('data_directory') as folder
-     from pg_attribute
-     where attrelid = 'consumption_logs'::regclass and attnum > 0 and not attisdropped
-       and attname not in ('record', 'change_position')`
-  )
-).rows
-if (text === undefined) throw new Error("There is no table of consumption logs")
-const file = `'${text.folder}/copied'`
+const rowOf = async <Row extends object>(text: string): Promise<Row> => {
+  const [row] = (await client.query<Row>(text)).rows
+  if (row === undefined) throw new Error(`No row: ${text}`)
+  return row
+}
+
+const logs = "consumption_logs"
+const { columns, folder, indexes, types } = await rowOf<{
+  columns: string
+  types: string
+  folder: string
+  indexes: ReadonlyArray<{ readonly name: string; readonly definition: string }>
+}>(
+  `select string_agg(quote_ident(attname), ', ' order by attnum) as columns,
+     string_agg(format('%I %s', attname, format_type(atttypid, null)), ', ' order by attnum) as types,
+     current_setting('data_directory') as folder,
+     (select json_agg(json_build_object('name', indexrelid::regclass, 'definition', pg_get_indexdef(indexrelid)))
+      from pg_index where indrelid = '${logs}'::regclass and not indisprimary) as indexes
+   from pg_attribute
+   where attrelid = '${logs}'::regclass and attnum > 0 and not attisdropped
+     and attname not in ('record', 'change_position')`
+)
+const file = `'${folder}/copied'`
 await client.query("set practice_data.keep_times = on")
-await client.query(`copy (select ${text.columns} from consumption_logs) to ${file}`)
-await client.query(`create table bare (${text.types})`)
+await client.query(`copy (select ${columns} from ${logs}) to ${file}`)
+await client.query(`create table bare (${types})`)
 await client.query('alter table bare alter organization_id type text collate "C", alter id type text collate "C"')
 await client.query("alter table bare add primary key (organization_id, id)")
 await client.query("create index on bare (organization_id, updated_at, id)")
 
-const indexes = (
-  await client.query<{ name: string; definition: string }>(
-    `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition
-     from pg_index where indrelid = 'consumption_logs'::regclass and not indisprimary`
-  )
-).rows
+const copyInto = (name: string) => client.query(`copy ${name} (${columns}) from ${file}`)
 
-const copyInto = (table: string) => client.query(`copy ${table} (${text.columns}) from ${file}`)
-
-const loads = [
-  { table: "bare", load: () => copyInto("bare") },
-  { table: "consumption_logs", load: () => copyInto("consumption_logs") },
-  {
-    table: "consumption_logs",
-    load: async () => {
-      await client.query("begin")
-      await client.query(`drop index ${indexes.map(({ name }) => name).join(", ")}`)
-      await copyInto("consumption_logs")
-      for (const { definition } of indexes) await client.query(definition)
-      await client.query("commit")
-    }
-  }
-]
-const measures = loads.map(() => new Array<Readonly<Record<"seconds" | "cpu" | "megabytes" | "wal", number>>>())
-for (let round = 0; round <= rounds; round++) {
-  for (const [index, { load, table }] of loads.entries()) {
-    await client.query(`truncate ${table}`)
-    await client.query("checkpoint")
-    await client.query("select pg_switch_wal()")
-    const { rows: before } = await client.query<{ wal: string }>("select pg_current_wal_insert_lsn() as wal")
-    const [cpu, begun] = [cpuOf(postgres.pid), performance.now()]
-    await load()
-    const took = (performance.now() - begun) / 1000
-    const used = (cpuOf(postgres.pid) - cpu) / 1000
-    const { rows: sizes } = await client.query<{ bytes: string; wal: string }>(
-      "select pg_total_relation_size($1::regclass) as bytes, pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $2) as wal",
-      [table, before[0]?.wal]
-    )
-    const megabytes = Number(sizes[0]?.bytes) / 1e6
-    if (round > 0) measures[index]?.push({ seconds: took, cpu: used, megabytes, wal: Number(sizes[0]?.wal) / 1e6 })
-  }
+const loadFirst = async () => {
+  await client.query("begin")
+  await client.query(`drop index ${indexes.map(({ name }) => name).join(", ")}`)
+  await copyInto(logs)
+  for (const { definition } of indexes) await client.query(definition)
+  await client.query("commit")
 }
 
-type Measure = (typeof measures)[number][number]
+/** The time, the CPU time and the WAL so far, and the size of a table with its indexes. */
+const stateOf = async (name: string) => ({
+  ...(await rowOf<{ megabytes: number; wal: number }>(
+    `select pg_total_relation_size('${name}')::float8 / 1e6 as megabytes,
+       (pg_current_wal_insert_lsn() - '0/0')::float8 / 1e6 as wal`
+  )),
+  cpu: cpuOf(postgres.pid) / 1000,
+  seconds: performance.now() / 1000
+})
 
-const of = (index: number, value: (measure: Measure) => number) => median((measures[index] ?? []).map(value))
-const compared = (what: string, value: (measure: Measure) => number) => {
-  const [bare, whole, first] = [of(0, value), of(1, value), of(2, value)]
-  return {
-    what,
-    bare: figure(bare),
-    "as it is": figure(whole),
-    ratio: Number((whole / bare).toFixed(2)),
-    "indexes afterwards": figure(first),
-    "its ratio": Number((first / bare).toFixed(2))
-  }
+const measure = async (name: string, load: (name: string) => Promise<unknown>) => {
+  for (const statement of [`truncate ${name}`, "checkpoint", "select pg_switch_wal()"]) await client.query(statement)
+  const before = await stateOf(name)
+  await load(name)
+  const { cpu, megabytes, seconds, wal } = await stateOf(name)
+  return { seconds: seconds - before.seconds, cpu: cpu - before.cpu, megabytes, wal: wal - before.wal }
 }
-console.log(`\nCOPY of ${rows} consumption logs`)
-console.table([
-  compared("seconds", ({ seconds }) => seconds),
-  compared("CPU of the database, s", ({ cpu }) => cpu),
-  compared("table and indexes, MB", ({ megabytes }) => megabytes),
-  compared("WAL, MB", ({ wal }) => wal)
-])
 
-const hasPsql = spawnSync("psql", ["--version"]).status === 0
-if (!hasPsql) console.log("\nThere is no psql: a first load of sync is not compared with it.")
-else {
+const loads = await interleaved(rounds, {
+  bare: () => measure("bare", copyInto),
+  "as it is": () => measure(logs, copyInto),
+  "indexes afterwards": () => measure(logs, loadFirst)
+})
+table(`COPY of ${rows} consumption logs`, "load", loads, {
+  seconds: (its) => its.seconds,
+  "its / bare": (its, bare) => its.seconds / bare.seconds,
+  "CPU of the database, s": (its) => its.cpu,
+  "CPU / bare": (its, bare) => its.cpu / bare.cpu,
+  "table and indexes, MB": (its) => its.megabytes,
+  "MB / bare": (its, bare) => its.megabytes / bare.megabytes,
+  "WAL, MB": (its) => its.wal,
+  "WAL / bare": (its, bare) => its.wal / bare.wal
+})
+
+if (spawnSync("psql", ["--version"]).status !== 0) {
+  console.log("\nThere is no psql: a first load of sync is not compared with it.")
+} else {
   await client.query("create database copy")
   const copy = Object.assign(new URL(postgres.url), { pathname: "/copy" }).href
-  const dumped = join(text.folder, "dumped")
-  const psql = (command: string) => execFileSync("psql", [copy, "--quiet", "--command", command])
+  const dumped = join(folder, "dumped")
   const server = await service.start(database)
-  const sync = () =>
-    execFileSync(process.execPath, ["src/cli.ts", "sync", copy, "--resource", "consumption-logs"], {
-      cwd: join(import.meta.dirname, "../.."),
+  const run = (program: string, ...args: ReadonlyArray<string>) =>
+    execFileSync(program, args, {
+      cwd: root,
       env: { ...process.env, PRACTICE_DATA_URL: server.url, PRACTICE_DATA_API_KEY: key }
     })
-  const timed = (work: () => unknown) => {
+  const psql = (command: string) => run("psql", copy, "--quiet", "--command", command)
+  const secondsOf = async (work: () => unknown) => {
     const begun = performance.now()
     work()
     return (performance.now() - begun) / 1000
   }
-  const seconds = { sync: new Array<number>(), copy: new Array<number>() }
-  for (let round = 0; round < rounds; round++) {
-    psql("drop schema public cascade; create schema public")
-    seconds.sync.push(timed(sync))
-    psql(`\\copy consumption_logs to '${dumped}'`)
-    psql("create table bare (like consumption_logs including all)")
-    seconds.copy.push(timed(() => psql(`\\copy bare from '${dumped}'`)))
-  }
+  const first = await interleaved(rounds, {
+    sync: () => {
+      psql("drop schema public cascade; create schema public")
+      return secondsOf(() => run(process.execPath, "src/cli.ts", "sync", copy, "--resource", "consumption-logs"))
+    },
+    "\\copy": () => {
+      psql(`\\copy ${logs} to '${dumped}'`)
+      psql(`create table bare (like ${logs} including all)`)
+      return secondsOf(() => psql(`\\copy bare from '${dumped}'`))
+    }
+  })
   await server.stop()
-  const { rows: counts } = await client.query<{ count: string }>(
-    "select count(*) from consumption_logs where organization_id = 'org_0'"
-  )
-  const count = Number(counts[0]?.count)
-  const [load, bare] = [median(seconds.sync), median(seconds.copy)]
-  console.log(`\nFirst load of ${count} consumption logs into Postgres, rows/s`)
-  console.table([{ sync: figure(count / load), "\\copy": figure(count / bare), "time / \\copy": figure(load / bare) }])
+  // The largest organization has 40 in 100 of the records.
+  const count = 0.4 * rows
+  table(`First load of ${count} consumption logs into Postgres`, "by", first, {
+    "rows/s": (seconds) => count / seconds,
+    "time, sync / its": (seconds, sync) => sync / seconds
+  })
 }
 await client.end()
 await postgres.stop()

@@ -6,7 +6,8 @@
  * and runs alone; rounds are interleaved. Usage: `npm run bench:deletions [-- DELIVERIES TASKS ROUNDS]`.
  */
 import { randomUUID } from "node:crypto"
-import { Duration, Effect, Fiber, Layer, ManagedRuntime, Redacted, References } from "effect"
+import { setTimeout } from "node:timers/promises"
+import { Duration, Effect, Fiber, Layer, ManagedRuntime, Record, Redacted, References } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Logger, makeWorkerUtils, run as runGraphile } from "graphile-worker"
 import { Pool, type PoolClient } from "pg"
@@ -16,7 +17,8 @@ import { migrate } from "../../src/database/Migrations.ts"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
-import { caption, measure, type Measure, report, startPostgres } from "./support.ts"
+import { caption } from "../machine.ts"
+import { interleaved, startPostgres, table } from "./support.ts"
 
 const [deliveries = 3000, tasks = 2000, rounds = 3] = process.argv.slice(2).map(Number)
 const connections = 10
@@ -72,15 +74,6 @@ const atOnce = async (all: ReadonlyArray<string>, call: (key: string) => Promise
   )
 }
 
-const inAnHour = () => new Date(Date.now() + 3_600_000)
-
-const send = {
-  "this service": (key: string) =>
-    later.runPromise(Effect.flatMap(Scheduler, (scheduler) => scheduler.schedule(delivery(key)))),
-  "pg-boss": (key: string) => boss.send(queue, invoiceOf(key), { id: key, startAfter: 3600 }),
-  "graphile-worker": (key: string) => graphile.addJob(queue, invoiceOf(key), { jobKey: key, runAt: inAnHour() })
-}
-
 const clear = async () => {
   await pool.query("truncate deletion_tasks, deletions, deletion_arrivals, invoices, invoice_lines")
   await boss.deleteAllJobs(queue)
@@ -89,26 +82,20 @@ const clear = async () => {
 
 const fill = async (all: ReadonlyArray<string>) => {
   await pool.query(
-    "insert into invoices (organization_id, id) select $1, 'invoice_' || key from unnest($2::text[]) key",
-    [organization, all]
-  )
-  await pool.query(
-    `insert into invoice_lines (organization_id, id, invoice)
-     select $1, 'line_' || key || '_' || n, 'invoice_' || key from unnest($2::text[]) key, generate_series(1, 3) n`,
+    `with made as (
+       insert into invoices (organization_id, id)
+       select $1, 'invoice_' || key from unnest($2::text[]) key returning organization_id, id
+     )
+     insert into invoice_lines (organization_id, id, invoice)
+     select organization_id, id || '_line_' || n, id from made, generate_series(1, 3) n`,
     [organization, all]
   )
   await pool.query("analyze invoices, invoice_lines")
 }
 
-const isDone = async () => {
-  const { rows } = await pool.query<{ open: boolean }>(
-    "select exists (select from invoices where not is_deleted) as open"
-  )
-  return rows[0]?.open === false
-}
-
 const untilDone = async () => {
-  while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20))
+  const open = "select from invoices where not is_deleted limit 1"
+  while ((await pool.query(open)).rowCount !== 0) await setTimeout(20)
 }
 
 /** The work of a task, for the two others: what their users would write. */
@@ -128,11 +115,15 @@ const deleteInvoice = async (client: PoolClient, invoice: string) => {
   await client.query("commit")
 }
 
-type Payload = ReturnType<typeof invoiceOf>
+/** A queue: how it stores a task for now or for later, and how it runs all tasks. */
+interface Contender {
+  readonly add: (key: string, isLater: boolean) => Promise<unknown>
+  readonly work: () => Promise<void>
+}
 
-const drain = {
+const contenders: Readonly<Record<string, Contender>> = {
   "this service": {
-    add: (key: string) => now.runPromise(Effect.flatMap(Scheduler, (scheduler) => scheduler.schedule(delivery(key)))),
+    add: (key, isLater) => (isLater ? later : now).runPromise(Scheduler.use((of) => of.schedule(delivery(key)))),
     work: async () => {
       const worker = now.runFork(Worker.run(Worker.optionsFor(connections)))
       await untilDone()
@@ -140,9 +131,9 @@ const drain = {
     }
   },
   "pg-boss": {
-    add: (key: string) => boss.send(queue, invoiceOf(key), { id: key }),
+    add: (key, isLater) => boss.send(queue, invoiceOf(key), { id: key, ...(isLater && { startAfter: 3600 }) }),
     work: async () => {
-      const worker = await boss.work<Payload>(
+      const worker = await boss.work<ReturnType<typeof invoiceOf>>(
         queue,
         { batchSize: 64, pollingIntervalSeconds: 0.5, localConcurrency: connections - 2, burstWhenBatchFull: true },
         async (jobs) => {
@@ -158,7 +149,11 @@ const drain = {
     }
   },
   "graphile-worker": {
-    add: (key: string) => graphile.addJob(queue, invoiceOf(key), { jobKey: key }),
+    add: (key, isLater) =>
+      graphile.addJob(queue, invoiceOf(key), {
+        jobKey: key,
+        ...(isLater && { runAt: new Date(Date.now() + 3_600_000) })
+      }),
     work: async () => {
       const runner = await runGraphile({
         pgPool: pool,
@@ -178,31 +173,40 @@ const drain = {
   }
 }
 
-type Contender = keyof typeof send
-const contenders: ReadonlyArray<Contender> = ["this service", "pg-boss", "graphile-worker"]
-const empty = (): Record<Contender, Array<Measure>> => ({ "this service": [], "pg-boss": [], "graphile-worker": [] })
-const sent = empty()
-const drained = empty()
-
-for (let round = 0; round <= rounds; round++) {
-  for (const contender of contenders) {
-    await clear()
-    const delivered = await measure(deliveries, () => atOnce(keys(deliveries), send[contender]))
-    await clear()
-    const due = keys(tasks)
-    await fill(due)
-    await atOnce(due, drain[contender].add)
-    const worked = await measure(tasks, drain[contender].work)
-    // The first round warms up.
-    if (round === 0) continue
-    sent[contender].push(delivered)
-    drained[contender].push(worked)
-  }
+/** How many operations there are in a second, and the CPU time of this process for each, in milliseconds. */
+const measure = async (count: number, work: () => Promise<void>) => {
+  const [cpu, begun] = [process.cpuUsage(), performance.now()]
+  await work()
+  const took = performance.now() - begun
+  const { system, user } = process.cpuUsage(cpu)
+  return { perSecond: (count / took) * 1000, cpu: (user + system) / 1000 / count }
 }
 
-console.log(caption(`${rounds} interleaved rounds`))
-report(`Deliveries (${deliveries} a round, ${callers} at once)`, sent)
-report(`Tasks (${tasks} a round, each an invoice with three lines)`, drained)
+const round = async ({ add, work }: Contender) => {
+  await clear()
+  const sent = await measure(deliveries, () => atOnce(keys(deliveries), (key) => add(key, true)))
+  await clear()
+  const due = keys(tasks)
+  await fill(due)
+  await atOnce(due, (key) => add(key, false))
+  return { sent, run: await measure(tasks, work) }
+}
+
+console.log(caption(`medians of ${rounds} interleaved rounds`))
+const measured = await interleaved(
+  rounds,
+  Record.map(contenders, (contender) => () => round(contender))
+)
+for (const [title, part] of [
+  [`Deliveries (${deliveries} a round, ${callers} at once)`, "sent"],
+  [`Tasks (${tasks} a round, each an invoice with three lines)`, "run"]
+] as const) {
+  table(title, "contender", measured, {
+    "per second": (its) => its[part].perSecond,
+    "ours / its": (its, ours) => ours[part].perSecond / its[part].perSecond,
+    "CPU ms each": (its) => its[part].cpu
+  })
+}
 
 await graphile.release()
 await boss.stop({ graceful: false })

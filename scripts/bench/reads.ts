@@ -7,12 +7,13 @@
  * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BEFORE=COMMIT is the commit to compare with (HEAD~1),
  * BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other checkouts.
  */
+import { caption } from "../machine.ts"
 import { allContenders, ask, type Contender, service } from "./reads/contenders.ts"
 import { open, records } from "./reads/data.ts"
 import { answered, load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
-import { caption, figure, median } from "./support.ts"
+import { figure, type Measured, median, table } from "./support.ts"
 
 const [roundsText = "5", secondsText = "2", ...named] = process.argv.slice(2)
 const rounds = Number(roundsText)
@@ -34,59 +35,25 @@ const check = async (servers: Servers, work: Work.Work) => {
   if (answers.size > 1) throw new Error(`${work.name}: the answers differ`)
 }
 
-/** What each contender came to, by its name. */
-type Results = ReadonlyMap<string, Round>
-
-const roundOf = (results: Results, name: string): Round =>
-  results.get(name) ?? { perSecond: NaN, server: NaN, database: NaN }
-
-/** The medians of several measures of each contender. */
-const medians = (all: ReadonlyArray<Results>): Results =>
-  new Map(
-    contenders.map(({ name }) => {
-      const of = (value: (round: Round) => number) => median(all.map((results) => value(roundOf(results, name))))
-      return [
-        name,
-        { perSecond: of((one) => one.perSecond), server: of((one) => one.server), database: of((one) => one.database) }
-      ]
-    })
-  )
+/** The medians of several measures. */
+const medianOf = (measures: ReadonlyArray<Round>): Round => {
+  const of = (value: (one: Round) => number) => median(measures.map(value))
+  return { perSecond: of((one) => one.perSecond), server: of((one) => one.server), database: of((one) => one.database) }
+}
 
 /** The parts of a measure that alternate between the contenders: the speed of a machine changes within seconds. */
 const slices = 5
 
 /** Measures in slices, from another contender in each one: the first is slower. */
-const measure = async (servers: Servers, work: Work.Work) => {
-  const inOrder = [...servers]
-  const measured: Array<Results> = []
+const measure = async (servers: Servers, work: Work.Work, results: Measured<Round>) => {
+  const all = [...servers].map(([{ name }, server]) => ({ name, server, measured: new Array<Round>() }))
   for (let slice = 0; slice < slices; slice++) {
-    const results = new Map<string, Round>()
-    const first = slice % inOrder.length
-    for (const [{ name }, server] of [...inOrder.slice(first), ...inOrder.slice(0, first)]) {
-      results.set(name, await load(server, postgres.pid, work, seconds / slices))
+    const first = slice % all.length
+    for (const { measured, server } of [...all.slice(first), ...all.slice(0, first)]) {
+      measured.push(await load(server, postgres.pid, work, seconds / slices))
     }
-    measured.push(results)
   }
-  return medians(measured)
-}
-
-/** Prints the medians of rounds. Ratios are medians of those of each round: all contenders had the same machine in it. */
-const table = (title: string, all: ReadonlyArray<Results>) => {
-  console.log(`\n${title}`)
-  console.table(
-    contenders.map(({ name }) => {
-      const of = (value: (its: Round, ours: Round) => number) =>
-        figure(median(all.map((results) => value(roundOf(results, name), roundOf(results, service.name)))))
-      return {
-        contender: name,
-        "per second": of((its) => its.perSecond),
-        "ours / its": of((its, ours) => ours.perSecond / its.perSecond),
-        "CPU ms, server": of((its) => its.server),
-        "CPU ms, database": of((its) => its.database),
-        "CPU, ours / its": of((its, ours) => (ours.server + ours.database) / (its.server + its.database))
-      }
-    })
-  )
+  for (const { measured, name } of all) results.get(name)?.push(medianOf(measured))
 }
 
 const startAll = async (): Promise<Servers> => {
@@ -119,7 +86,8 @@ const warm = async (servers: Servers, work: Work.Work) => {
 
 /** Each round has new processes: one start of Node differs from the next by more than a change does. */
 const eachKind = async () => {
-  const measured = new Map(works.map((work) => [work, { results: new Array<Results>(), shares: new Array<number>() }]))
+  const empty = (): Measured<Round> => new Map(contenders.map(({ name }) => [name, []]))
+  const measured = new Map(works.map((work) => [work, { results: empty(), shares: new Array<number>() }]))
   for (let round = 0; round < rounds; round++) {
     const servers = await startAll()
     const ours = servers.get(service)
@@ -127,14 +95,20 @@ const eachKind = async () => {
       await check(servers, work)
       await warm(servers, work)
       const before = await answered(ours)
-      results.push(await measure(servers, work))
+      await measure(servers, work, results)
       const after = await answered(ours)
       shares.push((after.lane - before.lane) / (after.all - before.all))
     }
     for (const server of servers.values()) await server.stop()
   }
   for (const [work, { results, shares }] of measured) {
-    table(`${work.name}, 16 connections, ${records} records, ${rounds} starts`, results)
+    table(`${work.name}, 16 connections, ${records} records, ${rounds} starts`, "contender", results, {
+      "per second": (its) => its.perSecond,
+      "ours / its": (its, ours) => ours.perSecond / its.perSecond,
+      "CPU ms, server": (its) => its.server,
+      "CPU ms, database": (its) => its.database,
+      "CPU, ours / its": (its, ours) => (ours.server + ours.database) / (its.server + its.database)
+    })
     console.log(`The lane of this service answered ${figure(100 * median(shares))} % of these requests`)
   }
 }
@@ -166,7 +140,7 @@ const starts = async () => {
   console.log(`\nFrom start to the first answer, on a migrated Postgres: ${figure(median(took))} ms`)
 }
 
-console.log(caption(`${rounds} rounds of ${seconds} s`))
+console.log(caption(`medians of ${rounds} rounds of ${seconds} s`))
 await eachKind()
 if (named.length === 0) {
   await memory()

@@ -1,6 +1,5 @@
-/** What the benches share: a Postgres, medians, and a table to print. */
-import * as Os from "node:os"
-import { Effect } from "effect"
+/** What the benches share: a Postgres, interleaved rounds, and tables of their medians. */
+import { Effect, Record } from "effect"
 import * as LocalPostgres from "../../test/support/LocalPostgres.ts"
 
 /**
@@ -26,41 +25,34 @@ export const median = (values: ReadonlyArray<number>): number => {
 /** A figure with three digits. */
 export const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
-/** What one round of a contender took. */
-export interface Measure {
-  readonly perSecond: number
-  /** CPU time of this process for each operation, in milliseconds; the database's is not in it. */
-  readonly cpuMillis: number
+/** What each contender took in each round, by its name. */
+export type Measured<A> = ReadonlyMap<string, Array<A>>
+
+/** Measures all contenders in each of some rounds, after one that warms up. */
+export const interleaved = async <A>(rounds: number, contenders: Readonly<Record<string, () => Promise<A>>>) => {
+  const measured: Measured<A> = new Map(Object.keys(contenders).map((name) => [name, []]))
+  for (let round = 0; round <= rounds; round++) {
+    for (const [name, measure] of Object.entries(contenders)) {
+      const took = await measure()
+      if (round > 0) measured.get(name)?.push(took)
+    }
+  }
+  return measured
 }
 
-/** Runs something that does `count` operations. */
-export const measure = async (count: number, work: () => Promise<void>): Promise<Measure> => {
-  const cpu = process.cpuUsage()
-  const start = process.hrtime.bigint()
-  await work()
-  const seconds = Number(process.hrtime.bigint() - start) / 1e9
-  const { user, system } = process.cpuUsage(cpu)
-  return { perSecond: count / seconds, cpuMillis: (user + system) / 1000 / count }
-}
-
-/** Medians over rounds of each contender, beside the first. */
-export const report = (title: string, measures: Readonly<Record<string, ReadonlyArray<Measure>>>) => {
-  const [first] = Object.values(measures)
-  const base = median(first?.map(({ perSecond }) => perSecond) ?? [])
+/** Prints medians. Ratios to the first contender are those within a round: all had the same machine in it. */
+export const table = <A>(
+  title: string,
+  what: string,
+  measured: Measured<A>,
+  columns: Readonly<Record<string, (its: A, first: A) => number>>
+) => {
+  const [firsts = []] = measured.values()
   console.log(`\n${title}`)
   console.table(
-    Object.entries(measures).map(([contender, rounds]) => {
-      const perSecond = median(rounds.map((round) => round.perSecond))
-      return {
-        contender,
-        "per second": Math.round(perSecond),
-        "ours / its": Number((base / perSecond).toFixed(2)),
-        "CPU ms each": Number(median(rounds.map((round) => round.cpuMillis)).toFixed(3))
-      }
-    })
+    [...measured].map(([name, all]) => ({
+      [what]: name,
+      ...Record.map(columns, (value) => figure(median(all.map((its, round) => value(its, firsts[round] ?? its)))))
+    }))
   )
 }
-
-/** The day and the machine, for readers of the figures, which are medians of these rounds. */
-export const caption = (rounds: string) =>
-  `${new Date().toISOString().slice(0, 10)}, ${Os.cpus().length} x ${Os.cpus()[0]?.model.trim() ?? "CPU"}, ${Math.round(Os.totalmem() / 2 ** 30)} GiB, Node ${process.version}; medians of ${rounds}`

@@ -7,16 +7,10 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import * as Listening from "../../../test/support/Listening.ts"
 import { freePort } from "../../../test/support/LocalPostgres.ts"
+import { root } from "../../../test/support/Process.ts"
 import { key } from "./data.ts"
-import { root, type Server, start } from "./processes.ts"
+import { type Server, start } from "./processes.ts"
 import type { Work } from "./work.ts"
-
-interface Request {
-  readonly method: "POST"
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
 
 export interface Contender {
   readonly name: string
@@ -24,8 +18,8 @@ export interface Contender {
 }
 
 /** The request for some work, the same for every contender. */
-export const requestOf = (work: Work): Request => ({
-  method: "POST",
+export const requestOf = (work: Work) => ({
+  method: "POST" as const,
   path: `/api/v3/consumption-logs/${work.endpoint}`,
   headers: {
     authorization: `Bearer ${work.hasKey === false ? "unknown" : key}`,

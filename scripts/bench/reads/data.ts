@@ -5,8 +5,8 @@
 import { hash } from "node:crypto"
 import { execFileSync } from "node:child_process"
 import pg from "pg"
+import { root } from "../../../test/support/Process.ts"
 import { startPostgres } from "../support.ts"
-import { root } from "./processes.ts"
 
 /** The organization with 40 in 100 of the records. */
 const largest = "org_0"
@@ -90,6 +90,7 @@ const fill = async (url: string, logs: number) => {
      select ${rows.map(({ name, type }) => expressionOf(name, type, logs)).join(", ")}
      from generate_series(1::bigint, ${logs}) g`
   )
+  await client.query("insert into organizations (organization_id, id) values ($1, $1)", [largest])
   await client.query(
     `insert into api_keys (organization_id, id, name, prefix, key_hash, last_used_on)
      values ($1, 'key_bench', 'Bench', 'pda_bench', $2, (now() at time zone 'UTC')::date)`,

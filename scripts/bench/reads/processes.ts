@@ -1,10 +1,9 @@
 /** Servers as processes of their own, and the CPU time and memory that Linux counts for them. */
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { readdirSync, readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
-
-/** The folder of this checkout. */
-export const root = fileURLToPath(new URL("../../..", import.meta.url))
+import { createInterface } from "node:readline"
+import { childrenOf, root } from "../../../test/support/Process.ts"
 
 export interface Server {
   readonly url: string
@@ -12,10 +11,8 @@ export interface Server {
   /** The URL of the metrics of a service. */
   readonly metrics?: string
   /** Ends it, and waits until it has. */
-  readonly stop: () => Promise<void>
+  readonly stop: () => Promise<unknown>
 }
-
-const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once("exit", () => resolve()))
 
 /** Starts a command, and waits for the address that it prints. */
 export const start = async (
@@ -27,69 +24,44 @@ export const start = async (
   const child = spawn(file, args, {
     cwd: folder,
     env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "pipe"]
+    stdio: ["ignore", "pipe", "inherit"]
   })
   const kill = () => child.kill("SIGKILL")
   process.once("exit", kill)
   child.once("exit", () => process.off("exit", kill))
-  const url = await new Promise<string>((resolve, reject) => {
-    let output = ""
-    const read = (chunk: Buffer) => {
-      output += chunk.toString()
-      const found = /Listening on (http:\/\/[^\s"]+)/.exec(output)?.[1]
-      if (found === undefined) return
-      // What it logs from now on is read, and not kept.
-      for (const stream of [child.stdout, child.stderr]) stream.off("data", read).resume()
-      resolve(found)
-    }
-    child.stdout.on("data", read)
-    child.stderr.on("data", read)
-    child.once("exit", () => reject(new Error(`${command.join(" ")} ended:\n${output}`)))
-  })
-  return {
-    url: url.replace("//0.0.0.0:", "//127.0.0.1:"),
-    pid: child.pid ?? 0,
-    stop: () => {
-      const gone = ended(child)
+  const lines: Array<string> = []
+  for await (const line of createInterface(child.stdout)) {
+    lines.push(line)
+    const url = /Listening on (http:\/\/[^\s"]+)/.exec(line)?.[1]
+    if (url === undefined) continue
+    // What it logs from now on is read, and not kept.
+    child.stdout.resume()
+    const stop = () => {
       child.kill("SIGTERM")
-      return gone
+      return once(child, "exit")
     }
+    return { url, pid: child.pid ?? 0, stop }
   }
+  throw new Error(`${command.join(" ")} ended:\n${lines.join("\n")}`)
 }
 
-/** CPU time of the threads of a process, in milliseconds. */
-const threadsOf = (pid: number) =>
-  readdirSync(`/proc/${pid}/task`)
-    .map((thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0]))
-    .reduce((sum, nanoseconds) => sum + nanoseconds / 1e6, 0)
-
-const statOf = (pid: number) => {
+/** CPU time of the threads of a process, in milliseconds; none if it has ended. */
+const ownCpuOf = (pid: number) => {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8")
-    const fields = text
-      .slice(text.lastIndexOf(")") + 2)
-      .split(" ")
-      .map(Number)
-    const [, parent = 0] = fields
-    // In hundredths of a second.
-    const [childrenUser = 0, childrenSystem = 0] = fields.slice(13, 15)
-    return { parent, own: threadsOf(pid), children: (childrenUser + childrenSystem) * 10 }
+    return readdirSync(`/proc/${pid}/task`)
+      .map((thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0]))
+      .reduce((sum, nanoseconds) => sum + nanoseconds / 1e6, 0)
   } catch {
-    return undefined
+    return 0
   }
 }
 
 /** CPU time so far of a process and of those that it started, in milliseconds. */
 export const cpuOf = (pid: number): number => {
-  const main = statOf(pid)
-  const running = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => statOf(Number(name)))
-  return (
-    (main?.own ?? 0) +
-    (main?.children ?? 0) +
-    running.reduce((sum, stat) => sum + (stat?.parent === pid ? stat.own : 0), 0)
-  )
+  // Of those that have ended, in hundredths of a second.
+  const [, ...fields] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ").map(Number) ?? []
+  const [user = 0, system = 0] = fields.slice(12, 14)
+  return [pid, ...childrenOf(pid)].reduce((sum, each) => sum + ownCpuOf(each), (user + system) * 10)
 }
 
 /** Resident memory of a process in MiB. */

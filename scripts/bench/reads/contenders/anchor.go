@@ -8,14 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v4/pgxpool"
@@ -26,8 +25,8 @@ const owned = "organization_id = (select organization_id from k)"
 
 type search struct {
 	Organization   *string    `json:"organization"`
-	Limit          *int       `json:"limit"`
-	Offset         *int       `json:"offset"`
+	Limit          int        `json:"limit"`
+	Offset         int        `json:"offset"`
 	Id             *string    `json:"id"`
 	Pet            *string    `json:"pet"`
 	Subscription   *string    `json:"subscription"`
@@ -66,16 +65,6 @@ func decode(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into)
-}
-
-func between(value *int, otherwise, lowest, highest int) (int, error) {
-	if value == nil {
-		return otherwise, nil
-	}
-	if *value < lowest || *value > highest {
-		return 0, errors.New("out of range")
-	}
-	return *value, nil
 }
 
 // Reads with the organization of the key as k. The first row has the organization, the others a record.
@@ -131,15 +120,10 @@ func answer(w http.ResponseWriter, r *http.Request, invalid error, organization 
 }
 
 func serveSearch(w http.ResponseWriter, r *http.Request) {
-	var body search
+	body := search{Limit: 100}
 	invalid := decode(r, &body)
-	limit, err := between(body.Limit, 100, 1, 1000)
-	if invalid == nil {
-		invalid = err
-	}
-	offset, err := between(body.Offset, 0, 0, 2147483647)
-	if invalid == nil {
-		invalid = err
+	if invalid == nil && (body.Limit < 1 || body.Limit > 1000 || body.Offset < 0 || body.Offset > math.MaxInt32) {
+		invalid = errors.New("out of range")
 	}
 	conditions, values := []string{owned}, []any{}
 	where := func(condition string, value any) {
@@ -165,7 +149,7 @@ func serveSearch(w http.ResponseWriter, r *http.Request) {
 		conditions = append(conditions, "not is_deleted")
 	}
 	text := fmt.Sprintf("select record from consumption_logs where %s order by updated_at, id limit %d offset %d",
-		strings.Join(conditions, " and "), limit, offset)
+		strings.Join(conditions, " and "), body.Limit, body.Offset)
 	answer(w, r, invalid, body.Organization, text, values, `{"body":[`, "]}")
 }
 
@@ -180,12 +164,8 @@ func serveGet(w http.ResponseWriter, r *http.Request) {
 }
 
 func main() {
-	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
-	}
-	config.MaxConns = 10
-	pool, err = pgxpool.ConnectConfig(context.Background(), config)
+	var err error
+	pool, err = pgxpool.Connect(context.Background(), os.Getenv("DATABASE_URL")+"?pool_max_conns=10")
 	if err != nil {
 		panic(err)
 	}
@@ -196,11 +176,5 @@ func main() {
 	http.HandleFunc("/api/v3/consumption-logs/search", serveSearch)
 	http.HandleFunc("/api/v3/consumption-logs/get", serveGet)
 	fmt.Printf("Listening on http://%s\n", listener.Addr())
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	go func() {
-		<-stop
-		os.Exit(0)
-	}()
 	panic(http.Serve(listener, nil))
 }

@@ -6,61 +6,55 @@ import { hash } from "node:crypto"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import pg from "pg"
 
-const text = { type: ["string", "null"] } as const
-
-const shared = { organization: text } as const
-
-const times = ["modified_since", "created_at_since", "updated_at_since"] as const
-
+/** The condition of each filter on the columns of the table, without its value. */
 const filters = {
-  id: "id",
-  pet: "pet",
-  subscription: "subscription",
-  home_clinic: "home_clinic",
-  product_code: "product_code",
-  invoice_line: "invoice_line",
-  invoice_line_id: "invoice_line"
+  id: "id =",
+  pet: "pet =",
+  subscription: "subscription =",
+  home_clinic: "home_clinic =",
+  product_code: "product_code =",
+  invoice_line: "invoice_line =",
+  invoice_line_id: "invoice_line =",
+  modified_since: "updated_at >=",
+  created_at_since: "created_at >=",
+  updated_at_since: "updated_at >="
 } as const
+type Filter = keyof typeof filters
 
-const bounds = { modified_since: "updated_at", created_at_since: "created_at", updated_at_since: "updated_at" }
+const text = { type: ["string", "null"] }
+const time = { ...text, format: "date-time" }
 
 const searchSchema = {
   type: "object",
   additionalProperties: false,
   properties: {
-    ...shared,
+    organization: text,
     limit: { type: "integer", minimum: 1, maximum: 1000, default: 100 },
     offset: { type: "integer", minimum: 0, maximum: 2147483647, default: 0 },
-    ...Object.fromEntries(Object.keys(filters).map((name) => [name, text])),
-    include_deleted: { type: "boolean", default: false },
-    ...Object.fromEntries(times.map((name) => [name, { type: ["string", "null"], format: "date-time" }]))
+    ...Object.fromEntries(Object.keys(filters).map((name) => [name, name.endsWith("_since") ? time : text])),
+    include_deleted: { type: "boolean", default: false }
   }
-} as const
+}
 
 const getSchema = {
   type: "object",
   required: ["id"],
   additionalProperties: false,
-  properties: { ...shared, id: { type: "string", minLength: 1 } }
-} as const
+  properties: { organization: text, id: { type: "string", minLength: 1 } }
+}
 
-interface Search extends Partial<Record<keyof typeof filters | (typeof times)[number], string | null>> {
-  readonly organization?: string | null
+interface Search extends Partial<Record<Filter | "organization", string | null>> {
   readonly limit: number
   readonly offset: number
   readonly include_deleted: boolean
 }
 
-/** The conditions of a search as SQL over the columns of the table, and their values. */
+/** The conditions of a search, whose values are added to those of the statement. */
 const conditionsOf = (search: Search, values: Array<unknown>) => {
   const conditions: Array<string> = []
-  for (const [name, column] of Object.entries(filters)) {
-    const value = search[name as keyof typeof filters]
-    if (value !== undefined && value !== null) conditions.push(`${column} = $${values.push(value)}`)
-  }
-  for (const [name, column] of Object.entries(bounds)) {
-    const value = search[name as keyof typeof bounds]
-    if (value !== undefined && value !== null) conditions.push(`${column} >= $${values.push(value)}`)
+  for (const [name, condition] of Object.entries(filters)) {
+    const value = search[name as Filter] ?? undefined
+    if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`)
   }
   if (!search.include_deleted) conditions.push("not is_deleted")
   return conditions
@@ -87,7 +81,7 @@ const answer = async (
   request: FastifyRequest,
   reply: FastifyReply,
   { organization }: { readonly organization?: string | null },
-  query: { readonly text: string; readonly values: ReadonlyArray<unknown> },
+  textOf: (values: Array<unknown>) => string,
   render: (records: ReadonlyArray<string>) => string | undefined
 ) => {
   const keyHash = hashOf(request)
@@ -96,13 +90,15 @@ const answer = async (
     const { rowCount } = await pool.query({ name: "key", text: keyOf, values: [keyHash] })
     return rowCount === 0 ? unauthorized(reply) : reply.code(422).send({ detail: request.validationError.validation })
   }
-  let name = names.get(query.text)
-  if (name === undefined) names.set(query.text, (name = `read_${names.size}`))
+  const values: Array<unknown> = [keyHash]
+  const query = textOf(values)
+  let name = names.get(query)
+  if (name === undefined) names.set(query, (name = `read_${names.size}`))
   const { rows } = await pool.query<[owner: string | null, record: string | null]>({
     name,
     text: `with k as materialized (${keyOf})
-      select organization_id, null as record from k union all select null, r.record from (${query.text}) r`,
-    values: [keyHash, ...query.values],
+      select organization_id, null as record from k union all select null, r.record from (${query}) r`,
+    values,
     rowMode: "array"
   })
   const records: Array<string> = []
@@ -132,12 +128,11 @@ app.post<{ Body: Search }>(
   "/api/v3/consumption-logs/search",
   { schema: { body: searchSchema }, attachValidation: true },
   (request, reply) => {
-    const values: Array<unknown> = [undefined]
     const { body } = request
-    const conditions = request.validationError ? [] : conditionsOf(body, values)
-    const text = `select record from consumption_logs where ${[owned, ...conditions].join(" and ")}
+    const textOf = (values: Array<unknown>) =>
+      `select record from consumption_logs where ${[owned, ...conditionsOf(body, values)].join(" and ")}
        order by updated_at, id limit ${body.limit} offset ${body.offset}`
-    return answer(request, reply, body, { text, values: values.slice(1) }, pageOf)
+    return answer(request, reply, body, textOf, pageOf)
   }
 )
 
@@ -145,10 +140,10 @@ app.post<{ Body: { id: string; organization?: string } }>(
   "/api/v3/consumption-logs/get",
   { schema: { body: getSchema }, attachValidation: true },
   (request, reply) => {
-    const text = `select record from consumption_logs where ${owned} and id = $2`
-    return answer(request, reply, request.body, { text, values: [request.body.id] }, ([record]) => record)
+    const textOf = (values: Array<unknown>) =>
+      `select record from consumption_logs where ${owned} and id = $${values.push(request.body.id)}`
+    return answer(request, reply, request.body, textOf, ([record]) => record)
   }
 )
 
 console.log(`Listening on ${await app.listen({ port: 0, host: "127.0.0.1" })}`)
-process.once("SIGTERM", () => void app.close().then(() => pool.end()))
