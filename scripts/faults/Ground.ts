@@ -6,13 +6,8 @@ import * as Cluster from "../../test/support/Cluster.ts"
 import { clientOf } from "../../test/support/TestDatabase.ts"
 import * as TcpProxy from "../../test/support/TcpProxy.ts"
 
-/** Stops the Postgres and starts it again. */
-export interface Power {
-  /** Refuses connections, and breaks the open ones. */
-  readonly stopImmediately: Effect.Effect<void>
-  /** Returns once it answers. */
-  readonly start: Effect.Effect<void>
-}
+/** Stops the Postgres at once, and starts it again. */
+export type Power = Pick<Cluster.Cluster, "stopImmediately" | "start">
 
 export interface Ground {
   readonly power: Power
@@ -24,32 +19,30 @@ export interface Ground {
   readonly version: string
 }
 
-const own = Effect.map(Cluster.empty({ settings: { max_connections: 200 } }), ({ start, stopImmediately, url }) => ({
-  url,
-  direct: url,
-  power: { stopImmediately: Effect.orDie(stopImmediately), start: Effect.orDie(start) } satisfies Power
+const own = Effect.map(Cluster.empty({ settings: { max_connections: 200 } }), (power) => ({
+  url: power.url,
+  direct: power.url,
+  power
 }))
 
-const given = Effect.fnUntraced(function* (url: string) {
-  const { proxy, url: proxied } = yield* TcpProxy.through(url)
+/** A new database of a given Postgres. */
+const given = Effect.fnUntraced(function* (server: string) {
+  const admin = yield* clientOf(server)
+  const name = `practice_data_faults_${process.pid}`
+  const drop = Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
+  yield* Effect.acquireRelease(admin.unsafe(`create database ${name}`), () => drop)
+  const direct = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  const { proxy, url } = yield* TcpProxy.through(direct)
   const power: Power = { stopImmediately: proxy.cut("refuse"), start: proxy.mend }
-  return { url: proxied, direct: url, power }
+  return { url, direct, power }
 })
 
 /** Makes the ground, until the scope closes. */
 export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined) {
   const { direct, power, url } = yield* databaseUrl === undefined ? own : given(databaseUrl)
-  const admin = yield* clientOf(direct)
-  const name = `practice_data_faults_${process.pid}`
-  const drop = Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
-  yield* Effect.acquireRelease(admin.unsafe(`create database ${name}`), () =>
-    // One of our own goes away as a whole.
-    databaseUrl === undefined ? Effect.void : drop
-  )
-  const at = (server: string) => Object.assign(new URL(server), { pathname: `/${name}` }).href
-  const sql = yield* clientOf(at(direct), { maxConnections: 4, statementTimeout: "2 minutes" })
+  const sql = yield* clientOf(direct, { maxConnections: 4, statementTimeout: "2 minutes" })
   yield* migrate(sql)
   const [row] = yield* sql<{ version: string }>`select current_setting('server_version') as version`
-  const ground: Ground = { power, url: at(url), sql, version: row?.version ?? "" }
+  const ground: Ground = { power, url, sql, version: row?.version ?? "" }
   return ground
 })

@@ -1,12 +1,14 @@
 /** Processes that are started again whenever they end, and what befalls them and their Postgres. */
-import { Array, Effect, Random, Ref } from "effect"
+import { type Array, Effect, Random } from "effect"
 import type * as Process from "../../test/support/Process.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
 import type * as Program from "../../test/support/Program.ts"
 import type { Power } from "./Ground.ts"
 
 /** A role that is always there, or about to be. */
-type Standing = Ref.Ref<Program.Program | undefined>
+interface Standing {
+  program: Program.Program | undefined
+}
 
 /** Keeps a role running until the scope closes. */
 export const keep = Effect.fnUntraced(function* (
@@ -14,11 +16,10 @@ export const keep = Effect.fnUntraced(function* (
   databaseUrl: string,
   environment: Process.Environment
 ) {
-  const standing: Standing = yield* Ref.make<Program.Program | undefined>(undefined)
+  const standing: Standing = { program: undefined }
   const life = Effect.gen(function* () {
-    const program = yield* Ledger.start(role, databaseUrl, environment)
-    yield* Ref.set(standing, program)
-    yield* program.ended
+    standing.program = yield* Ledger.start(role, databaseUrl, environment)
+    yield* standing.program.ended
   })
   yield* Effect.scoped(life).pipe(Effect.ignore, Effect.forever, Effect.forkScoped)
   return standing
@@ -36,7 +37,7 @@ const signal = Effect.fnUntraced(function* (
   first: NodeJS.Signals,
   then?: NodeJS.Signals
 ) {
-  const program = yield* Ref.get(yield* Random.choice(which))
+  const { program } = yield* Random.choice(which)
   if (program === undefined) return
   yield* program.kill(first)
   if (then === undefined) return
@@ -44,12 +45,11 @@ const signal = Effect.fnUntraced(function* (
   yield* program.kill(then)
 })
 
-const outage = ({ stopImmediately, start }: Power) =>
-  Effect.gen(function* () {
-    yield* stopImmediately
-    yield* Effect.sleep(yield* Random.nextBetween(0, 1500))
-    yield* start
-  })
+const outage = Effect.fnUntraced(function* ({ start, stopImmediately }: Power) {
+  yield* stopImmediately
+  yield* Effect.sleep(yield* Random.nextBetween(0, 1500))
+  yield* start
+}, Effect.orDie)
 
 const kinds = {
   "an intake killed with -9": ({ intakes }: Fleet) => signal(intakes, "SIGKILL"),
@@ -60,18 +60,13 @@ const kinds = {
 }
 export type Kind = keyof typeof kinds
 
-const dice = ["an intake killed with -9", "a worker killed with -9", "Postgres stopped immediately"] as const
-const all: Array.NonEmptyReadonlyArray<Kind> = [
-  ...dice,
-  ...dice,
-  "a worker told to stop",
-  "a worker paused past its lease"
-]
+const frequent = ["an intake killed with -9", "a worker killed with -9", "Postgres stopped immediately"] as const
+const rare = ["a worker told to stop", "a worker paused past its lease"] as const
 
 /** Lets one thing after another happen, without end, and keeps count. What has begun to happen is not interrupted. */
 export const reign = (fleet: Fleet, count: (kind: Kind) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     yield* Effect.sleep(yield* Random.nextBetween(300, 1500))
-    const kind = yield* Random.choice(all)
+    const kind: Kind = yield* Random.choice([...frequent, ...frequent, ...rare])
     yield* Effect.uninterruptible(Effect.andThen(kinds[kind](fleet), count(kind)))
   }).pipe(Effect.forever)

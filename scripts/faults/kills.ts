@@ -2,7 +2,7 @@
  * Deliveries, each sent one to five times in parallel, while intakes, workers and Postgres are killed at random. Then:
  * each acknowledged task ran once, none early, nothing is half done, and the counts agree.
  */
-import { Array, Data, Duration, Effect, Fiber, Random, Record, Ref, Schedule, Schema } from "effect"
+import { Array, Data, Duration, Effect, Fiber, Random, Record, Schedule, Schema } from "effect"
 import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
 import * as Client from "../../test/support/Client.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
@@ -53,26 +53,18 @@ interface Acknowledged {
 const toldOf = (task: string, receivedAt: number, scheduledFor: number) => `${task} ${receivedAt} ${scheduledFor}`
 
 /** Sends the copies of a delivery to the intakes in turn, until each of them is acknowledged. */
-const sendCopies = Effect.fnUntraced(function* (
-  clients: ReadonlyArray<Client.Client>,
-  { number, copies }: { readonly number: number; readonly copies: number }
-) {
+const sendCopies = Effect.fnUntraced(function* (clients: ReadonlyArray<Client.Client>, number: number, copies: number) {
   const key = `delivery ${number}`
   const turns = Array.makeBy(copies, (copy) => clients[(number + copy) % clients.length]).filter((c) => c !== undefined)
   const answers = yield* Effect.forEach(turns, (client) => deliver(client, key, invoiceOf(number)), {
     concurrency: "unbounded"
   })
   const receipts = yield* Effect.forEach(answers, ({ text }) => decodeReceipt(text))
-  const acknowledged: Acknowledged = {
-    key,
-    copies,
-    scheduled: answers.filter(({ status }) => status === 202).length,
-    told: new Set(
-      receipts.map(({ task_id, received_at, scheduled_for }) =>
-        toldOf(task_id, received_at?.epochMilliseconds ?? 0, scheduled_for.epochMilliseconds)
-      )
-    )
-  }
+  const told = receipts.map(({ received_at, scheduled_for, task_id }) =>
+    toldOf(task_id, received_at?.epochMilliseconds ?? 0, scheduled_for.epochMilliseconds)
+  )
+  const scheduled = answers.filter(({ status }) => status === 202).length
+  const acknowledged: Acknowledged = { key, copies, scheduled, told: new Set(told) }
   return acknowledged
 })
 
@@ -111,19 +103,17 @@ export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: nu
   const workers = [yield* worker, yield* worker] as const
   const clients = yield* Effect.forEach(ports, (port) => Client.make(`http://127.0.0.1:${port}`, concurrency * 3))
 
-  const incidents = yield* Ref.make<Partial<Record<Kind, number>>>({})
-  const count = (kind: Kind) => Ref.update(incidents, (all) => ({ ...all, [kind]: (all[kind] ?? 0) + 1 }))
+  const incidents = new Map<Kind, number>()
+  const count = (kind: Kind) => Effect.sync(() => incidents.set(kind, (incidents.get(kind) ?? 0) + 1))
   const chaos = yield* Effect.forkScoped(
     Random.withSeed(reign({ postgres: power, intakes, workers }, count), `${seed} incidents`)
   )
-  const plan = yield* Random.withSeed(
-    Effect.forEach(
-      Array.makeBy(deliveries, (number) => number),
-      (number) => Effect.map(Random.nextIntBetween(1, 5), (copies) => ({ number, copies }))
-    ),
-    `${seed} copies`
+  const copies = Effect.replicateEffect(Random.nextIntBetween(1, 5), deliveries)
+  const acknowledged = yield* Effect.forEach(
+    yield* Random.withSeed(copies, `${seed} copies`),
+    (many, number) => sendCopies(clients, number, many),
+    { concurrency }
   )
-  const acknowledged = yield* Effect.forEach(plan, (delivery) => sendCopies(clients, delivery), { concurrency })
   yield* Fiber.interrupt(chaos)
 
   const done = Effect.repeat(Ledger.outstanding(sql), {
@@ -134,8 +124,7 @@ export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: nu
   const { attempts, ...counts } = (yield* Ledger.balance(sql)) ?? Ledger.allCompletedOnce(0)
   const { attempts: _, ...expected } = Ledger.allCompletedOnce(deliveries)
   const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
-  const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
-  const happened = Object.entries(yield* Ref.get(incidents))
+  const requests = acknowledged.reduce((sum, each) => sum + each.copies, 0)
   const answeredOtherwise = yield* misled(ground, acknowledged)
   return {
     figures: [
@@ -143,7 +132,7 @@ export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: nu
       `answered otherwise than stored ${answeredOtherwise}`,
       `attempts ${Client.json(attempts)}`,
       `settled in ${Duration.toSeconds(settling).toFixed(1)} s`,
-      ...happened.map(([kind, times]) => `${kind}: ${times}`)
+      ...[...incidents].map(([kind, times]) => `${kind}: ${times}`)
     ],
     broken: [
       ...wrong.map((name) => `${name}: ${counts[name]} instead of ${expected[name]}`),

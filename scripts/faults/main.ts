@@ -1,40 +1,93 @@
 /**
- * Kills the service and its Postgres at random under deliveries, and plays random histories of writers and readers. Exits
- * with code 1 when a promise is broken.
+ * Kills the service and its Postgres at random under deliveries, and plays random histories of writers and readers, after
+ * each of which every copy must equal its table. Exits with code 1 when a promise is broken.
  *
  *     npm run faults -- --deliveries 20000 --seed 7
  *     npm run faults -- --database postgres://postgres:postgres@127.0.0.1:5432/postgres
  *     npm run faults -- sync --histories 10000 --seed 7
+ *     npm run faults -- sync --seed 7 --only 4711 --reduce
  */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Clock, Console, Data, DateTime, Effect, Option } from "effect"
+import { Array, Console, Data, Effect, Option, Random } from "effect"
 import { Command, Flag } from "effect/cli"
-import { circumstances } from "./circumstances.ts"
+import { caption } from "../machine.ts"
 import { kills } from "./kills.ts"
 import * as Ground from "./Ground.ts"
-import { sync } from "./sync/command.ts"
+import * as InProcessStand from "./sync/InProcessStand.ts"
+import * as PostgresStand from "./sync/PostgresStand.ts"
+import { run } from "./sync/run.ts"
 
 /** Promises were not kept. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
-const flags = {
-  deliveries: Flag.Int("deliveries").pipe(Flag.withDescription("The number of deliveries"), Flag.withDefault(1000)),
-  seed: Flag.Int("seed").pipe(Flag.withDescription("Reproduces a run"), Flag.optional),
-  database: Flag.String("database").pipe(
-    Flag.withDescription("A Postgres to use, as its superuser; connections to it are cut, it is not stopped"),
-    Flag.optional
+const positive = (name: string, description: string) =>
+  Flag.Int(name).pipe(
+    Flag.withDescription(description),
+    Flag.filter(
+      (n) => n > 0,
+      (n) => `Expected more than 0, not ${n}`
+    )
   )
-}
 
-const command = Command.make(
+const seed = positive("seed", "Reproduces a run").pipe(Flag.withDefault(Random.nextIntBetween(1, 999_999)))
+
+const databaseOf = (description: string) =>
+  Flag.String("database").pipe(
+    Flag.withDescription(`A Postgres to use, as its superuser${description}`),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+/** How many failing histories to name. */
+const named = 50
+
+const sync = Command.make(
+  "sync",
+  {
+    seed,
+    histories: positive("histories", "The number of histories").pipe(Flag.withDefault(1000)),
+    only: positive("only", "The number of a history, to play it alone; may be repeated").pipe(Flag.atLeast(0)),
+    stands: positive("stands", "How many Postgres servers to play on at once").pipe(Flag.withDefault(2)),
+    reduce: Flag.Boolean("reduce").pipe(
+      Flag.withDescription("Find out which steps of a history that fails are needed for that"),
+      Flag.withDefault(false)
+    ),
+    events: Flag.Int("events").pipe(
+      Flag.withDescription("In how many percent of the histories servers crash, fail over, and are restored"),
+      Flag.withDefault(10)
+    ),
+    database: databaseOf(", with prepared transactions; without a replica")
+  },
+  Effect.fn(function* ({ database, events, histories, only, reduce, seed: of, stands: most }) {
+    const numbers = only.length > 0 ? only : Array.range(1, histories)
+    // On one server, the transactions of one history would hold back all others.
+    const count = database === undefined ? Math.min(most, numbers.length) : 1
+    const stands = yield* Effect.replicateEffect(PostgresStand.make(database), count)
+    const where = caption(`Postgres ${stands[0]?.version}, seed ${of}`)
+    yield* Console.log(where)
+    const embedded = yield* InProcessStand.embedded
+    const played = { seed: of, numbers, stands, embedded, events: events / 100, isReduced: reduce }
+    const { failed, seconds, tally } = yield* run(played)
+    yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s: ${tally}; ${where}`)
+    if (failed.length === 0) return
+    const list = failed.slice(0, named).join(", ")
+    return yield* new Broken({
+      message: `${failed.length} histories failed: ${list}. Play one again with --seed ${of} --only NUMBER`
+    })
+  }, Effect.scoped)
+).pipe(Command.withDescription("Random writers and readers: after each history, every copy must equal its table"))
+
+const faults = Command.make(
   "faults",
-  flags,
-  Effect.fn(function* ({ database, deliveries, seed: given }) {
-    const now = yield* Clock.currentTimeMillis
-    const seed = Option.getOrElse(given, () => now % 1_000_000)
-    const ground = yield* Ground.make(Option.getOrUndefined(database))
-    yield* Console.log(circumstances(DateTime.formatIsoDateUtc(yield* DateTime.now), ground.version, seed))
-    const { broken, figures } = yield* kills(ground, deliveries, seed)
+  {
+    seed,
+    deliveries: positive("deliveries", "The number of deliveries").pipe(Flag.withDefault(1000)),
+    database: databaseOf("; connections to it are cut, it is not stopped")
+  },
+  Effect.fn(function* ({ database, deliveries, seed: of }) {
+    const ground = yield* Ground.make(database)
+    yield* Console.log(caption(`Postgres ${ground.version}, seed ${of}`))
+    const { broken, figures } = yield* kills(ground, deliveries, of)
     yield* Console.log(figures.join("\n"))
     if (broken.length > 0) return yield* new Broken({ message: broken.join("; ") })
   }, Effect.scoped)
@@ -43,4 +96,4 @@ const command = Command.make(
   Command.withSubcommands([sync])
 )
 
-Command.run(command, { version: "1" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)
+Command.run(faults, { version: "1" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

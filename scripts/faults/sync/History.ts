@@ -12,14 +12,14 @@ export type Stamp = "left" | "now()" | number
 export type Change = Data.TaggedEnum<{
   Insert: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp; readonly onConflict: OnConflict }
   Copy: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
-  Update: { readonly ids?: ReadonlyArray<string>; readonly stamp: Stamp }
+  Update: { readonly ids: ReadonlyArray<string> | undefined; readonly stamp: Stamp }
   /** Updates in more subtransactions than a standby keeps in mind. */
   Nest: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   /** An UPDATE that changes nothing. */
-  Touch: { readonly ids?: ReadonlyArray<string> }
+  Touch: { readonly ids: ReadonlyArray<string> | undefined }
   /** Marks as deleted what is not, and the other way round. */
   Mark: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
-  Delete: { readonly ids?: ReadonlyArray<string> }
+  Delete: { readonly ids: ReadonlyArray<string> | undefined }
   /** A delete and an insert. */
   Replace: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   /** Writes the same version of records into both ledgers of the organization, or deletes them from both. */
@@ -64,8 +64,8 @@ export type Step = Data.TaggedEnum<{
   Write: { readonly writer: number; readonly room: number; readonly change: Change }
   /** Reads a page, which may take seconds to wait for a change. The others do not wait for one that is read beside them. */
   Page: { readonly reader: number; readonly limit: number; readonly isBeside: boolean; readonly wait: number }
-  /** A reader of all resources leaves out the resource of a room from now on, or none. */
-  Choose: { readonly reader: number; readonly without: number | undefined }
+  /** A reader of all resources leaves out the resource of a room from now on; none, where there is no such room. */
+  Choose: { readonly reader: number; readonly without: number }
   Save: { readonly reader: number }
   /** Ends a reader, which begins again from what it saved last. */
   Kill: { readonly reader: number }
@@ -79,7 +79,7 @@ export type Manner = "changes" | "replica" | "both"
 
 export interface Reader {
   readonly manner: Manner
-  readonly room: number
+  readonly room: Room
   /** True for a reader of the changes of all resources of the room's organization. */
   readonly isOfAll: boolean
 }
@@ -88,8 +88,6 @@ export interface History {
   readonly seed: number
   readonly number: number
   readonly rooms: ReadonlyArray<Room>
-  /** How many records each room has at first. */
-  readonly counts: ReadonlyArray<number>
   readonly writers: number
   readonly readers: ReadonlyArray<Reader>
   readonly steps: ReadonlyArray<Step>

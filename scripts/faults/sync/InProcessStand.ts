@@ -1,6 +1,6 @@
 /** Stands whose service is in this process: the same routes over the same client, without a socket. */
 import { NodeServices } from "@effect/platform-node"
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Effect, Layer, ScopedRef } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -13,7 +13,7 @@ import { InProcess } from "../../../test/support/inProcess.ts"
 import * as PostgresStand from "./PostgresStand.ts"
 import type { Stand } from "./Stand.ts"
 import type { Ask } from "./Service.ts"
-import type * as Session from "./Session.ts"
+import type { Session } from "./Session.ts"
 import { sequence } from "./statements.ts"
 
 /** The data API over a database. */
@@ -38,49 +38,39 @@ const serviceOver = Effect.fnUntraced(function* (sql: Database) {
   return ask
 })
 
-const run = (connection: Connection, text: string, params: ReadonlyArray<unknown>) =>
-  Effect.map(connection.executeUnprepared(text, params, undefined), (rows): ReadonlyArray<object> => rows)
-
 /** The one session of the embedded database, which is reserved while a transaction is open. */
-const onlySession = (sql: Database): Session.Session => {
-  let open: { readonly connection: Connection; readonly scope: Scope.Closeable } | undefined
-  const begin = Effect.gen(function* () {
-    const scope = yield* Scope.make()
-    const connection = yield* Scope.provide(sql.reserve, scope)
-    open = { connection, scope }
-  })
-  const end = Effect.suspend(() => {
-    const ended = open
-    open = undefined
-    return ended === undefined ? Effect.void : Scope.close(ended.scope, Exit.void)
-  })
-  const send = (text: string, params: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<object>, SqlError> =>
-    Effect.suspend(() =>
-      open === undefined
-        ? Effect.scoped(Effect.flatMap(sql.reserve, (connection) => run(connection, text, params)))
-        : run(open.connection, text, params)
+const onlySession = Effect.fnUntraced(function* (sql: Database) {
+  const open = yield* ScopedRef.make<Connection | undefined>(() => undefined)
+  const send = (text: string, params: ReadonlyArray<unknown>) =>
+    Effect.flatMap(ScopedRef.get(open), (connection): Effect.Effect<ReadonlyArray<object>, SqlError> =>
+      connection === undefined
+        ? sql.unsafe<object>(text, params).unprepared
+        : connection.executeUnprepared(text, params, undefined)
     )
-  return {
+  const session: Session = {
     pid: undefined,
+    again: Effect.void,
     run: (text, params = []) => {
-      if (text.startsWith("begin")) return Effect.andThen(begin, send(text, params))
       const sent = send(text, params)
-      return text === "commit" || text === "rollback" ? Effect.ensuring(sent, end) : sent
+      if (text.startsWith("begin")) return Effect.andThen(ScopedRef.set(open, sql.reserve), sent)
+      const isEnd = text === "commit" || text === "rollback"
+      return isEnd ? Effect.ensuring(sent, ScopedRef.set(open, Effect.undefined)) : sent
     }
   }
-}
+  return session
+})
 
 /** On an embedded database in memory, which is gone when the scope closes. */
 export const embedded = Effect.gen(function* () {
   const { sql } = yield* Embedded.connect("memory")
   yield* migrate(sql)
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
-  const session = onlySession(sql)
+  const session = yield* onlySession(sql)
   const stand: Stand = {
+    version: "embedded",
     observer: session,
     sessions: [session],
     primary: yield* serviceOver(sql),
-    reopen: Effect.void,
     caughtUp: PostgresStand.settled(session),
     isSingle: true
   }
@@ -93,5 +83,5 @@ export const over = Effect.fnUntraced(function* (url: string, sql: Database) {
   // As a service does when it starts: in a copied database the order of changes begins anew.
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
-  return yield* PostgresStand.over(url, yield* serviceOver(sql))
+  return yield* PostgresStand.over(() => url, yield* serviceOver(sql))
 })

@@ -11,12 +11,10 @@ import type { Stand } from "./Stand.ts"
 import * as Session from "./Session.ts"
 import { sequence } from "./statements.ts"
 
-const ready = Effect.fnUntraced(function* (url: string) {
+const prepare = Effect.fnUntraced(function* (url: string) {
   const sql = yield* clientOf(url)
   yield* migrate(sql)
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
-  const [row] = yield* sql<{ version: string }>`select current_setting('server_version') as version`
-  return row?.version ?? ""
 }, Effect.scoped)
 
 const until = (session: Session.Session, text: string, params: ReadonlyArray<unknown>) =>
@@ -39,7 +37,7 @@ export const settled = (observer: Session.Session) =>
 
 /** Waits until a replica has all that was committed. A commit brings all before it to the disk, and so to the replica. */
 const replayed = Effect.fnUntraced(function* (observer: Session.Session, replicaUrl: string) {
-  const replica = yield* Session.open(replicaUrl)
+  const replica = yield* Session.open(() => replicaUrl)
   // Otherwise a reader brings the mark of a new run to the replica before it is there.
   yield* observer.run("select change_mark()")
   // Otherwise a standby learns only after a while which transactions a crash has ended.
@@ -52,16 +50,13 @@ const replayed = Effect.fnUntraced(function* (observer: Session.Session, replica
 }, Effect.scoped)
 
 /** A stand without a replica, on a Postgres that has the tables. */
-export const over = Effect.fnUntraced(function* (url: string, primary: Ask) {
-  const observer = yield* Session.open(url)
-  const stand: Stand = {
-    observer,
-    sessions: yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url))),
-    primary,
-    reopen: Effect.void,
-    caughtUp: settled(observer),
-    isSingle: false
-  }
+export const over = Effect.fnUntraced(function* (url: () => string, primary: Ask) {
+  const [observer, sessions] = yield* Effect.all([Session.open(url), Effect.replicateEffect(Session.open(url), 5)])
+  const [row]: ReadonlyArray<{ readonly version?: string }> = yield* observer.run(
+    "select current_setting('server_version') as version"
+  )
+  const version = row?.version ?? ""
+  const stand: Stand = { version, observer, sessions, primary, caughtUp: settled(observer), isSingle: false }
   return stand
 })
 
@@ -86,35 +81,24 @@ const service = Effect.fnUntraced(function* (environment: Process.Environment) {
 
 /** A stand on a given Postgres. */
 const given = Effect.fnUntraced(function* (url: string) {
-  const version = yield* ready(url)
-  return { ...(yield* over(url, yield* service({ DATABASE_URL: url }))), version }
+  yield* prepare(url)
+  return yield* over(() => url, yield* service({ DATABASE_URL: url }))
 })
 
 /** A stand on servers of our own. */
 const own = Effect.gen(function* () {
   const servers = yield* Servers.make
-  const version = yield* ready(servers.primaryUrl)
-  const openPrimary = Session.openAgain(() => servers.primary().url)
-  const observer = yield* openPrimary
-  const sessions = yield* Effect.all(Array.from({ length: 5 }, () => openPrimary))
-  const primary = yield* service({ DATABASE_URL: servers.primaryUrl })
-  const caughtUp = Effect.suspend(() => replayed(observer.session, servers.standby().url))
-  yield* caughtUp
+  yield* prepare(servers.primaryUrl)
+  const stand = yield* over(() => servers.primary().url, yield* service({ DATABASE_URL: servers.primaryUrl }))
+  const standbyHasAll = Effect.suspend(() => replayed(stand.observer, servers.standby().url))
+  yield* standbyHasAll
   const replica = yield* service({ DATABASE_URL: servers.primaryUrl, READ_DATABASE_URL: servers.standbyUrl })
-  const stand: Stand = {
-    observer: observer.session,
-    sessions: sessions.map(({ session }) => session),
-    primary,
-    replica,
-    servers,
-    reopen: Effect.forEach([observer, ...sessions], ({ again }) => again, { discard: true }),
-    caughtUp: settled(observer.session).pipe(Effect.andThen(Effect.orDie(servers.mend)), Effect.andThen(caughtUp)),
-    isSingle: false
-  }
-  return { ...stand, version }
+  const caughtUp = Effect.all([stand.caughtUp, Effect.orDie(servers.mend), standbyHasAll], { discard: true })
+  return { ...stand, replica, servers, caughtUp }
 })
 
 /** Makes a stand, which is gone when the scope closes. */
 export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined) {
-  return databaseUrl === undefined ? yield* own : yield* given(databaseUrl)
+  const stand: Stand = yield* databaseUrl === undefined ? own : given(databaseUrl)
+  return stand
 }, Effect.provide(Reactivity.layer))

@@ -7,32 +7,34 @@ import { json } from "../../../test/support/Client.ts"
 import { type Kind, ledgers } from "./Room.ts"
 import { allChanges, type Ask, changes, type Fields, type Item, Refused } from "./Service.ts"
 
-/** A copy: the JSON of each record, by id; of all resources, by resource and id. */
+/** A copy: the JSON of each record, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
 
 interface Options {
-  readonly kind: Kind
-  /** All kinds, of a reader of the changes of all resources. */
-  readonly kinds?: ReadonlyArray<Kind>
+  /** The kinds to read; one, unless it is a reader of the changes of all resources. */
+  readonly kinds: ReadonlyArray<Kind>
+  readonly isOfAll: boolean
   readonly key: string
   readonly ask: Ask
 }
 
 interface State {
-  readonly kinds: ReadonlyArray<Kind>
   readonly copy: Copy
   /** The highest version of each record so far, also of those that were removed. */
   readonly versions: ReadonlyMap<string, number>
   readonly cursor: string | undefined
 }
 
+const empty: State = { copy: new Map(), versions: new Map(), cursor: undefined }
+
 const versionOf = (kinds: ReadonlyArray<Kind>, resource: string, record: Fields) => {
   const label = kinds.find((kind) => kind.resource === resource)?.label ?? ""
   return Number(/^v(\d+)$/.exec(String(record[label]))?.[1] ?? Number.NaN)
 }
 
-const without = <A>(map: ReadonlyMap<string, A>, resource: string) =>
-  new Map([...map].filter(([key]) => !key.startsWith(`${resource} `)))
+/** The entries of some resources. */
+const entriesOf = <A>(map: ReadonlyMap<string, A>, isIncluded: (resource: string) => boolean) =>
+  new Map([...map].filter(([key]) => isIncluded(key.split(" ")[0] ?? "")))
 
 const [first, second] = ledgers
 
@@ -47,50 +49,50 @@ const torn = ({ copy, versions }: State) => {
 }
 
 /** A reader, with an empty copy. */
-export const make = ({ ask, key, kind, kinds }: Options) => {
-  const empty: State = { kinds: kinds ?? [kind], copy: new Map(), versions: new Map(), cursor: undefined }
+export const make = ({ ask, isOfAll, key, kinds: given }: Options) => {
+  let kinds = given
   let state = empty
   let saved = empty
-  const keyOf = (resource: string, id: string) => (kinds === undefined ? id : `${resource} ${id}`)
   return {
     copy: () => state.copy,
-    /** Reads these resources from now on. */
-    choose: (chosen: ReadonlyArray<Kind>) => void (state = { ...state, kinds: chosen }),
+    kinds: () => kinds,
+    /** Reads these from now on, also when it is started again. */
+    choose: (chosen: typeof kinds) => void (kinds = chosen),
     save: () => void (saved = state),
     restart: () => void (state = saved),
     /** Reads a page, which waits so many seconds for something new. */
     page: Effect.fnUntraced(function* (limit: number, wait: number) {
-      const { cursor, kinds: asked } = state
-      const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
+      const { cursor } = state
+      const asked = kinds
       const resources = asked.map(({ resource }) => resource)
-      const page = yield* kinds === undefined
-        ? changes(ask, kind.resource, key, request)
-        : allChanges(ask, key, { ...request, resources })
+      const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
+      const page = yield* isOfAll
+        ? allChanges(ask, key, { ...request, resources })
+        : changes(ask, resources.join(), key, request)
       if (page === undefined) {
-        state = { ...empty, kinds: asked }
+        state = empty
         return { isDone: false, isCurrent: false, isGone: true, seen: "410" }
       }
       const { has_more: hasMore, isConsistent, items, lag } = page
       if (items.filter((item) => !("reset" in item)).length > limit) {
         return yield* new Refused({ message: `${items.length} of at most ${limit}` })
       }
-      if (hasMore && page.cursor === cursor)
+      if (hasMore && page.cursor === cursor) {
         return yield* new Refused({ message: "There is more, and the cursor stays" })
+      }
       // A resource that was left out begins anew when it joins again.
-      let copy = new Map(
-        [...state.copy].filter(([at]) => kinds === undefined || resources.includes(at.split(" ")[0] ?? ""))
-      )
+      let copy = entriesOf(state.copy, (resource) => resources.includes(resource))
       let versions = new Map(state.versions)
       const removed = new Set<string>()
       const words: Array<string> = []
       const apply = Effect.fnUntraced(function* (item: Item) {
         const { resource } = item
         if ("reset" in item) {
-          copy = without(copy, resource)
-          versions = without(versions, resource)
+          copy = entriesOf(copy, (other) => other !== resource)
+          versions = entriesOf(versions, (other) => other !== resource)
           return words.push(`${resource} reset`)
         }
-        const at = keyOf(resource, "record" in item ? String(item.record["id"]) : item.removed)
+        const at = `${resource} ${"record" in item ? String(item.record["id"]) : item.removed}`
         if ("removed" in item) {
           copy.delete(at)
           removed.add(at)
@@ -106,7 +108,7 @@ export const make = ({ ask, key, kind, kinds }: Options) => {
         return words.push(`${at}=v${version}`)
       })
       for (const item of items) yield* apply(item)
-      state = { kinds: asked, copy, versions, cursor: page.cursor }
+      state = { copy, versions, cursor: page.cursor }
       const unlike = isConsistent === true ? torn(state) : []
       if (unlike.length > 0) return yield* new Refused({ message: `Consistent, but torn: ${unlike.join()}` })
       const ends = `${hasMore ? "more" : "no more"}, lag ${lag}${isConsistent === true ? ", consistent" : ""}`

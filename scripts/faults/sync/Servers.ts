@@ -1,7 +1,7 @@
 /** A primary and its standby, and what befalls them: crashes, failovers, and restores of earlier states. */
 import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Match, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import * as Cluster from "../../../test/support/Cluster.ts"
 import type { Event } from "./History.ts"
 
@@ -61,10 +61,11 @@ export const make = Effect.gen(function* () {
     yield* Cluster.rebuild(standby, primary)
     isCutOff = false
   })
-  const reconnected = Effect.gen(function* () {
-    if (!isCutOff) return
-    yield* Cluster.follow(standby, primary)
-    isCutOff = false
+  /** The state that a reader has seen at most. */
+  const moment = Effect.gen(function* () {
+    const wal = yield* walOf(primary, "pg_current_wal_flush_lsn()")
+    const now: Moment = { era, wal }
+    return now
   })
   const restore = Effect.fnUntraced(function* (isNewTimeline: boolean) {
     if (copy === undefined) return false
@@ -78,8 +79,7 @@ export const make = Effect.gen(function* () {
     yield* Cluster.untilWritable(primary)
     // A recovery proves what a mark proves, which is less.
     era = { parent: copy.era, from: isNewTimeline ? 0 : copy.wal }
-    yield* rebuildStandby
-    return true
+    return yield* rebuildStandby
   })
 
   // A service looks each second, so a run without a mark ends no other way.
@@ -88,41 +88,32 @@ export const make = Effect.gen(function* () {
     { schedule: Schedule.spaced("20 millis"), times: 1000 }
   )
 
-  const befall = Match.type<Event>().pipe(
-    Match.when("crash", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.kill), primary.start), true)),
-    Match.when("restart", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.stop), primary.start), true)),
-    Match.when("crash of the standby", () => Effect.as(Effect.andThen(standby.kill, standby.start), true)),
-    Match.when("cut off the standby", () =>
-      Effect.gen(function* () {
-        if (isCutOff) return false
-        yield* Cluster.follow(standby, undefined)
-        return (isCutOff = true)
-      })
-    ),
-    Match.when("failover", () =>
-      Effect.gen(function* () {
-        yield* marked
-        yield* primary.kill
-        yield* Cluster.promote(standby)
-        ;[primary, standby] = [standby, primary]
-        // So does a standby that has received nothing since it was started.
-        const end = "case when pg_last_wal_receive_lsn() is null then '0/0' else pg_last_wal_replay_lsn() end"
-        era = { parent: era, from: yield* walOf(primary, end) }
-        yield* rebuildStandby
-        return true
-      })
-    ),
-    Match.when("copy", () =>
-      Effect.gen(function* () {
-        const wal = yield* walOf(primary, "pg_current_wal_flush_lsn()")
-        copy = { era, wal, folder: yield* primary.snapshot }
-        return true
-      })
-    ),
-    Match.when("restore", () => restore(false)),
-    Match.when("restore into a new timeline", () => restore(true)),
-    Match.exhaustive
-  )
+  /** What each event does. False: it has no meaning now. */
+  const events = {
+    crash: () => Effect.all([marked, primary.kill, primary.start]),
+    restart: () => Effect.all([marked, primary.stop, primary.start]),
+    "crash of the standby": () => Effect.all([standby.kill, standby.start]),
+    "cut off the standby": Effect.fnUntraced(function* () {
+      if (isCutOff) return false
+      yield* Cluster.follow(standby, undefined)
+      return (isCutOff = true)
+    }),
+    failover: Effect.fnUntraced(function* () {
+      yield* marked
+      yield* primary.kill
+      yield* Cluster.promote(standby)
+      ;[primary, standby] = [standby, primary]
+      // So does a standby that has received nothing since it was started.
+      const end = "case when pg_last_wal_receive_lsn() is null then '0/0' else pg_last_wal_replay_lsn() end"
+      era = { parent: era, from: yield* walOf(primary, end) }
+      yield* rebuildStandby
+    }),
+    copy: Effect.fnUntraced(function* () {
+      copy = { ...(yield* moment), folder: yield* primary.snapshot }
+    }),
+    restore: () => restore(false),
+    "restore into a new timeline": () => restore(true)
+  } satisfies Record<Event, unknown>
 
   return {
     primaryUrl: `postgres://postgres:postgres@${urls}/postgres?target_session_attrs=read-write`,
@@ -134,25 +125,22 @@ export const make = Effect.gen(function* () {
     befall: (event: Event) =>
       Effect.gen(function* () {
         count++
-        const has = yield* befall(event)
+        const has: unknown = yield* events[event]()
         count++
-        return has
+        return has !== false
       }),
     /** Forgets the copy, and lets the standby follow. */
-    mend: Effect.andThen(
-      reconnected,
-      Effect.sync(() => (copy = undefined))
-    ),
-    /** The state that a reader has seen at most. */
-    moment: Effect.map(
-      Effect.suspend(() => walOf(primary, "pg_current_wal_flush_lsn()")),
-      (wal): Moment => ({ era, wal })
-    ),
+    mend: Effect.gen(function* () {
+      copy = undefined
+      if (isCutOff) yield* Cluster.follow(standby, primary)
+      isCutOff = false
+    }),
+    moment,
     /** True if the primary still has all that a state has. */
-    has: (moment: Moment) => {
+    has: (seen: Moment) => {
       let from = Infinity
       for (let at: Era | undefined = era; at !== undefined; at = at.parent) {
-        if (at === moment.era) return moment.wal <= from
+        if (at === seen.era) return seen.wal <= from
         from = Math.min(from, at.from)
       }
       return false

@@ -11,12 +11,6 @@ export type Ask = (path: string, key: string, body: string) => Effect.Effect<Ans
 /** A record as JSON has it. */
 export type Fields = Readonly<Record<string, unknown>>
 
-const Records = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
-
-const state = { cursor: Schema.String, has_more: Schema.Boolean }
-
-const Changed = Schema.fromJsonString(Schema.Struct({ body: Records, removed: Schema.Array(Schema.String), ...state }))
-
 const Item = Schema.Union([
   Schema.Struct({ resource: Schema.String, record: Schema.Record(Schema.String, Schema.Unknown) }),
   Schema.Struct({ resource: Schema.String, removed: Schema.String }),
@@ -24,43 +18,48 @@ const Item = Schema.Union([
 ])
 export type Item = typeof Item.Type
 
-const AllChanged = Schema.fromJsonString(
+const state = { cursor: Schema.String, has_more: Schema.Boolean }
+
+/** Reads pages, and refuses those that are not as documented; undefined if the cursor has expired. */
+const pagesOf = <A extends object>(schema: Schema.Codec<A, unknown>) => {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty: "error" })
+  return Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
+    const body = json(request)
+    const { headers, status, text } = yield* ask(path, key, body)
+    if (status === 410) return undefined
+    const refuse = (reason: string) => new Refused({ message: `${path} ${body}: ${status} ${reason}` })
+    if (status !== 200) return yield* refuse(text.slice(0, 300))
+    const page = yield* Effect.mapError(decode(text), ({ message }) => refuse(message))
+    return { ...page, lag: Number(headers["x-changes-lag"]) }
+  })
+}
+
+const changed = pagesOf(
+  Schema.Struct({
+    body: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)),
+    removed: Schema.Array(Schema.String),
+    ...state
+  })
+)
+
+/** A page of the changes of a resource; undefined if the cursor has expired. */
+export const changes = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
+  const page = yield* changed(ask, `/api/v3/${resource}/changes`, key, request)
+  if (page === undefined) return undefined
+  const items: ReadonlyArray<Item> = [
+    ...page.removed.map((removed) => ({ resource, removed })),
+    ...page.body.map((record) => ({ resource, record }))
+  ]
+  return { ...page, items, isConsistent: undefined }
+})
+
+const allChanged = pagesOf(
   Schema.Struct({ body: Schema.Array(Item), is_consistent: Schema.Boolean, schema: Schema.String, ...state })
 )
 
-const unlike = (what: string) => (answer: { readonly message: string }) =>
-  new Refused({ message: `${what} is not as documented: ${answer.message}` })
-
-const changed = Schema.decodeUnknownEffect(Changed, { onExcessProperty: "error" })
-const allChanged = Schema.decodeUnknownEffect(AllChanged, { onExcessProperty: "error" })
-
-const asked = Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
-  const body = json(request)
-  const answer = yield* ask(path, key, body)
-  if (answer.status === 200 || answer.status === 410) return answer
-  return yield* new Refused({ message: `${path} ${body}: ${answer.status} ${answer.text.slice(0, 300)}` })
-})
-
-/** A page of the changes of a resource; undefined if the cursor has expired. */
-export const changes = Effect.fnUntraced(function* (ask: Ask, name: string, key: string, request: object) {
-  const { headers, status, text } = yield* asked(ask, `/api/v3/${name}/changes`, key, request)
-  if (status === 410) return undefined
-  const { body, removed, ...page } = yield* Effect.mapError(changed(text), unlike("A page of changes"))
-  const items: ReadonlyArray<Item> = [
-    ...removed.map((id) => ({ resource: name, removed: id })),
-    ...body.map((record) => ({ resource: name, record }))
-  ]
-  return { ...page, items, isConsistent: undefined, lag: Number(headers["x-changes-lag"]) }
-})
-
 /** A page of the changes of resources; undefined if the cursor has expired. */
-export const allChanges = Effect.fnUntraced(function* (ask: Ask, key: string, request: object) {
-  const { headers, status, text } = yield* asked(ask, "/api/v3/changes", key, request)
-  if (status === 410) return undefined
-  const {
-    body: items,
-    is_consistent: isConsistent,
-    ...page
-  } = yield* Effect.mapError(allChanged(text), unlike("A page of the changes of all"))
-  return { ...page, items, isConsistent, lag: Number(headers["x-changes-lag"]) }
-})
+export const allChanges = (ask: Ask, key: string, request: object) =>
+  Effect.map(
+    allChanged(ask, "/api/v3/changes", key, request),
+    (page) => page && { ...page, items: page.body, isConsistent: page.is_consistent }
+  )

@@ -6,15 +6,16 @@ import type { Ask } from "./Service.ts"
 import type { Session } from "./Session.ts"
 
 export interface Stand {
+  /** The version of Postgres. */
+  readonly version: string
   /** A session for what the history does not know of. */
   readonly observer: Session
   readonly sessions: ReadonlyArray<Session>
   readonly primary: Ask
   /** A second service, which reads a replica. */
   readonly replica?: Ask
-  /** The servers, where they are our own, and what opens all sessions again after an event. */
+  /** The servers, where they are our own. */
   readonly servers?: Servers
-  readonly reopen: Effect.Effect<void, SqlError>
   /** Waits until everything that is committed is there for every reader. */
   readonly caughtUp: Effect.Effect<void, SqlError>
   /** True if there is one session in all, so that nobody can read while a transaction is open. */

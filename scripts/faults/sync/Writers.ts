@@ -2,14 +2,17 @@
  * Writers that take steps in turn, each in a session of its own. A statement that waits for a lock keeps no other writer
  * waiting: the next steps are taken, and those of its own writer are left out until the lock is free.
  */
-import { type Data, Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Change, Step } from "./History.ts"
-import type { Organizations, Room } from "./Room.ts"
+import { messageOf } from "../../../src/database/SqlFailure.ts"
+import type { History, Step } from "./History.ts"
+import type { Organizations } from "./Room.ts"
 import type { Session } from "./Session.ts"
+import type { Stand } from "./Stand.ts"
 import { type Statement, statementsOf } from "./statements.ts"
 
-type Beginning = Omit<Data.TaggedEnum.Value<Step, "Begin">, "_tag" | "writer">
+/** A step of a writer. */
+type WriterStep = Extract<Step, { readonly writer: number }>
 
 interface Writer {
   readonly session: Session
@@ -22,20 +25,18 @@ interface Writer {
 /** The time that a statement may take before it is looked at whether it waits for a lock. */
 const quick = "3 millis"
 
-const reasonOf = (error: SqlError) => {
-  const { cause } = error.reason
-  return cause instanceof Error ? cause.message : error.message
-}
+const skipped = Effect.succeed("left out")
 
-const skipped = "left out"
-
-/**
- * Writers, each of whose methods takes a step and says what came of it.
- *
- * @param observer a session in which nobody writes
- */
-export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: string) => {
-  const writers = sessions.map((session): Writer => ({ session, isOpen: false, savepoints: 0, busy: undefined }))
+/** The writers of a history. */
+export const make = (
+  { observer, sessions }: Stand,
+  { rooms, writers: count }: History,
+  organizations: Organizations,
+  name: string
+) => {
+  const writers = sessions
+    .slice(0, count)
+    .map((session): Writer => ({ session, isOpen: false, savepoints: 0, busy: undefined }))
   let prepared: Array<string> = []
   let preparedCount = 0
 
@@ -47,7 +48,8 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           Effect.orDie
         )
 
-  const isBusy = () => writers.some(({ isOpen, busy }) => isOpen || busy !== undefined)
+  /** True if a transaction is open, so that it may hold back what others commit. */
+  const isOpen = () => prepared.length > 0 || writers.some((writer) => writer.isOpen || writer.busy !== undefined)
 
   /** Waits until what a writer runs has ended, or waits for a lock. */
   const untilDoneOrBlocked = Effect.fnUntraced(function* (writer: Writer) {
@@ -65,120 +67,100 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   })
 
   /** Runs statements one after the other. */
-  const send = Effect.fnUntraced(function* (writer: Writer, statements: ReadonlyArray<Statement>) {
+  const send = Effect.fnUntraced(function* (writer: Writer, ...statements: ReadonlyArray<Statement>) {
     let failure = ""
     const work = Effect.forEach(statements, ({ text, params }) => writer.session.run(text, params), {
       discard: true
-    }).pipe(Effect.tapError((error) => Effect.sync(() => (failure = `: ${reasonOf(error)}`))))
+    }).pipe(Effect.tapError((error) => Effect.sync(() => (failure = `: ${messageOf(error)}`))))
     writer.busy = yield* Effect.forkChild(work)
     const state = yield* untilDoneOrBlocked(writer)
     return `${state}${failure}`
   })
 
-  /** Those that waited for what has just ended go on before the next step. */
-  const letOthersGoOn = Effect.forEach(writers, untilDoneOrBlocked, { discard: true })
-
-  const idle = (at: number) => {
-    const writer = writers[at]
-    return writer === undefined || writer.busy !== undefined ? undefined : writer
+  /** Ends the open transaction. */
+  const end = (writer: Writer, text: string) => {
+    Object.assign(writer, { isOpen: false, savepoints: 0 })
+    return send(writer, { text })
   }
 
-  const end = Effect.fnUntraced(function* (writer: Writer, text: string) {
-    if (!writer.isOpen) return skipped
-    writer.isOpen = false
-    writer.savepoints = 0
-    const seen = yield* send(writer, [{ text, params: [] }])
-    yield* letOthersGoOn
-    return seen
-  })
-
-  const within = (at: number, work: (writer: Writer) => Effect.Effect<string>) => {
-    const writer = idle(at)
-    return writer === undefined ? Effect.succeed(skipped) : work(writer)
-  }
-
+  /** Ends the transaction that was prepared first. */
   const finish = Effect.fnUntraced(function* (session: Session, isCommit: boolean) {
     const first = prepared.shift()
-    if (first === undefined) return skipped
+    if (first === undefined) return "left out"
     yield* Effect.orDie(session.run(`${isCommit ? "commit" : "rollback"} prepared '${first}'`))
-    yield* letOthersGoOn
     return "done"
   })
 
+  const prepare = Effect.fnUntraced(function* (writer: Writer) {
+    const title = `${name}_${++preparedCount}`
+    const seen = yield* end(writer, `prepare transaction '${title}'`)
+    // A transaction that failed before ends as a rollback, whatever was said.
+    const rows = yield* Effect.orDie(observer.run("select from pg_prepared_xacts where gid = $1", [title]))
+    if (rows.length > 0) prepared.push(title)
+    return seen
+  })
+
+  const act = (writer: Writer, step: WriterStep): Effect.Effect<string> => {
+    switch (step._tag) {
+      case "Begin": {
+        writer.isOpen = true
+        const begin = { text: `begin isolation level ${step.isolation}` }
+        const asynchronous = step.isAsynchronous ? [{ text: "set local synchronous_commit = off" }] : []
+        const replicating = step.isReplicating ? [{ text: "set local session_replication_role = replica" }] : []
+        return send(writer, begin, ...asynchronous, ...replicating)
+      }
+      case "Commit":
+        return end(writer, "commit")
+      case "Rollback":
+        return end(writer, "rollback")
+      case "Savepoint":
+        return send(writer, { text: `savepoint s${++writer.savepoints}` })
+      case "RollbackTo":
+        return writer.savepoints === 0 ? skipped : send(writer, { text: `rollback to savepoint s${writer.savepoints}` })
+      case "Prepare":
+        return prepare(writer)
+      case "Finish":
+        return finish(writer.session, step.isCommit)
+      case "Write": {
+        const room = rooms[step.room]
+        // Readers would wait for a TRUNCATE that waits for a transaction.
+        return room === undefined || (step.change._tag === "Truncate" && isOpen())
+          ? skipped
+          : send(writer, ...statementsOf(room, organizations, step.change))
+      }
+    }
+  }
+
+  /** Those that waited for what has just ended go on before the next step. */
+  const letOthersGoOn = Effect.forEach(writers, untilDoneOrBlocked, { discard: true })
+
   return {
-    begin: (at: number, { isAsynchronous, isolation, isReplicating }: Beginning) =>
-      within(at, (writer) =>
-        Effect.gen(function* () {
-          if (writer.isOpen) return skipped
-          writer.isOpen = true
-          const settings = [
-            ...(isAsynchronous ? ["set local synchronous_commit = off"] : []),
-            ...(isReplicating ? ["set local session_replication_role = replica"] : [])
-          ]
-          return yield* send(
-            writer,
-            [`begin isolation level ${isolation}`, ...settings].map((text) => ({ text, params: [] }))
-          )
-        })
-      ),
-    commit: (at: number) => within(at, (writer) => end(writer, "commit")),
-    rollback: (at: number) => within(at, (writer) => end(writer, "rollback")),
-    savepoint: (at: number) =>
-      within(at, (writer) => {
-        if (!writer.isOpen) return Effect.succeed(skipped)
-        writer.savepoints++
-        return send(writer, [{ text: `savepoint s${writer.savepoints}`, params: [] }])
+    /** Takes a step, and says what came of it. */
+    take: (step: WriterStep) =>
+      Effect.suspend(() => {
+        const writer = writers[step.writer]
+        const isOutside = step._tag === "Begin" || step._tag === "Finish"
+        return writer === undefined ||
+          writer.busy !== undefined ||
+          (step._tag !== "Write" && writer.isOpen === isOutside)
+          ? skipped
+          : Effect.tap(act(writer, step), letOthersGoOn)
       }),
-    rollbackTo: (at: number) =>
-      within(at, (writer) =>
-        Effect.gen(function* () {
-          if (!writer.isOpen || writer.savepoints === 0) return skipped
-          const seen = yield* send(writer, [{ text: `rollback to savepoint s${writer.savepoints}`, params: [] }])
-          yield* letOthersGoOn
-          return seen
-        })
-      ),
-    prepare: (at: number) =>
-      within(at, (writer) =>
-        Effect.gen(function* () {
-          if (!writer.isOpen) return skipped
-          const title = `${name}_${++preparedCount}`
-          writer.isOpen = false
-          writer.savepoints = 0
-          const seen = yield* send(writer, [{ text: `prepare transaction '${title}'`, params: [] }])
-          // A transaction that failed before ends as a rollback, whatever was said.
-          const rows = yield* Effect.orDie(observer.run("select from pg_prepared_xacts where gid = $1", [title]))
-          if (rows.length > 0) prepared.push(title)
-          yield* letOthersGoOn
-          return seen
-        })
-      ),
-    finish: (at: number, isCommit: boolean) =>
-      within(at, ({ isOpen, session }) => (isOpen ? Effect.succeed(skipped) : finish(session, isCommit))),
-    write: (at: number, room: Room, organizations: Organizations, change: Change) =>
-      within(at, (writer) =>
-        Effect.gen(function* () {
-          const seen = yield* send(writer, statementsOf(room, organizations, change))
-          yield* letOthersGoOn
-          return seen
-        })
-      ),
     /** Ends all transactions: every other one with a commit. */
     settle: Effect.gen(function* () {
       let isCommit = true
-      while (prepared.length > 0 || isBusy()) {
+      while (isOpen()) {
         for (const writer of writers) {
-          if ((yield* untilDoneOrBlocked(writer)) === "waits for a lock") continue
-          if (writer.isOpen) {
-            yield* end(writer, isCommit ? "commit" : "rollback")
-            isCommit = !isCommit
-          }
+          if ((yield* untilDoneOrBlocked(writer)) === "waits for a lock" || !writer.isOpen) continue
+          yield* end(writer, isCommit ? "commit" : "rollback")
+          yield* letOthersGoOn
+          isCommit = !isCommit
         }
         yield* finish(observer, isCommit)
+        yield* letOthersGoOn
       }
     }),
-    /** True if a transaction is open, so that it may hold back what others commit. */
-    isOpen: () => prepared.length > 0 || isBusy(),
+    isOpen,
     /** True if a statement waits for a lock, which may be free at any time where writers meet in a deadlock. */
     isWaiting: () => writers.some(({ busy }) => busy !== undefined),
     /** Begins anew after a crash, in the sessions as they are now: what was prepared is still there. */

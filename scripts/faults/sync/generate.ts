@@ -1,17 +1,17 @@
 /** Draws histories. */
-import { Array, Effect, Random } from "effect"
+import { Effect, Random } from "effect"
 import {
   Change,
   type Event,
   type History,
   type Isolation,
-  type Manner,
   type OnConflict,
   type Reader,
   type Stamp,
   Step
 } from "./History.ts"
-import { clinics, idOf, invoices, type Kind, lines, logs, pets, products, type Room } from "./Room.ts"
+import type { Stand } from "./Stand.ts"
+import { idOf, kinds, type Room } from "./Room.ts"
 
 const below = (bound: number) => Random.nextIntBetween(0, bound, { halfOpen: true })
 
@@ -20,15 +20,10 @@ const chance = (probability: number) => Effect.map(Random.next, (drawn) => drawn
 type Weighted<A> = readonly [weight: number, draw: Effect.Effect<A>]
 
 /** One of several, by their weights. */
-const oneOf = <A>(...choices: Array.NonEmptyReadonlyArray<Weighted<A>>) =>
-  Effect.flatMap(below(Array.reduce(choices, 0, (sum, [weight]) => sum + weight)), (drawn) => {
-    let rest = drawn
-    for (const [weight, draw] of choices) {
-      if (rest < weight) return draw
-      rest -= weight
-    }
-    return choices[0][1]
-  })
+const oneOf = <A>(...choices: ReadonlyArray<Weighted<A>>): Effect.Effect<A> => {
+  const draws = choices.flatMap(([weight, draw]) => Array.from({ length: weight }, () => draw))
+  return Effect.flatten(Effect.orDie(Random.choice(draws)))
+}
 
 const always = <A>(weight: number, value: A): Weighted<A> => [weight, Effect.succeed(value)]
 
@@ -42,16 +37,6 @@ const limit = oneOf<number>(
 const isolation = oneOf<Isolation>(always(8, "read committed"), always(2, "repeatable read"), always(1, "serializable"))
 
 const onConflict = oneOf<OnConflict>(always(1, "fail"), always(2, "do nothing"), always(2, "update"))
-
-/** What differs between the databases that histories are played on. */
-export interface Options {
-  /** Whether sessions write at once, prepare transactions, and copy. Otherwise there is one. */
-  readonly isMultiple: boolean
-  /** Whether there is a second service, which reads a replica. */
-  readonly hasReplica: boolean
-  /** The share of the histories in which servers crash, fail over, and are restored. */
-  readonly events: number
-}
 
 const event = oneOf<Event>(
   always(4, "crash"),
@@ -80,18 +65,18 @@ const withEvents = Effect.fnUntraced(function* (given: ReadonlyArray<Step>) {
 })
 
 const drawRooms = Effect.gen(function* () {
-  const organization = Effect.map(below(2), (drawn): 0 | 1 => (drawn === 0 ? 0 : 1))
-  const kinds = yield* Random.shuffle<Kind>([pets, products, clinics, logs, invoices, lines])
-  const count = yield* Random.nextIntBetween(1, 3)
-  const first: ReadonlyArray<Room> = yield* Effect.forEach(kinds.slice(0, count), (kind) =>
-    Effect.map(organization, (of) => ({ organization: of, kind }))
-  )
+  const organization = Effect.map(below(2), (drawn): Room["organization"] => (drawn === 0 ? 0 : 1))
+  const shuffled = yield* Random.shuffle(kinds)
+  const drawn = shuffled.slice(0, yield* Random.nextIntBetween(1, 3))
+  const first = yield* Effect.forEach(drawn, (kind) => Effect.map(organization, (of) => ({ organization: of, kind })))
   // The same ids in the same table, for somebody else.
   const mirrored = (yield* chance(0.3)) ? first.slice(0, 1) : []
-  return [
+  const rooms = [
     ...first.slice(0, 2),
-    ...mirrored.map((room): Room => ({ ...room, organization: room.organization === 0 ? 1 : 0 }))
+    ...mirrored.map((room): (typeof first)[number] => ({ ...room, organization: room.organization === 0 ? 1 : 0 }))
   ]
+  const count = oneOf<number>([4, below(9)], [2, Random.nextIntBetween(9, 30)], always(1, 60))
+  return yield* Effect.forEach(rooms, (room) => Effect.map(count, (of): Room => ({ ...room, count: of })))
 })
 
 const stamp = oneOf<Stamp>(
@@ -103,100 +88,85 @@ const stamp = oneOf<Stamp>(
   always(1, 86_400_000)
 )
 
-const optional = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? {} : { ids })
-
-const drawChange = (ids: number, kind: Kind, { isMultiple }: Options, isNested: boolean) => {
+const drawChange = (room: Room | undefined, isMultiple: boolean, isNested: boolean) => {
+  const ids = Math.max(6, Math.ceil((room?.count ?? 0) * 1.2))
   const id = Effect.map(below(ids), (drawn) => idOf(drawn + 1))
   const idsUpTo = (most: number) =>
-    Effect.flatMap(Random.nextIntBetween(1, most), (count) =>
-      Effect.map(Effect.all(Array.makeBy(count, () => id)), (drawn) => Array.dedupe(drawn).toSorted())
+    Random.nextIntBetween(1, most).pipe(
+      Effect.flatMap((count) => Effect.replicateEffect(id, count)),
+      Effect.map((drawn) => [...new Set(drawn)].toSorted())
     )
   const few = idsUpTo(3)
   const many = idsUpTo(12)
   const either = oneOf<ReadonlyArray<string> | undefined>([3, many], always(1, undefined))
   return oneOf<Change>(
     [7, Effect.map(Effect.all({ ids: few, stamp }), Change.Update)],
-    [
-      3,
-      Effect.map(Effect.all({ drawn: either, stamp }), ({ drawn, stamp: at }) =>
-        Change.Update({ ...optional(drawn), stamp: at })
-      )
-    ],
+    [3, Effect.map(Effect.all({ ids: either, stamp }), Change.Update)],
     [3, Effect.map(Effect.all({ ids: few, stamp, onConflict }), Change.Insert)],
     [2, Effect.map(Effect.all({ ids: many, stamp, onConflict }), Change.Insert)],
-    [3, Effect.map(few, (drawn) => Change.Delete({ ids: drawn }))],
-    [1, Effect.map(either, (drawn) => Change.Delete(optional(drawn)))],
+    [3, Effect.map(Effect.all({ ids: few }), Change.Delete)],
+    [1, Effect.map(Effect.all({ ids: either }), Change.Delete)],
     [2, Effect.map(Effect.all({ ids: few, stamp }), Change.Replace)],
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
     [4, Effect.map(Effect.all({ ids: few, isDelete: chance(0.2) }), Change.Pair)],
-    [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
+    [1, Effect.map(Effect.all({ ids: either }), Change.Touch)],
     [isNested ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Nest)],
     [1, Effect.map(Effect.all({ id, stamp }), Change.Move)],
     always(1, Change.Truncate()),
     [isMultiple ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Copy)],
-    [kind.isMarked === true ? 2 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Mark)]
+    [room?.kind.isMarked === true ? 2 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Mark)]
   )
 }
 
-const readersOf = (room: number, { hasReplica }: Options) =>
-  Effect.map(Effect.all([chance(0.5), chance(0.5)]), (drawn): ReadonlyArray<Reader> => {
-    const [ofOne, ofAll] = drawn.map((isReplica): ReadonlyArray<Manner> => [
-      "changes",
-      ...(hasReplica ? [isReplica ? ("replica" as const) : ("both" as const)] : [])
-    ])
-    return [
-      ...(ofOne ?? []).map((manner) => ({ manner, room, isOfAll: false })),
-      ...(ofAll ?? []).map((manner) => ({ manner, room, isOfAll: true }))
-    ]
-  })
+/** Readers of a room and of all resources, of the primary, and of the replica or of both. */
+const readersOf = (room: Room, hasReplica: boolean) =>
+  Effect.forEach([false, true], (isOfAll) =>
+    Effect.map(chance(0.5), (isReplica): ReadonlyArray<Reader> => {
+      const other = isReplica ? "replica" : "both"
+      return [{ manner: "changes", room, isOfAll }, ...(hasReplica ? [{ manner: other, room, isOfAll } as const] : [])]
+    })
+  )
 
-/** The history of a number. */
-export const generate = (seed: number, number: number, options: Options): Effect.Effect<History> =>
+/**
+ * The history of a number. On a stand with one session, none prepares transactions or copies.
+ *
+ * @param events the share of the histories in which servers crash, fail over, and are restored, where they are our own
+ */
+export const generate = (stand: Stand, seed: number, number: number, events: number): Effect.Effect<History> =>
   Effect.gen(function* () {
-    const hasEvents = yield* chance(options.events)
+    const hasEvents = yield* chance(stand.servers === undefined ? 0 : events)
     const rooms = yield* drawRooms
-    const counts = yield* Effect.forEach(rooms, () =>
-      oneOf<number>([4, below(9)], [2, Random.nextIntBetween(9, 30)], always(1, 60))
-    )
-    const writers = options.isMultiple ? yield* Random.nextIntBetween(3, 5) : 1
-    const readers = (yield* Effect.forEach(rooms, (_, at) => readersOf(at, options))).flat()
+    const isMultiple = !stand.isSingle
+    const writers = isMultiple ? yield* Random.nextIntBetween(3, 5) : 1
+    const readers = (yield* Effect.forEach(rooms, (room) => readersOf(room, stand.replica !== undefined))).flat(2)
 
     const writer = below(writers)
     const reader = below(readers.length)
     const write = Effect.gen(function* () {
-      const at = yield* below(rooms.length)
-      const room = rooms[at] ?? { organization: 0, kind: pets }
-      const ids = Math.max(6, Math.ceil((counts[at] ?? 0) * 1.2))
-      const change = yield* drawChange(ids, room.kind, options, !hasEvents)
-      return Step.Write({ writer: yield* writer, room: at, change })
+      const room = yield* below(rooms.length)
+      const change = yield* drawChange(rooms[room], isMultiple, !hasEvents)
+      return Step.Write({ writer: yield* writer, room, change })
     })
-    const begin = Effect.gen(function* () {
-      return Step.Begin({
-        writer: yield* writer,
-        isolation: yield* isolation,
-        isAsynchronous: yield* chance(0.3),
-        isReplicating: yield* chance(0.1)
-      })
-    })
+    const begin = Effect.all({ writer, isolation, isAsynchronous: chance(0.3), isReplicating: chance(0.1) })
     const wait = Effect.map(chance(0.02), (waits) => (waits ? 1 : 0))
     const step = oneOf<Step>(
       [40, write],
-      [20, begin],
-      [12, Effect.map(writer, (of) => Step.Commit({ writer: of }))],
-      [4, Effect.map(writer, (of) => Step.Rollback({ writer: of }))],
-      [4, Effect.map(writer, (of) => Step.Savepoint({ writer: of }))],
-      [4, Effect.map(writer, (of) => Step.RollbackTo({ writer: of }))],
-      [options.isMultiple ? 2 : 0, Effect.map(writer, (of) => Step.Prepare({ writer: of }))],
-      [options.isMultiple ? 4 : 0, Effect.map(Effect.all({ writer, isCommit: chance(0.7) }), Step.Finish)],
+      [20, Effect.map(begin, Step.Begin)],
+      [12, Effect.map(Effect.all({ writer }), Step.Commit)],
+      [4, Effect.map(Effect.all({ writer }), Step.Rollback)],
+      [4, Effect.map(Effect.all({ writer }), Step.Savepoint)],
+      [4, Effect.map(Effect.all({ writer }), Step.RollbackTo)],
+      [isMultiple ? 2 : 0, Effect.map(Effect.all({ writer }), Step.Prepare)],
+      [isMultiple ? 4 : 0, Effect.map(Effect.all({ writer, isCommit: chance(0.7) }), Step.Finish)],
       [30, Effect.map(Effect.all({ reader, limit, isBeside: chance(0.35), wait }), Step.Page)],
-      [8, Effect.map(reader, (of) => Step.Save({ reader: of }))],
-      [3, Effect.map(reader, (of) => Step.Kill({ reader: of }))],
+      [8, Effect.map(Effect.all({ reader }), Step.Save)],
+      [3, Effect.map(Effect.all({ reader }), Step.Kill)],
       [5, Effect.map(Effect.all({ reader, without: below(rooms.length + 1) }), Step.Choose)],
-      [1, Effect.map(Random.nextIntBetween(1, 3), (millis) => Step.Pause({ millis }))]
+      [1, Effect.map(Effect.all({ millis: Random.nextIntBetween(1, 3) }), Step.Pause)]
     )
     const length = yield* Random.nextIntBetween(20, 60)
-    const drawn = yield* Effect.all(Array.makeBy(length, () => step))
+    const drawn = yield* Effect.replicateEffect(step, length)
     const steps = hasEvents ? yield* withEvents(drawn) : drawn
-    const history: History = { seed, number, rooms, counts, writers, readers, steps }
+    const history: History = { seed, number, rooms, writers, readers, steps }
     return history
   }).pipe(Random.withSeed(`${seed} ${number}`))

@@ -40,7 +40,7 @@ export const tally = (outcomes: ReadonlyArray<Outcome>) => {
     .join(", ")
 }
 
-/** How a copy differs from the records that there are. */
+/** How a copy differs from the records that there are, in numbers and in words. */
 export const compare = (truth: Copy, copy: Copy) => {
   const missing: Array<string> = []
   const stale: Array<string> = []
@@ -49,5 +49,10 @@ export const compare = (truth: Copy, copy: Copy) => {
     if (held === undefined) missing.push(id)
     else if (held !== record) stale.push(`${id}: ${held} instead of ${record}`)
   }
-  return { missing, stale, gone: [...copy.keys()].filter((id) => !truth.has(id)) }
+  const gone = [...copy.keys()].filter((id) => !truth.has(id))
+  return {
+    lost: missing.length + gone.length,
+    stale: stale.length,
+    seen: `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}`
+  }
 }

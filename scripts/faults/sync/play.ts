@@ -1,26 +1,29 @@
 /** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
-import { Array, Effect, Fiber, Option, type Scope } from "effect"
+import { Array, type Data, Effect, Fiber, Option, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { json } from "../../../test/support/Client.ts"
-import { type Event, type History, type Manner, Step } from "./History.ts"
-import { compare, type Outcome, type Played } from "./outcome.ts"
+import { Change, type Event, type History, type Manner, type Step } from "./History.ts"
+import { compare, type Played } from "./outcome.ts"
 import * as Reader from "./Reader.ts"
-import { type Kind, ledgers, type Organizations, type Room, tables } from "./Room.ts"
+import { idOf, type Kind, ledgers, type Organizations, type Room, tables } from "./Room.ts"
 import type { Ask } from "./Service.ts"
 import type { Moment } from "./Servers.ts"
 import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
 import * as Writers from "./Writers.ts"
 
-const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kinds, organization, room }: Reading) {
-  const selected = kinds?.map(({ resource, table }) => ({ id: `'${resource} ' || id`, table }))
+/** How the copy of a reader differs from the tables. */
+const differences = Effect.fnUntraced(function* ({ observer }: Stand, { organization, reader }: Reading) {
   const rows: ReadonlyArray<{ readonly id?: string; readonly record?: string }> = yield* observer.run(
-    (selected ?? [{ id: "id", table: room.kind.table }])
-      .map(({ id, table }) => `select ${id} as id, record from ${table} where organization_id = $1`)
+    reader
+      .kinds()
+      .map(
+        ({ resource, table }) => `select '${resource} ' || id as id, record from ${table} where organization_id = $1`
+      )
       .join(" union all "),
     [organization]
   )
-  return new Map(rows.map(({ id = "", record = "" }) => [id, record]))
+  return compare(new Map(rows.map(({ id = "", record = "" }) => [id, record])), reader.copy())
 })
 
 const keyOf = (organization: string) => `pda_sync_${organization}`
@@ -28,7 +31,7 @@ const keyOf = (organization: string) => `pda_sync_${organization}`
 /** The organizations of a history with their keys and first records. */
 const prepare = Effect.fnUntraced(function* (
   { observer }: Stand,
-  { counts, rooms }: History,
+  rooms: ReadonlyArray<Room>,
   organizations: Organizations
 ) {
   yield* observer.run(
@@ -37,16 +40,10 @@ const prepare = Effect.fnUntraced(function* (
      from unnest($1::text[]) o`,
     [organizations]
   )
-  for (const [at, room] of rooms.entries()) {
-    const ids = Array.makeBy(counts[at] ?? 0, (number) => `r${number + 1}`)
-    if (ids.length === 0) continue
-    const insert = statementsOf(room, organizations, {
-      _tag: "Insert",
-      ids,
-      stamp: "now()",
-      onConflict: "fail"
-    })
-    for (const { text, params } of insert) yield* observer.run(text, params)
+  for (const room of rooms) {
+    const ids = Array.makeBy(room.count, (number) => idOf(number + 1))
+    const first = Change.Insert({ ids, stamp: "now()", onConflict: "fail" })
+    for (const { params, text } of statementsOf(room, organizations, first)) yield* observer.run(text, params)
   }
 })
 
@@ -60,9 +57,8 @@ interface Reading {
   readonly reader: Reader.Reader
   readonly manner: Manner
   readonly room: Room
+  readonly isOfAll: boolean
   readonly organization: string
-  /** What a reader of all resources reads now. */
-  kinds: ReadonlyArray<Kind> | undefined
   /** What the reader has seen at most, and had when it saved. Undefined where nobody knows. */
   seen: Moment | undefined
   saved: Moment | undefined
@@ -82,29 +78,25 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const hasEvents = history.steps.some(({ _tag }) => _tag === "Befall")
   const hasTruncate = history.steps.some((step) => step._tag === "Write" && step.change._tag === "Truncate")
   const happened: Array<readonly [what: string, seen: string]> = []
-  const writers = Writers.make(stand.observer, stand.sessions.slice(0, history.writers), name)
+  const writers = Writers.make(stand, history, organizations, name)
 
   // Files that are copied have little in them.
-  if (hasEvents)
-    yield* stand.observer.run(`truncate removals, ${[...tables, ...ledgers.map(({ table }) => table)].join()}`)
-  yield* prepare(stand, history, organizations)
+  if (hasEvents) yield* stand.observer.run(`truncate removals, ${tables.join()}`)
+  yield* prepare(stand, history.rooms, organizations)
   if (hasEvents) yield* stand.caughtUp
   const allKinds = [...Array.dedupe(history.rooms.map(({ kind }) => kind)), ...ledgers]
-  const readings = history.readers.flatMap(({ isOfAll, manner, room: at }): ReadonlyArray<Reading> => {
-    const room = history.rooms[at]
-    if (room === undefined) return []
+  const readings = history.readers.map(({ isOfAll, manner, room }): Reading => {
     const organization = organizations[room.organization]
-    const kinds = isOfAll ? allKinds : undefined
     let turns = 0
     const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
     const reader = Reader.make({
-      kind: room.kind,
-      ...(kinds && { kinds }),
+      kinds: isOfAll ? allKinds : [room.kind],
+      isOfAll,
       key: keyOf(organization),
-      ask: manner === "replica" ? replica : manner === "both" ? inTurn : stand.primary
+      ask: { changes: stand.primary, replica, both: inTurn }[manner]
     })
     const nothing = { seen: undefined, saved: undefined, pages: 0, trouble: undefined, beside: undefined }
-    return [{ reader, manner, room, organization, kinds, ...nothing }]
+    return { reader, manner, room, isOfAll, organization, ...nothing }
   })
 
   /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
@@ -122,17 +114,15 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         })
     )
     reading.pages++
-    const isTruncated = reading.kinds === undefined && hasTruncate
+    const isTruncated = !reading.isOfAll && hasTruncate
     if (isGone && !isTruncated && (servers === undefined || (reading.seen && servers.has(reading.seen)))) {
       reading.trouble = "410 for a cursor whose changes are all there"
     }
     const moment = isGone || servers === undefined ? undefined : yield* Effect.option(servers.moment)
     reading.seen = count === servers?.count() ? moment && Option.getOrUndefined(moment) : undefined
     if (isQuiet && isCurrent && reading.manner === "changes") {
-      const { gone, missing, stale } = compare(yield* truthOf(stand, reading), reading.reader.copy())
-      if (gone.length + missing.length + stale.length > 0) {
-        reading.trouble = `It has all, but missing ${missing.join()}; stale ${stale.join()}; gone ${gone.join()}`
-      }
+      const { lost, seen: found, stale } = yield* differences(stand, reading)
+      if (lost + stale > 0) reading.trouble = `It has all, but ${found}`
     }
     return { seen, isDone }
   })
@@ -142,7 +132,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     reading.beside = undefined
   })
 
-  const read = Effect.fnUntraced(function* (at: number, limit: number, isBeside: boolean, wait: number) {
+  const read = Effect.fnUntraced(function* ({
+    isBeside,
+    limit,
+    reader: at,
+    wait
+  }: Data.TaggedEnum.Value<Step, "Page">) {
     const reading = readings[at]
     if (reading === undefined || (stand.isSingle && writers.isOpen())) return "left out"
     yield* untilRead(reading)
@@ -158,15 +153,13 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const befall = Effect.fnUntraced(function* (event: Event) {
     if (servers === undefined || !(yield* Effect.orDie(servers.befall(event)))) return "left out"
     if (/copy|standby/.test(event)) return ""
-    yield* stand.reopen
+    yield* Effect.forEach([stand.observer, ...stand.sessions], ({ again }) => again)
     yield* writers.recover
     return ""
   })
 
   const choose = (reading: Reading, without?: Kind) => {
-    if (reading.kinds === undefined) return
-    reading.kinds = allKinds.filter((kind) => kind !== without)
-    reading.reader.choose(reading.kinds)
+    if (reading.isOfAll) reading.reader.choose(allKinds.filter((kind) => kind !== without))
   }
 
   /** What a reader does, unless it is reading. */
@@ -179,44 +172,37 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       return ""
     })
 
-  const take: (step: Step) => Effect.Effect<string, SqlError, Scope.Scope> = Step.$match({
-    Begin: ({ writer, ...options }) => writers.begin(writer, options),
-    Commit: ({ writer }) => writers.commit(writer),
-    Rollback: ({ writer }) => writers.rollback(writer),
-    Savepoint: ({ writer }) => writers.savepoint(writer),
-    RollbackTo: ({ writer }) => writers.rollbackTo(writer),
-    Prepare: ({ writer }) => writers.prepare(writer),
-    Finish: ({ writer, isCommit }) => writers.finish(writer, isCommit),
-    Write: ({ writer, room: at, change }) => {
-      const room = history.rooms[at]
-      // Whoever reads would wait for a TRUNCATE that waits for a transaction.
-      return room === undefined || (change._tag === "Truncate" && writers.isOpen())
-        ? Effect.succeed("left out")
-        : writers.write(writer, room, organizations, change)
-    },
-    Page: ({ reader, limit, isBeside, wait }) => read(reader, limit, isBeside, wait),
-    Choose: ({ reader: at, without }) =>
-      within(at, (reading) => choose(reading, without === undefined ? undefined : history.rooms[without]?.kind)),
-    Save: ({ reader: at }) =>
-      within(at, (reading) => {
-        reading.reader.save()
-        reading.saved = reading.seen
-      }),
-    Kill: ({ reader: at }) =>
-      Effect.gen(function* () {
-        const reading = readings[at]
-        if (reading === undefined) return "left out"
-        if (reading.beside !== undefined) yield* Fiber.interrupt(reading.beside)
-        reading.beside = undefined
-        reading.reader.restart()
-        reading.seen = reading.saved
-        // A reader that is started again reads what is configured now.
-        if (reading.kinds !== undefined) reading.reader.choose(reading.kinds)
-        return ""
-      }),
-    Pause: ({ millis }) => Effect.as(Effect.sleep(millis), ""),
-    Befall: ({ event }) => befall(event)
+  const kill = Effect.fnUntraced(function* (at: number) {
+    const reading = readings[at]
+    if (reading === undefined) return "left out"
+    if (reading.beside !== undefined) yield* Fiber.interrupt(reading.beside)
+    reading.beside = undefined
+    reading.reader.restart()
+    reading.seen = reading.saved
+    return ""
   })
+
+  const take = (step: Step): Effect.Effect<string, SqlError, Scope.Scope> => {
+    switch (step._tag) {
+      case "Page":
+        return read(step)
+      case "Choose":
+        return within(step.reader, (reading) => choose(reading, history.rooms[step.without]?.kind))
+      case "Save":
+        return within(step.reader, (reading) => {
+          reading.reader.save()
+          reading.saved = reading.seen
+        })
+      case "Kill":
+        return kill(step.reader)
+      case "Pause":
+        return Effect.as(Effect.sleep(step.millis), "")
+      case "Befall":
+        return befall(step.event)
+      default:
+        return writers.take(step)
+    }
+  }
 
   for (const [at, step] of history.steps.entries()) {
     happened.push([`${at}. ${json(step)}`, yield* take(step)])
@@ -239,21 +225,16 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   })
   yield* Effect.forEach(readings, drain, { concurrency: stand.isSingle ? 1 : "unbounded", discard: true })
 
-  const outcomes = yield* Effect.forEach(readings, (reading, at) =>
-    Effect.gen(function* () {
-      const { manner, pages, reader, room, trouble } = reading
-      const { gone, missing, stale } = compare(yield* truthOf(stand, reading), reader.copy())
+  const outcomes = yield* Effect.forEach(
+    readings,
+    Effect.fnUntraced(function* (reading, at) {
+      const { manner, pages, room, trouble } = reading
+      const { lost, seen, stale } = yield* differences(stand, reading)
       happened.push([
         `reader ${at} (${manner}, ${room.kind.table})`,
-        `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
+        trouble === undefined ? seen : `${seen}; ${trouble}`
       ])
-      const outcome: Outcome = {
-        lost: missing.length + gone.length,
-        stale: stale.length,
-        pages,
-        trouble
-      }
-      return outcome
+      return { lost, stale, pages, trouble }
     })
   )
   const heading = json({ ...history, steps: [] })

@@ -1,5 +1,5 @@
 /** Plays many histories, several at once, each kind on its own stands. */
-import { Clock, Console, Effect } from "effect"
+import { Console, Duration, Effect } from "effect"
 import { generate } from "./generate.ts"
 import type { History } from "./History.ts"
 import { isFailed, type Outcome, type Played, tally } from "./outcome.ts"
@@ -7,21 +7,8 @@ import { play } from "./play.ts"
 import { reduce } from "./reduce.ts"
 import type { Stand } from "./Stand.ts"
 
-/** One history in so many is played on the embedded database. */
-const oneInEmbedded = 20
-
 /** True if the history of a number is one for the embedded database. */
-const isEmbedded = (number: number) => number % oneInEmbedded === 0
-
-/** The history of a number on a stand. */
-const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
-  generate(seed, number, {
-    isMultiple: !stand.isSingle,
-    hasReplica: stand.replica !== undefined,
-    events: stand.servers === undefined ? 0 : events
-  })
-
-const every = 10_000
+const isEmbedded = (number: number) => number % 20 === 0
 
 /** How many histories that fail are told step by step. */
 const told = 3
@@ -42,9 +29,7 @@ interface Options {
 export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands }: Options) {
   const outcomes: Array<Outcome> = []
   const failed: Array<number> = []
-  const begun = yield* Clock.currentTimeMillis
   let done = 0
-  let nextLine = begun + every
 
   const tell = Effect.fnUntraced(function* (stand: Stand, history: History, first: Played) {
     yield* Console.log(`\n${first.story()}\n`)
@@ -61,7 +46,7 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
   })
 
   const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
-    const history = yield* historyOn(stand, seed, number, events)
+    const history = yield* generate(stand, seed, number, events)
     const played = yield* play(stand, history)
     outcomes.push(...played.outcomes)
     if (isFailed(played)) {
@@ -69,21 +54,19 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
       if (failed.length <= told) yield* tell(stand, history, played)
     }
     done++
-    const now = yield* Clock.currentTimeMillis
-    if (now < nextLine) return
-    nextLine = now + every
-    const rate = (done / (now - begun)) * 1000
-    yield* Console.log(`${done} of ${numbers.length}, ${rate.toFixed(1)} a second, failed ${failed.length}`)
   })
 
   const lane = Effect.fnUntraced(function* (stand: Stand, queue: Array<number>) {
     for (let number = queue.shift(); number !== undefined; number = queue.shift()) yield* one(stand, number)
   })
   const onPostgres = numbers.filter((number) => !isEmbedded(number))
-  yield* Effect.all([...stands.map((stand) => lane(stand, onPostgres)), lane(embedded, numbers.filter(isEmbedded))], {
-    concurrency: "unbounded",
-    discard: true
-  })
-  const seconds = ((yield* Clock.currentTimeMillis) - begun) / 1000
+  const lanes = [...stands.map((stand) => lane(stand, onPostgres)), lane(embedded, numbers.filter(isEmbedded))]
+  const progress = Effect.suspend(() => Console.log(`${done} of ${numbers.length}, failed ${failed.length}`)).pipe(
+    Effect.delay("10 seconds"),
+    Effect.forever
+  )
+  const all = Effect.all(lanes, { concurrency: "unbounded", discard: true })
+  const [took] = yield* Effect.timed(Effect.raceFirst(all, progress))
+  const seconds = Duration.toSeconds(took)
   return { tally: tally(outcomes), failed: failed.toSorted((first, second) => first - second), seconds }
 })
