@@ -17,45 +17,20 @@ interface Named {
 
 const withoutTexts = (sql: string) => sql.replace(/--[^\n]*/g, "").replace(/'(?:[^']|'')*'/g, "''")
 
-const keywords = new Set([
-  "where",
-  "set",
-  "cross",
-  "join",
-  "left",
-  "on",
-  "order",
-  "limit",
-  "for",
-  "from",
-  "union",
-  "values"
-])
+const keyword = /^(?:where|set|cross|join|left|on|order|limit|for|from|union|values)$/i
 
 /** Stands for a place in a text. */
-const here = "\u0001"
+const here = "\u00a7"
 
 /**
  * The text at one level of parentheses around a place: what is in deeper ones, and outside, is left out. Of statements
  * that are merged at that level, it is the one of the place.
  */
 const around = (sql: string, place: number) => {
-  let level = ""
-  let depth = 0
-  let begin = place
-  for (; begin > 0; begin--) {
-    const character = sql[begin - 1]
-    if (character === ")") depth++
-    else if (character === "(" && depth-- === 0) break
-  }
-  depth = 0
-  for (let end = begin; end < sql.length; end++) {
-    const character = sql[end] ?? ""
-    if (end === place) level += here
-    if (character === ")" && depth-- === 0) break
-    if (depth === 0 && character !== "(") level += character
-    if (character === "(") depth++
-  }
+  let text = sql.slice(0, place) + here + sql.slice(place)
+  const deeper = new RegExp(`\\([^()${here}]*\\)`)
+  while (deeper.test(text)) text = text.replace(deeper, "")
+  const [level = ""] = new RegExp(`[^()]*${here}[^()]*`).exec(text) ?? []
   return level.split(/\bunion(?: all)?\b/i).find((part) => part.includes(here)) ?? ""
 }
 
@@ -64,7 +39,7 @@ const namesIn = (sql: string): ReadonlyArray<Named> =>
   [...sql.matchAll(/(?=(?:\b(?:from|join|update)|,)\s+([a-z_]+)(?:\s+(?:as\s+)?([a-z_]+))?)/gi)].flatMap((match) => {
     const [, table = "", alias = table] = match
     return distributed.has(table)
-      ? [{ table, alias: keywords.has(alias.toLowerCase()) ? table : alias, text: around(sql, match.index) }]
+      ? [{ table, alias: keyword.test(alias) ? table : alias, text: around(sql, match.index) }]
       : []
   })
 

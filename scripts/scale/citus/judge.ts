@@ -2,6 +2,7 @@
 import { Data, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "../../../src/database/Database.ts"
+import { messageOf } from "../../../src/database/SqlFailure.ts"
 import type { Asked } from "./operations.ts"
 import type { Recorded } from "./Recorder.ts"
 import { tablesOf, unowned } from "./Shape.ts"
@@ -25,48 +26,44 @@ export const explainBy =
       Effect.catchTag("RolledBack", ({ plan }) => Effect.succeed(plan))
     )
 
-interface Judgement {
-  readonly operation: string
-  readonly sql: string
+interface Verdict {
   /** What is wrong; undefined if all is well. */
   readonly problem?: string
   /** Why it may touch several shards, where it does. */
   readonly exception?: string
 }
 
-const judgeOne = ({ operation }: Asked, { sql }: Recorded, lines: ReadonlyArray<string>): Judgement => {
-  const judgement = { operation: operation.name, sql }
+interface Judgement extends Verdict {
+  readonly operation: string
+  readonly sql: string
+}
+
+const verdictOf = (sql: string, reason: string | undefined, plan: ReadonlyArray<string>): Verdict => {
   const tables = tablesOf(sql)
-  if (tables.length === 0) return judgement
-  if (!lines.some((line) => line.includes("Citus"))) {
-    return { ...judgement, problem: `does not go to a shard: is each of ${tables.join(", ")} distributed?` }
+  if (tables.length === 0) return {}
+  if (!plan.some((line) => line.includes("Citus"))) {
+    return { problem: `does not go to a shard: is each of ${tables.join(", ")} distributed?` }
   }
-  const tasks = lines.reduce((sum, line) => sum + Number(/^\s*Task Count: (\d+)/.exec(line)?.[1] ?? 0), 0)
-  const subplans = lines.filter((line) => line.includes("Distributed Subplan")).length
-  if (tasks === 1 && subplans === 0) return judgement
-  return operation.reason !== undefined && unowned(sql).length > 0
-    ? { ...judgement, exception: operation.reason }
-    : { ...judgement, problem: `goes to ${tasks} shards, with ${subplans} subplans` }
+  const tasks = plan.reduce((sum, line) => sum + Number(/^\s*Task Count: (\d+)/.exec(line)?.[1] ?? 0), 0)
+  const subplans = plan.filter((line) => line.includes("Distributed Subplan")).length
+  if (tasks === 1 && subplans === 0) return {}
+  if (reason !== undefined && unowned(sql).length > 0) return { exception: reason }
+  return { problem: `goes to ${tasks} shards, with ${subplans} subplans` }
 }
 
 /** Judges all statements. A plan that cannot be made is a problem, too. */
-export const judgeAll = (all: ReadonlyArray<Asked>, explain: Explain): Effect.Effect<ReadonlyArray<Judgement>> =>
-  Effect.map(
-    Effect.forEach(all, (asked) => {
-      const { name: operation, statements: least } = asked.operation
-      const judge = (statement: Recorded) =>
-        Effect.match(explain(statement), {
-          onFailure: ({ reason: { cause, message } }): Judgement => {
-            const problem = `fails: ${cause instanceof Error ? cause.message : message}`
-            return { operation, sql: statement.sql, problem }
-          },
-          onSuccess: (lines) => judgeOne(asked, statement, lines)
-        })
-      return Effect.map(Effect.forEach(asked.statements, judge), (judged) =>
-        asked.statements.length >= least
-          ? judged
-          : [{ operation, sql: "", problem: "made too few statements" }, ...judged]
-      )
-    }),
-    (judged) => judged.flat()
-  )
+export const judgeAll = Effect.fnUntraced(function* (all: ReadonlyArray<Asked>, explain: Explain) {
+  const judged: Array<Judgement> = []
+  for (const { operation, statements } of all) {
+    const { name, reason, statements: least } = operation
+    if (statements.length < least) judged.push({ operation: name, sql: "", problem: "made too few statements" })
+    for (const statement of statements) {
+      const verdict = yield* Effect.match(explain(statement), {
+        onFailure: (error): Verdict => ({ problem: `fails: ${messageOf(error)}` }),
+        onSuccess: (plan) => verdictOf(statement.sql, reason, plan)
+      })
+      judged.push({ operation: name, sql: statement.sql, ...verdict })
+    }
+  }
+  return judged
+})

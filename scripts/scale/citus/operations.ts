@@ -45,22 +45,10 @@ const claim: Claim = {
 
 const lease = Duration.seconds(1)
 
-/** What may touch several servers, and why. */
-const reasons = {
-  find: "Which tasks are due is asked of all servers, without a lock; they are claimed on the server of each organization.",
-  operators: "An operator who names no organization looks at those of all servers. Nothing else waits for it."
-} as const
-
-/** Something that is asked of the database. */
-interface Operation {
-  readonly name: string
-  /** Fewer statements than this are a bug of this list: the code went another way. */
-  readonly statements: number
-  // Fails in many ways, since nothing is found: only its statements matter.
-  readonly run: Run
-  /** Of those of its statements that may touch several servers: why. */
-  readonly reason: string | undefined
-}
+// Why some operations may touch several servers.
+const find =
+  "Which tasks are due is asked of all servers, without a lock; they are claimed on the server of each organization."
+const any = "An operator who names no organization looks at those of all servers. Nothing else waits for it."
 
 const services = Layer.mergeAll(
   Layer.provideMerge(Repositories.layer, ChangeClock.layer),
@@ -73,38 +61,31 @@ const services = Layer.mergeAll(
 
 type Services = Layer.Success<typeof services> | Layer.Success<ReturnType<typeof layerShared>>
 
+/** Fails in many ways, since nothing is found: only its statements matter. */
 type Run = Effect.Effect<unknown, object, Services | CurrentOrganization>
 
-/** The least number of statements, the work, and why it may touch several servers. */
-type Entry = readonly [statements: number, run: Run, reason?: string]
-
-const operationsOf = (entries: Readonly<Record<string, Entry>>): ReadonlyArray<Operation> =>
-  Object.entries(entries).map(([name, [statements, run, reason]]) => ({ name, statements, run, reason }))
+/** The name, the least number of statements, the work, and why it may touch several servers. */
+type Entry = readonly [name: string, statements: number, run: Run, reason?: string]
 
 const time = "2026-01-31T09:30:00Z"
 
 const values = { equals: "x", numberEquals: "1", since: time, before: time, includeMarked: true } as const
 
-/** Searches of a resource: without a filter, with each, and with all; at the beginning and deep in it. */
-const readsOf = (resource: Resource): ReadonlyArray<Operation> => {
+/** Reads of a resource: searches without a filter, with each, and with all, at the beginning and deep in it; and a get. */
+const readsOf = (resource: Resource): ReadonlyArray<Entry> => {
   const each = Object.entries(resource.filters).map(([name, { kind }]): Readonly<Record<string, unknown>> => ({
     [name]: values[kind]
   }))
   const all: Readonly<Record<string, unknown>> = Object.assign({}, ...each)
   const searches = [{}, ...each, all].flatMap((criteria) =>
-    [0, 5000].map((offset): readonly [string, Entry] => [
-      `${resource.name} /search by ${Object.keys(criteria).join(", ") || "nothing"}${offset > 0 ? ", deep" : ""}`,
-      [1, Effect.flatMap(Repositories, ({ of }) => of(resource).search(criteria, { limit: 100, offset }))]
-    ])
+    [0, 5000].map((offset): Entry => {
+      const filters = Object.keys(criteria).join(", ") || "nothing"
+      const name = `${resource.name} /search by ${filters}${offset > 0 ? ", deep" : ""}`
+      return [name, 1, Repositories.use(({ of }) => of(resource).search(criteria, { limit: 100, offset }))]
+    })
   )
-  const get: Entry = [1, Effect.flatMap(Repositories, ({ of }) => of(resource).get("x"))]
-  return operationsOf({ ...Object.fromEntries(searches), [`${resource.name} /get`]: get })
+  return [...searches, [`${resource.name} /get`, 1, Repositories.use(({ of }) => of(resource).get("x"))]]
 }
-
-type Work<Service> = (service: Service) => Run
-const scheduler = (work: Work<Scheduler["Service"]>) => Effect.flatMap(Scheduler, work)
-const reads = (work: Work<SenderTasks["Service"]>) => Effect.flatMap(SenderTasks, work)
-const operators = (work: Work<OperatorStore["Service"]>) => Effect.flatMap(OperatorStore, work)
 
 const actor = { name: "check", source: "check" }
 const named = { id: owner, name: "check" }
@@ -118,101 +99,104 @@ const one = { organization: owner }
 const everyFact = { id: undefined, verdict: undefined, ...nobody }
 const anyState = { state: undefined }
 
-const { find, operators: any } = reasons
+const others = (sql: Database): ReadonlyArray<Entry> => [
+  ["intake: a delivery", 3, Scheduler.use((of) => of.schedule(delivery))],
+  ["intake: the secrets", 1, IntakeSecrets.use((of) => of.of(owner))],
+  ["worker: claim", 6, Scheduler.use((of) => of.claim({ due: 1, expired: 1, isolated: 1 }, lease)), find],
+  ["worker: empty payloads", 2, Scheduler.use((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
+  ["worker: renew", 1, Scheduler.use((of) => of.renew([claim], lease))],
+  ["worker: run", 7, Scheduler.use((of) => of.run([claim]))],
+  ["worker: run several", 7, Scheduler.use((of) => of.run([claim, claim]))],
+  ["worker: apply deletions again", 5, Effect.forEach(Deletion.settleAll, (text) => sql.unsafe(text, [owner]))],
+  ["worker: fail", 1, Scheduler.use((of) => of.fail(claim, "check", lease))],
+  ["worker: release", 1, Scheduler.use((of) => of.release(claim))],
+  ["worker: until due", 1, Scheduler.use((of) => of.untilDue), find],
+  ["tasks of an organization", 1, SenderTasks.use((of) => of.search(everyTask, { limit: 100, offset: 0 }))],
+  ["a task of an organization", 1, SenderTasks.use((of) => of.get(taskId))],
+  ["processor: the account of a clinic", 1, ClinicAccounts.use((of) => of.find("x"))],
+  ["operators: counts", 1, OperatorStore.use((of) => of.taskCounts), any],
+  ["operators: dead tasks", 1, OperatorStore.use((of) => of.tasks({ state: "dead", ...nobody })), any],
+  ["operators: tasks", 1, OperatorStore.use((of) => of.tasks({ ...anyState, ...nobody })), any],
+  ["operators: tasks of one", 1, OperatorStore.use((of) => of.tasks({ ...anyState, ...one }))],
+  ["operators: find a task", 2, OperatorStore.use((of) => of.findTasks(taskId, undefined)), any],
+  ["operators: find a task of one", 1, OperatorStore.use((of) => of.findTasks("x", owner))],
+  ["operators: a task", 1, OperatorStore.use((of) => of.task(owner, taskId))],
+  ["operators: its history", 1, OperatorStore.use((of) => of.audit({ ...one, target: taskId }))],
+  ["operators: the audit log", 1, OperatorStore.use((of) => of.audit({})), any],
+  ["operators: replay a task", 2, OperatorStore.use((of) => of.replay(actor, { ...one, id: taskId }))],
+  ["operators: the items of a task", 2, OperatorStore.use((of) => of.items(owner, taskId))],
+  ["operators: undo a task", 3, OperatorStore.use((of) => of.undo(actor, { ...one, task: taskId }))],
+  ["operators: undo an invoice", 3, OperatorStore.use((of) => of.undo(actor, { ...one, kind: "invoice", id: "x" }))],
+  ["commands: deletions list", 1, Facts.list(everyFact, 10), any],
+  ["commands: deletions list of an id", 2, Facts.list({ ...everyFact, id: "x" }, 10), any],
+  ["commands: deletions list of one", 1, Facts.list({ ...everyFact, ...one, id: "x" }, 10)],
+  ["commands: tasks cancel", 2, Facts.cancel({ id: taskId, ...one })],
+  ["commands: tasks list", 1, Tasks.list({ state: "dead", ...nobody }, 10), any],
+  ["commands: tasks list of one", 1, Tasks.list({ state: "dead", ...one }, 10)],
+  ["commands: tasks show", 1, Tasks.show({ id: taskId, ...nobody }), any],
+  ["commands: tasks replay", 1, Tasks.replay({ id: taskId, ...nobody }), any],
+  ["commands: secrets list", 1, SigningSecrets.list(undefined), any],
+  ["commands: secrets list of one", 1, SigningSecrets.list(owner)],
+  ["commands: secrets create", 2, Commands.addSecret(actor, owner)],
+  ["commands: secrets revoke", 3, SigningSecrets.revoke("x"), any],
+  ["commands: audit", 1, Commands.auditLog(10), any],
+  ["commands: organizations list", 4, Organizations.list(10), any],
+  ["commands: organizations create", 2, Organizations.create(actor, named)],
+  ["commands: organizations rename", 1, Organizations.rename(actor, named)],
+  [
+    "commands: organizations delete, in numbers",
+    19,
+    Effect.all([Organizations.countRecords(owner), Organizations.stateOf(owner)])
+  ],
+  ["commands: organizations delete", 45, Organizations.deleteAll(actor, owner)],
+  ["commands: organizations delete, the end", 20, Organizations.finish(actor, owner)],
+  ["commands: erase, in numbers", 60, Erasure.countRecords({ ...one, client: "x" })],
+  ["commands: erase", 100, Erasure.eraseClient(actor, { ...one, client: "x" })],
+  ["metrics: counts of tasks", 1, Tasks.counts(sql), any],
+  ["doctor: late and dead tasks", 1, deletionsCheck(sql), any]
+]
 
-const others = (sql: Database) =>
-  operationsOf({
-    "intake: a delivery": [3, scheduler((of) => of.schedule(delivery))],
-    "intake: the secrets": [1, Effect.flatMap(IntakeSecrets, (secrets) => secrets.of(owner))],
-    "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, isolated: 1 }, lease)), find],
-    "worker: empty payloads": [2, scheduler((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
-    "worker: renew": [1, scheduler((of) => of.renew([claim], lease))],
-    "worker: run": [7, scheduler((of) => of.run([claim]))],
-    "worker: run several": [7, scheduler((of) => of.run([claim, claim]))],
-    "worker: apply deletions again": [
-      5,
-      Effect.forEach(Deletion.settleAll, (statement) => sql.unsafe(statement, [owner]))
-    ],
-    "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
-    "worker: release": [1, scheduler((of) => of.release(claim))],
-    "worker: until due": [1, scheduler((of) => of.untilDue), find],
-    "tasks of an organization": [1, reads((of) => of.search(everyTask, { limit: 100, offset: 0 }))],
-    "a task of an organization": [1, reads((of) => of.get(taskId))],
-    "processor: the account of a clinic": [1, Effect.flatMap(ClinicAccounts, (accounts) => accounts.find("x"))],
-    "operators: counts": [1, operators((of) => of.taskCounts), any],
-    "operators: dead tasks": [1, operators((of) => of.tasks({ state: "dead", ...nobody })), any],
-    "operators: tasks": [1, operators((of) => of.tasks({ ...anyState, ...nobody })), any],
-    "operators: tasks of one": [1, operators((of) => of.tasks({ ...anyState, ...one }))],
-    "operators: find a task": [2, operators((of) => of.findTasks(taskId, undefined)), any],
-    "operators: find a task of one": [1, operators((of) => of.findTasks("x", owner))],
-    "operators: a task": [1, operators((of) => of.task(owner, taskId))],
-    "operators: its history": [1, operators((of) => of.audit({ ...one, target: taskId }))],
-    "operators: the audit log": [1, operators((of) => of.audit({})), any],
-    "operators: replay a task": [2, operators((of) => of.replay(actor, { organization: owner, id: taskId }))],
-    "operators: the items of a task": [2, operators((of) => of.items(owner, taskId))],
-    "operators: undo a task": [3, operators((of) => of.undo(actor, { organization: owner, task: taskId }))],
-    "operators: undo an invoice": [
-      3,
-      operators((of) => of.undo(actor, { organization: owner, kind: "invoice", id: "x" }))
-    ],
-    "commands: deletions list": [1, Facts.list(everyFact, 10), any],
-    "commands: deletions list of an id": [2, Facts.list({ ...everyFact, id: "x" }, 10), any],
-    "commands: deletions list of one": [1, Facts.list({ ...everyFact, ...one, id: "x" }, 10)],
-    "commands: tasks cancel": [2, Facts.cancel({ id: taskId, ...one })],
-    "commands: tasks list": [1, Tasks.list({ state: "dead", ...nobody }, 10), any],
-    "commands: tasks list of one": [1, Tasks.list({ state: "dead", ...one }, 10)],
-    "commands: tasks show": [1, Tasks.show({ id: taskId, ...nobody }), any],
-    "commands: tasks replay": [1, Tasks.replay({ id: taskId, ...nobody }), any],
-    "commands: secrets list": [1, SigningSecrets.list(undefined), any],
-    "commands: secrets list of one": [1, SigningSecrets.list(owner)],
-    "commands: secrets create": [2, Commands.addSecret(actor, owner)],
-    "commands: secrets revoke": [3, SigningSecrets.revoke("x"), any],
-    "commands: audit": [1, Commands.auditLog(10), any],
-    "commands: organizations list": [4, Organizations.list(10), any],
-    "commands: organizations create": [2, Organizations.create(actor, named)],
-    "commands: organizations rename": [1, Organizations.rename(actor, named)],
-    "commands: organizations delete, in numbers": [
-      19,
-      Effect.all([Organizations.countRecords(owner), Organizations.stateOf(owner)])
-    ],
-    "commands: organizations delete": [45, Organizations.deleteAll(actor, owner)],
-    "commands: organizations delete, the end": [20, Organizations.finish(actor, owner)],
-    "commands: erase, in numbers": [60, Erasure.countRecords({ organization: owner, client: "x" })],
-    "commands: erase": [100, Erasure.eraseClient(actor, { organization: owner, client: "x" })],
-    "metrics: counts of tasks": [1, Tasks.counts(sql), any],
-    "doctor: late and dead tasks": [1, deletionsCheck(sql), any]
-  })
+/** The rows that some statements return, so that the code goes on to claim, change and count. */
+const rows: ReadonlyArray<readonly [statement: RegExp, row: object]> = [
+  [/^\s*select t\.id as text from/, { text: "x" }],
+  [
+    /^\s*select organization_id as organization, id as "taskId"/,
+    { organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }
+  ],
+  [/^\s*select clock_timestamp\(\)::text/, { text: time }],
+  [/claim_token = claimed.token[^]*for update\s+\) task$/, { organization: owner, taskId }],
+  [/^\s*select organization_id as organization, true/, { organization: owner, isDue: true, isLast: false }],
+  [/^\s*select count\(\*\)::integer as tasks/, { tasks: 0, bytes: 0, isKnown: true }],
+  [/^\s*select organization_id as text from intake_secrets/, { text: owner }],
+  [/^\s*update intake_secrets/, { "?column?": 1 }],
+  [/^\s*select 1 from organizations/, { "?column?": 1 }]
+]
 
-// One that is found, so that the code goes on to claim, change and count.
-const answers: Answers = (sql, params) => {
+const answers: Answers = (sql, params) =>
   // The first batch has a record, and the second one none.
-  if (/^\s*select t\.id as text from/.test(sql)) return params.at(-1) === "" ? [{ text: "x" }] : []
-  if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
-    return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
-  }
-  if (/^\s*select clock_timestamp\(\)::text/.test(sql)) return [{ text: time }]
-  if (/claim_token = claimed.token[^]*for update\s+\) task$/.test(sql)) return [{ organization: owner, taskId }]
-  if (/^\s*select organization_id as organization, true/.test(sql)) {
-    return [{ organization: owner, isDue: true, isLast: false }]
-  }
-  if (/^\s*select count\(\*\)::integer as tasks/.test(sql)) return [{ tasks: 0, bytes: 0, isKnown: true }]
-  if (/^\s*select organization_id as text from intake_secrets/.test(sql)) return [{ text: owner }]
-  if (/^\s*update intake_secrets/.test(sql)) return [{ "?column?": 1 }]
-  if (/^\s*select 1 from organizations/.test(sql)) return [{ "?column?": 1 }]
-  return []
-}
+  /^\s*select t\.id as text from/.test(sql) && params.at(-1) !== ""
+    ? []
+    : rows.flatMap(([statement, row]) => (statement.test(sql) ? [row] : []))
 
-/** The statements of each operation. */
+/** The statements of an operation, which are too few if the code went another way. */
 export interface Asked {
-  readonly operation: Operation
+  readonly operation: {
+    readonly name: string
+    /** The least number of statements. */
+    readonly statements: number
+    /** Of those of its statements that may touch several servers: why. */
+    readonly reason: string | undefined
+  }
   readonly statements: ReadonlyArray<Recorded>
 }
 
 /** Has every operation make its statements over a database that is nowhere. */
 export const recordAll = (sql: Database): Effect.Effect<ReadonlyArray<Asked>> =>
-  Effect.forEach(
-    [...searchable.flatMap((resource) => readsOf(resource)), ...readsOf(organizations), ...others(sql)],
-    (operation) => Effect.map(record(sql, operation.run, answers), (statements): Asked => ({ operation, statements }))
+  Effect.forEach([...[...searchable, organizations].flatMap(readsOf), ...others(sql)], ([name, least, run, reason]) =>
+    Effect.map(record(sql, run, answers), (statements): Asked => ({
+      operation: { name, statements: least, reason },
+      statements
+    }))
   ).pipe(
     // On behalf of the owner where the code asks for an organization.
     Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner })),

@@ -28,19 +28,17 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Groups), { error
 
 /** Reads the file. */
 export const read = Effect.fnUntraced(function* (path: string) {
-  const text = yield* (yield* FileSystem.FileSystem)
-    .readFileString(path)
-    .pipe(Effect.mapError(({ message }) => new MapsRefused({ message })))
+  const fs = yield* FileSystem.FileSystem
   const found = yield* Effect.mapError(
-    decode(text),
+    decode(yield* fs.readFileString(path)),
     (error) => new MapsRefused({ message: `${path} is not what groups.json should be: ${placesOf(error)}` })
   )
   const { groups, moving = {} } = found
   const unknown = Object.values(moving).filter((group) => !Object.hasOwn(groups, group))
   if (Object.keys(groups).length === 0) return yield* new MapsRefused({ message: `${path} names no group` })
-  if (unknown.length > 0)
-    return yield* new MapsRefused({
-      message: `${path}: moving names the group ${unknown[0]}, which is none of its groups`
-    })
+  if (unknown.length > 0) {
+    const message = `${path}: moving names the group ${unknown[0]}, which is none of its groups`
+    return yield* new MapsRefused({ message })
+  }
   return found
 })

@@ -1,32 +1,30 @@
 /** Replaces the maps of a running haproxy, over its socket for administrators (`stats socket ... level admin`). */
 import { connect } from "node:net"
-import { Effect, Stream } from "effect"
+import { Effect, FileSystem, Stream } from "effect"
 import { MapsRefused } from "./Groups.ts"
-import { piecesOf } from "./MapFile.ts"
 
-/** A command and its payload have to fit into a buffer of haproxy, 16,384 bytes. */
-const payloadBytes = 12_000
+/** A command with its lines, of at most 130 bytes each, has to fit into a buffer of haproxy, 16,384 bytes. */
+const linesAtOnce = 120
 
 /** How long haproxy may take to answer. */
 const patience = "30 seconds"
 
 const refused = (socket: string, reason: string) => new MapsRefused({ message: `haproxy at ${socket}: ${reason}` })
 
-/** A path, or a host and a port. */
-const targetOf = (socket: string) => {
-  const address = /^([^/]*):(\d+)$/.exec(socket)
-  return address === null
-    ? { path: socket }
-    : { host: address[1] === "" ? "127.0.0.1" : address[1], port: Number(address[2]) }
+/** Connects to a path, or to a host and a port. */
+const open = (socket: string) => {
+  const [, host = "", port] = /^([^/]*):(\d+)$/.exec(socket) ?? []
+  return port === undefined ? connect(socket) : connect(Number(port), host === "" ? "127.0.0.1" : host)
 }
 
 /** Sends one command, and returns what haproxy says. */
 const ask = (socket: string, command: string) =>
   Effect.callback<string, MapsRefused>((resume) => {
     let answer = ""
-    const connection = connect(targetOf(socket), () => connection.write(`${command}\n`))
+    const connection = open(socket)
     connection
       .setEncoding("utf8")
+      .once("connect", () => connection.write(`${command}\n`))
       .on("data", (text: string) => (answer += text))
       .once("error", (cause) => resume(Effect.fail(refused(socket, cause.message))))
       .once("end", () => resume(Effect.succeed(answer.trim())))
@@ -42,8 +40,12 @@ const prepare = Effect.fnUntraced(function* (socket: string, map: string) {
   const answer = yield* ask(socket, `prepare map ${map}`)
   const version = /^New version created: (\d+)$/.exec(answer)?.[1]
   if (version === undefined) return yield* refused(socket, answer)
-  yield* Stream.runForEach(piecesOf(map, payloadBytes), (lines) =>
-    tell(socket, `add map @${version} ${map} <<\n${lines}`)
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.stream(map).pipe(
+    Stream.decodeText,
+    Stream.splitLines,
+    Stream.grouped(linesAtOnce),
+    Stream.runForEach((lines) => tell(socket, `add map @${version} ${map} <<\n${lines.join("\n")}\n`))
   )
   return { commit: tell(socket, `commit map @${version} ${map}`) }
 })

@@ -1,7 +1,7 @@
 /** Which group an organization and an API key belong to, as the groups' databases say. */
 import { hash } from "node:crypto"
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Effect, Option, Stream } from "effect"
+import { Array, Effect, Order, Stream } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { connect } from "../../../src/database/Database.ts"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"
@@ -70,26 +70,6 @@ const organizationsOf = (group: Group) =>
     .unsafe<{ organization_id: string }>(owners)
     .pipe(Effect.mapError(refusedBy(group)), Effect.map(Array.map((row) => row.organization_id)))
 
-/** How many keys are in memory at once. */
-const pageSize = 10_000
-
-interface Key {
-  readonly organization_id: string
-  readonly id: string
-  readonly hash: string
-}
-
-const keysAfter = ({ sql, ...group }: Group, last: Pick<Key, "organization_id" | "id">) =>
-  sql<Key>`
-    select organization_id, id, upper(encode(key_hash, 'hex')) as hash from api_keys
-    where (organization_id, id) > (${last.organization_id}, ${last.id}) and revoked_at is null
-    order by organization_id, id limit ${sql.literal(String(pageSize))}`.pipe(
-    Effect.mapError(refusedBy({ sql, ...group }))
-  )
-
-const tooMany = (what: string, ids: ReadonlyArray<string>) =>
-  `${what}: ${ids.slice(0, named).join(", ")}${ids.length > named ? `, and ${ids.length - named} more` : ""}`
-
 /** The SHA-256 of an organization's id as a header carries it; nothing for an id that no header can carry. */
 export const hashOf = (organization: string): string | undefined =>
   // oxlint-disable-next-line no-control-regex -- these are what a header cannot have
@@ -97,54 +77,49 @@ export const hashOf = (organization: string): string | undefined =>
     ? hash("sha256", Buffer.from(organization, "latin1"), "hex").toUpperCase()
     : undefined
 
-const byKey = (one: Line, other: Line) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0)
-
 /** Finds out which organizations each group has. Fails when one is in two groups and is not being moved. */
 export const organizations = Effect.fnUntraced(function* (groups: ReadonlyArray<Group>, file: Groups) {
   const homes = new Map<string, string>()
   const inTwo: Array<string> = []
-  const found = yield* Effect.forEach(groups, (group) => Effect.map(organizationsOf(group), (ids) => ({ group, ids })))
-  for (const { group, ids } of found) {
-    for (const id of ids) {
-      if (file.moving !== undefined && Object.hasOwn(file.moving, id)) continue
+  for (const group of groups) {
+    for (const id of yield* organizationsOf(group)) {
+      if (Object.hasOwn(file.moving ?? {}, id)) continue
       const home = homes.get(id)
       if (home !== undefined && home !== group.name) inTwo.push(`${id} (${home}, ${group.name})`)
       homes.set(id, group.name)
     }
   }
-  if (inTwo.length > 0)
-    return yield* new MapsRefused({ message: tooMany("Organizations that are in two groups", inTwo) })
+  if (inTwo.length > 0) {
+    const more = inTwo.length > named ? `, and ${inTwo.length - named} more` : ""
+    const message = `Organizations that are in two groups: ${inTwo.slice(0, named).join(", ")}${more}`
+    return yield* new MapsRefused({ message })
+  }
   const moved = Object.entries(file.moving ?? {})
   return {
     /** The group that serves the reads of each organization. */
     homes: new Map([...homes, ...moved]),
-    lines: [
-      ...Array.map([...homes], ([id, backend]) => ({ id, backend })),
-      ...Array.map(moved, ([id]) => ({ id, backend: moving }))
-    ]
-      .flatMap(({ backend, id }): ReadonlyArray<Line> => {
+    lines: [...homes, ...moved.map(([id]) => [id, moving] as const)]
+      .flatMap(([id, backend]): ReadonlyArray<Line> => {
         const key = hashOf(id)
         return key === undefined ? [] : [{ key, backend }]
       })
-      .toSorted(byKey)
+      .toSorted(Order.mapInput(Order.String, ({ key }) => key))
   }
 })
 
 /**
- * The valid keys, a page after the other. Of an organization that is in several groups, those in its home. One of an
- * organization that was made since `organizations` is left to the next time.
+ * The valid keys. Of an organization that is in several groups, those in its home. One of an organization that was made
+ * since `organizations` is left to the next time.
  */
 export const keys = (groups: ReadonlyArray<Group>, homes: ReadonlyMap<string, string>) =>
   Stream.fromIterable(groups).pipe(
     Stream.flatMap((group) =>
-      Stream.paginate({ organization_id: "", id: "" }, (last: Pick<Key, "organization_id" | "id">) =>
-        Effect.map(keysAfter(group, last), (found) => {
-          const lines = found.flatMap(({ hash: key, organization_id }): ReadonlyArray<Line> =>
-            homes.get(organization_id) === group.name ? [{ key, backend: group.name }] : []
-          )
-          const next = found.length < pageSize ? Option.none() : Option.fromNullishOr(found.at(-1))
-          return [[lines], next] as const
-        })
+      group.sql<{ organization: string; key: string }>`
+        select organization_id as organization, upper(encode(key_hash, 'hex')) as key from api_keys
+        where revoked_at is null order by organization_id, id`.stream.pipe(
+        Stream.mapError(refusedBy(group)),
+        Stream.filter(({ organization }) => homes.get(organization) === group.name),
+        Stream.map(({ key }): Line => ({ key, backend: group.name }))
       )
     )
   )

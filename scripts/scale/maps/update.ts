@@ -27,12 +27,13 @@ export const update = Effect.fnUntraced(
     const databases = yield* Owners.open(groups)
     const { homes, lines } = yield* Owners.organizations(databases, groups)
     const keys = yield* MapFile.write(join(folder, "keys.map"), Owners.keys(databases, homes))
-    const organizations = yield* MapFile.write(join(folder, "organizations.map"), Stream.succeed(lines))
+    const organizations = yield* MapFile.write(join(folder, "organizations.map"), Stream.fromIterable(lines))
     yield* keys.replace
     yield* organizations.replace
     yield* Effect.forEach(sockets, (socket) => Haproxy.replace(socket, [keys.path, organizations.path]))
     return { keys: keys.count, organizations: organizations.count }
   },
+  Effect.catchTag("PlatformError", ({ message }) => new Groups.MapsRefused({ message })),
   Effect.scoped,
   Effect.provide(Reactivity.layer)
 )
