@@ -3,7 +3,6 @@ import { Array, Schema } from "effect"
 import { searchable } from "../../src/api/records/index.ts"
 import type { Resource as Described } from "../../src/api/records/Resource.ts"
 import { Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
-import { nameOf } from "./JsonSchema.ts"
 
 /** Reads a document. Throws if it is none. */
 // oxlint-disable-next-line effecttsgo/schema-sync -- a script, whose documents are made beside it
@@ -49,29 +48,22 @@ export interface Resource {
   /** The type of its records. */
   readonly item: string
   readonly description: string | undefined
-  /** The types of the requests of a search and a get. */
-  readonly search: string | undefined
-  readonly key: string | undefined
   /** The field that identifies a record, the one that a search is ordered by, and the filter for it. */
   readonly order: { readonly id: string; readonly time?: string; readonly since?: string }
 }
 
 const tasks = "invoice-deletions"
 
-/** The filters of a search for records that have changed since some time. */
-const changedSince = ({ filters, orderedBy }: Described) =>
-  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
-    kind === "since" && fields.includes(orderedBy) ? [name] : []
-  )
-
 const orderOf = (name: string): Resource["order"] => {
   if (name === tasks) return { id: "task_id", time: "scheduled_for", since: "scheduled_since" }
-  const found = Array.filter(searchable, (resource) => resource.name === name)[0]
+  const [found] = Array.filter(searchable, (resource) => resource.name === name)
   if (found === undefined || !(found.orderedBy in found.record.fields)) return { id: "id" }
-  const { orderedBy } = found
-  const since = changedSince(found)
-  const filter = since.find((each) => each.startsWith(orderedBy)) ?? since[0]
-  return { id: "id", time: orderedBy, ...(filter !== undefined && { since: filter }) }
+  const filters: Described["filters"] = found.filters
+  const since = Object.keys(filters).filter(
+    (filter) => filters[filter]?.kind === "since" && filters[filter].fields.includes(found.orderedBy)
+  )
+  const filter = since.find((each) => each.startsWith(found.orderedBy)) ?? since[0]
+  return { id: "id", time: found.orderedBy, ...(filter !== undefined && { since: filter }) }
 }
 
 const kindOf = ({ changes, search }: Endpoints, isLive: boolean): Resource["kind"] => {
@@ -90,10 +82,8 @@ const resourceOf = (document: Document, name: string, endpoints: Endpoints): Res
     name,
     endpoints,
     kind: kindOf(endpoints, live !== undefined),
-    item: nameOf(item.$ref ?? fail(`no name for the records of ${name}`)),
+    item: lastOf(item.$ref ?? fail(`no name for the records of ${name}`)),
     description: resolve(document, item).description,
-    search: search?.request.name,
-    key: get?.request.name,
     order: orderOf(name)
   }
 }

@@ -1,13 +1,11 @@
 /** JSON Schema as TypeScript: the part of it that our OpenAPI documents use. */
-import type { JsonSchema } from "../../src/api/openapi/Parsed.ts"
+import { type JsonSchema, lastOf } from "../../src/api/openapi/Parsed.ts"
 
 /**
  * The position of a value. Values that are sent may also be undefined. A filter is never null: null counts as absent,
  * and a null by mistake would widen a result.
  */
 export type Side = "filters" | "delivery" | "response"
-
-export const nameOf = ($ref: string) => $ref.replace("#/components/schemas/", "")
 
 const isNull = ({ type }: JsonSchema) => type === "null"
 
@@ -82,7 +80,7 @@ const single = (type: string, schema: JsonSchema, side: Side): string => {
 
 /** The type of a schema; one of several lines where it is an object. */
 export const typeOf = (schema: JsonSchema, side: Side): string => {
-  if (schema.$ref !== undefined) return nameOf(schema.$ref)
+  if (schema.$ref !== undefined) return lastOf(schema.$ref)
   const isSent = (type: string) => type !== "" && (side !== "filters" || type !== "null")
   if (schema.const !== undefined) return literal(schema.const)
   if (schema.enum !== undefined) return unionOf(schema.enum.map(literal).filter(isSent))
@@ -103,7 +101,7 @@ export const declaration = (name: string, schema: JsonSchema, side: Side): strin
 
 /** The names of the schemas that a schema refers to. */
 export const referencesOf = (schema: JsonSchema): ReadonlyArray<string> => [
-  ...(schema.$ref === undefined ? [] : [nameOf(schema.$ref)]),
+  ...(schema.$ref === undefined ? [] : [lastOf(schema.$ref)]),
   ...Object.values(schema.properties ?? {}).flatMap(referencesOf),
   ...(schema.items === undefined ? [] : referencesOf(schema.items)),
   ...(schema.anyOf ?? []).flatMap(referencesOf)

@@ -27,16 +27,17 @@ export const listOf = (resources: ReadonlyArray<Resource>): string => {
 export const resources: ReadonlyArray<ResourceInfo> = Object.values(info)`
 }
 
-const typeOf = ({ item, key = "", kind, search = "" }: Resource): string => {
+const typeOf = ({ endpoints: { get, search }, item, kind }: Resource): string => {
+  const filters = `Types.${search?.request.name}`
   switch (kind) {
     case "live":
-      return `LiveResource<Types.${item}, Types.${search}>`
+      return `LiveResource<Types.${item}, ${filters}>`
     case "own":
       return `OwnResource<Types.${item}>`
     case "keyed":
-      return `KeyedResource<Types.${item}, Types.${search}, Types.${key}>`
+      return `KeyedResource<Types.${item}, ${filters}, Types.${get?.request.name}>`
     case "records":
-      return `RecordResource<Types.${item}, Types.${search}>`
+      return `RecordResource<Types.${item}, ${filters}>`
   }
 }
 

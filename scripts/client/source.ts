@@ -20,18 +20,18 @@ const intake = decode(OpenApi.fromApi(VersionOneApi))
 const resources = resourcesOf(data)
 
 /** The names that schemas refer to, and all that these refer to, in the order in which they are met. */
-const closure = (
-  document: Document,
-  schemas: ReadonlyArray<JsonSchema>,
-  known: ReadonlyArray<string> = []
-): ReadonlyArray<string> =>
-  schemas
-    .flatMap(referencesOf)
-    .reduce<ReadonlyArray<string>>(
-      (names, name) =>
-        names.includes(name) ? names : closure(document, [resolve(document, { $ref: name })], [...names, name]),
-      known
-    )
+const closure = (document: Document, schemas: ReadonlyArray<JsonSchema>): ReadonlyArray<string> => {
+  const names = new Set<string>()
+  const visit = (schema: JsonSchema) => {
+    for (const name of referencesOf(schema)) {
+      if (names.has(name)) continue
+      names.add(name)
+      visit(resolve(document, { $ref: name }))
+    }
+  }
+  schemas.forEach(visit)
+  return [...names]
+}
 
 const declared = (document: Document, side: Side, names: ReadonlyArray<string>) =>
   names.map((name) => declaration(name, resolve(document, { $ref: name }), side))
@@ -41,20 +41,20 @@ const isPage = (name: string) => {
   return "body" in properties || "data" in properties
 }
 
-const endpoints = resources.flatMap(({ endpoints: { changes, get, search } }) =>
-  [search, get, changes].filter((endpoint) => endpoint !== undefined)
-)
-
-const responseSchemas = endpoints.map(({ response }) => response)
-const responses = closure(data, responseSchemas).filter((name) => !isPage(name))
+const responses = closure(
+  data,
+  resources.flatMap(({ endpoints: { changes, get, search } }) =>
+    [search, get, changes].flatMap((endpoint) => endpoint?.response ?? [])
+  )
+).filter((name) => !isPage(name))
 
 /** The types of requests: filters, and the keys of a resource that has several. */
 const requests = Array.dedupeWith(
   resources.flatMap(({ endpoints: { get, search }, kind }) =>
-    [search, kind === "keyed" ? get : undefined].filter((endpoint) => endpoint !== undefined)
+    [search, kind === "keyed" ? get : undefined].flatMap((endpoint) => endpoint?.request ?? [])
   ),
-  (a, b) => a.request.name === b.request.name
-).map(({ request: { name, schema } }) => declaration(name, schema, "filters"))
+  (a, b) => a.name === b.name
+).map(({ name, schema }) => declaration(name, schema, "filters"))
 
 const feed = endpointsOf(data).get(feedPath) ?? fail("no feed")
 

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect, Schema } from "effect"
 import { rowsOf } from "../../src/database/Columns.ts"
+import { tableOf } from "../markdown.ts"
 
 const Column = Schema.Struct({
   table: Schema.String,
@@ -12,15 +13,8 @@ const Column = Schema.Struct({
 })
 type Column = typeof Column.Type
 
-const tableOf = (columns: ReadonlyArray<Column>) => {
-  const rows = [
-    ["column", "type", "meaning"],
-    ...columns.map(({ comment, name, type }) => [`\`${name}\``, type, comment.replaceAll("|", "\\|")])
-  ]
-  const widths = [0, 1, 2].map((at) => Math.max(...rows.map((cells) => (cells[at] ?? "").length)))
-  const lines = rows.map((cells) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`)
-  return lines.toSpliced(1, 0, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`).join("\n")
-}
+const columnsTable = (columns: ReadonlyArray<Column>) =>
+  tableOf(["column", "type", "meaning"], ...columns.map(({ comment, name, type }) => [`\`${name}\``, type, comment]))
 
 const introduction = `# The columns of the tables of records
 
@@ -50,8 +44,8 @@ export const dictionary = (sql: PgClient.PgClient) =>
       const common = Array.dedupeWith(columns.filter(isCommon), (a, b) => a.name === b.name)
       const parts = Object.entries(Array.groupBy(columns, ({ table }) => table)).map(
         ([table, [first, ...rest]]) =>
-          `## ${table}\n\n${first.of}.\n\n${tableOf([first, ...rest].filter((column) => !isCommon(column)))}`
+          `## ${table}\n\n${first.of}.\n\n${columnsTable([first, ...rest].filter((column) => !isCommon(column)))}`
       )
-      return `${[introduction, tableOf(common), ...parts].join("\n\n")}\n`
+      return `${[introduction, columnsTable(common), ...parts].join("\n\n")}\n`
     }
   )

@@ -1,31 +1,25 @@
 /** Packs the client alone, whose name and repository come from `package.json`. Takes the folder for the file. */
 import { execFileSync } from "node:child_process"
-import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Schema } from "effect"
+import manifest from "../../package.json" with { type: "json" }
 
 const root = join(import.meta.dirname, "../..")
 
-const Manifest = Schema.Struct({
-  name: Schema.String,
-  version: Schema.String,
-  license: Schema.String,
-  private: Schema.optionalKey(Schema.Boolean),
-  repository: Schema.Struct({ type: Schema.String, url: Schema.String })
-})
-// oxlint-disable-next-line effecttsgo/schema-sync -- a script
-const manifest = Schema.decodeSync(Schema.fromJsonString(Manifest))(readFileSync(join(root, "package.json"), "utf8"))
-
-const entry = (name: string) => ({ types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` })
+const entry = (file: string) => ({ types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` })
 
 const folder = mkdtempSync(join(tmpdir(), "practice-data-client-"))
 try {
   // The declaration maps lead to these.
   cpSync(join(root, "src/client"), join(folder, "src"), { recursive: true })
+  const { license, name, repository, version } = manifest
   const own = {
-    ...manifest,
-    name: `${manifest.name}-client`,
+    name: `${name}-client`,
+    version,
+    license,
+    repository,
+    ...("private" in manifest && { private: manifest.private }),
     description: "The client of the practice data API and of the intake of invoice deletions",
     type: "module",
     sideEffects: false,

@@ -25,10 +25,7 @@ const paid: number | null = charge.paid_amount
 expectEqual(typeof paid, "number")
 
 const open = expectData(await POST("/charges/search", { body: { status: "open" } }))
-expectEqual(
-  open.body.every(({ status }) => status === "open"),
-  true
-)
+expectEqual([...new Set(open.body.map(({ status }) => status))], ["open"])
 
 const processor = expectData(await POST("/psp-charges/search", { body: { clinic: "clinic_oakridge_01", limit: 2 } }))
 const last = processor.data.at(-1)
@@ -36,8 +33,7 @@ const created: number | undefined = last?.created
 expectEqual(typeof created, "number")
 expectEqual(processor.has_more, true)
 
-const { organization } = { organization: expectData(await POST("/organization/get", { body: {} })) }
-expectEqual(organization.id, "org_oakridge")
+expectEqual(expectData(await POST("/organization/get", { body: {} })).id, "org_oakridge")
 
 const missing = await POST("/charges/get", { body: { id: "none" } })
 expectEqual([missing.response.status, missing.error?.detail], [404, "No such record"])

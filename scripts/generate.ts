@@ -1,0 +1,26 @@
+/** Writes all generated files: of the client, of the connectors, of the doctor and of the operators' guide. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Effect, Record } from "effect"
+import { Reactivity } from "effect/reactivity"
+import * as Embedded from "../src/database/Embedded.ts"
+import { migrate } from "../src/database/Migrations.ts"
+import { airbyte } from "./client/airbyte.ts"
+import { source } from "./client/source.ts"
+import { dictionary } from "./doctor/dictionary.ts"
+import { made } from "./doctor/made.ts"
+import { guide } from "./operations/metrics.ts"
+
+Effect.gen(function* () {
+  const { sql } = yield* Embedded.connect("memory")
+  yield* migrate(sql)
+  const texts = {
+    ...Record.mapKeys(source(), (name) => `client/generated/${name}`),
+    "connectors/airbyte.yaml": airbyte(),
+    "operations/doctor/migrated.json": yield* made(sql),
+    "operations/DICTIONARY.md": yield* dictionary(sql),
+    "operations/README.md": guide()
+  }
+  for (const [path, text] of Object.entries(texts)) writeFileSync(join(import.meta.dirname, "../src", path), text)
+}).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]), NodeRuntime.runMain)
