@@ -7,6 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { inLongTransaction } from "../database/script.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
@@ -103,7 +104,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
         const marked = yield* mark
         if (marked === undefined || marked.isSettled || marked.progress.isStandby) return marked
         // It looks up the highest position of each organization, and notes each task of deletions: 500,000 took 25 s.
-        yield* query(database, database`select change_begin()`, Duration.minutes(10))
+        yield* query(database, inLongTransaction(database, database`select change_begin()`), Duration.minutes(10))
         return yield* mark
       })
     }

@@ -10,6 +10,7 @@ import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
+import { inLongTransaction } from "./script.ts"
 
 /** The part of the configuration that names the databases. */
 export interface DatabaseSettings {
@@ -146,7 +147,8 @@ export const restartChanges = Effect.fn("Databases.restartChanges")(function* (s
   )
   const due = yield* unsettled
   if (due.length === 0) return { begun: [], waiting: [] }
-  yield* Effect.catchReason(sql`select change_begin()`, "SqlError", "LockTimeoutError", () => Effect.succeed([]))
+  const begin = inLongTransaction(sql, sql`select change_begin()`)
+  yield* Effect.catchReason(begin, "SqlError", "LockTimeoutError", () => Effect.succeed([]))
   const waiting = yield* unsettled
   return { begun: due.filter((name) => !waiting.includes(name)), waiting }
 })

@@ -17,7 +17,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { columnOf } from "../api/records/Field.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
-import { literalOf, script } from "./script.ts"
+import { inLongTransaction, literalOf, script } from "./script.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 export interface Field {
@@ -69,7 +69,8 @@ const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Ef
     yield* sql`set local lock_timeout = '200ms'`
     yield* statements
   })
-  yield* sql.withTransaction(transaction)
+  // The check of a new column reads the whole table.
+  yield* inLongTransaction(sql, transaction)
 })
 
 /** Runs a long statement, which cannot run in a transaction. */

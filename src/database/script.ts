@@ -33,6 +33,10 @@ export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Eff
     )
   })
 
+/** Runs statements in a transaction, however long each takes: a pool cancels those of requests. */
+export const inLongTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
+  inTransaction(sql, Effect.andThen(sql`set local statement_timeout = 0`, statements))
+
 /** Runs a text of SQL statements, one after the other. A prepared statement holds only one, and `do` runs them all. */
 export const script = (text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>

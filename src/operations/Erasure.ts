@@ -8,6 +8,7 @@ import type { Fragment } from "effect/sql/Statement"
 import { clients, references } from "../api/records/index.ts"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
+import { inLongTransaction } from "../database/script.ts"
 import { Payload } from "../deletions/OperatorTasks.ts"
 import { type Actor, log } from "./Commands.ts"
 
@@ -118,21 +119,19 @@ const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organiz
   // All payloads of the organization are read, which locks nothing and may take its time. A plan for these very ids is
   // ten times as fast.
   const after = (last: string) =>
-    sql.withTransaction(
-      Effect.andThen(
-        sql`set local statement_timeout = 0`,
-        textsOf(
-          sql`
-          select id::text as text from deletion_tasks
-          where organization_id = ${organization} and id > ${last}::uuid and payload is not null and exists (
-            select from jsonb_array_elements(
-              coalesce(payload -> 'invoices', '[]') || coalesce(payload -> 'invoice_lines', '[]')
-            ) item
-            where item ->> 'client_id' = ${client} or item ->> 'invoice_id' = any (${named.invoices}::text[])
-              or item ->> 'invoice_line_id' = any (${named.lines}::text[])
-          )
-          order by id limit ${sql.literal(String(batch))}`.unprepared
+    inLongTransaction(
+      sql,
+      textsOf(
+        sql`
+        select id::text as text from deletion_tasks
+        where organization_id = ${organization} and id > ${last}::uuid and payload is not null and exists (
+          select from jsonb_array_elements(
+            coalesce(payload -> 'invoices', '[]') || coalesce(payload -> 'invoice_lines', '[]')
+          ) item
+          where item ->> 'client_id' = ${client} or item ->> 'invoice_id' = any (${named.invoices}::text[])
+            or item ->> 'invoice_line_id' = any (${named.lines}::text[])
         )
+        order by id limit ${sql.literal(String(batch))}`.unprepared
       )
     )
   let erased = 0

@@ -127,6 +127,16 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     long
   )
 
+  it.effect("the check of a column reads the whole table, however long that takes", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* migratedDatabase, { statementTimeout: "500 millis" })
+      yield* sql.unsafe(
+        "create or replace procedure validate_records(name text) language plpgsql as 'begin perform pg_sleep(0.6); end'"
+      )
+      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["own/microchip"])
+    })
+  )
+
   it.effect("a column that would rewrite the table is refused, and nothing changes", () =>
     Effect.gen(function* () {
       const sql = yield* withPets

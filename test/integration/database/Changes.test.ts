@@ -249,18 +249,25 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect("has ten minutes for a new order, and five seconds for marks", () =>
+  it.effect("has ten minutes for a new order, also for one statement of it, and five seconds for marks", () =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`
+      const { url } = yield* TestDatabase
+      const sql = yield* clientOf(url, { statementTimeout: "500 millis" })
       const seconds: Array<number> = []
       const run: typeof sql.run = (request, statements) => {
         seconds.push(Duration.toSeconds(request.within))
         return sql.run(request, statements)
       }
       const timed = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
+      yield* sql.unsafe(
+        "create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.6); return new; end'"
+      )
+      yield* sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`
+      yield* sql`create trigger slow before update on change_feeds for each row execute function slow()`
       yield* Effect.flatMap(clockOf(timed), ({ keep }) => keep)
+      yield* sql`drop function slow cascade`
       assert.deepStrictEqual(seconds, [5, 600])
+      assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
     })
   )
 })
