@@ -453,9 +453,10 @@ $function$;
 -- are refused. It looks for the highest position before it locks writers out: what they write meanwhile has a position of
 -- this cluster.
 create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
-set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
+set lock_timeout = '3s' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
   feed text;
+  mode text;
   fired text;
   highest bigint := -1;
   found bigint;
@@ -504,11 +505,15 @@ begin
     select max(r.change_position) from home.removals r where r.organization_id = owner and r.table_name = name
   )) from owners into found;
   highest := greatest(highest, found);
-  -- A new base is for all feeds, and one alone is begun anew without it.
-  for feed in select table_name from home.change_feed_states()
-    where not is_settled or highest >= home.change_horizon() order by table_name
-  loop
-    execute format('lock table home.%I in share row exclusive mode', feed);
+  -- A new base is for all feeds, and one alone is begun anew without it. Postgres ends an autovacuum for a lock that waits
+  -- for a second. Writers queue behind the second lock alone.
+  foreach mode in array array['share update exclusive', 'share row exclusive'] loop
+    for feed in select table_name from home.change_feed_states()
+      where not is_settled or highest >= home.change_horizon() order by table_name
+    loop
+      execute format('lock table home.%I in %s mode', feed, mode);
+    end loop;
+    perform set_config('lock_timeout', '500ms', true);
   end loop;
   if fired is distinct from (select string_agg(triggers, ',' order by table_name) from home.change_feed_states()) then
     return;

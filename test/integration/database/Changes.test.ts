@@ -1,6 +1,6 @@
 /** Every write is a change in the feed, whoever writes and however; and the marks by which a cursor goes on in another run of a server. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Organizations.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -9,6 +9,7 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { restartChanges } from "../../../src/database/Databases.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
+import { elsewhere, locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -268,6 +269,22 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* sql`drop function slow cascade`
       assert.deepStrictEqual(seconds, [5, 600])
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
+    })
+  )
+
+  it.effect("is of a new order while a vacuum has the table, which Postgres ends for it after a second", () =>
+    Effect.gen(function* () {
+      const { organization, sql } = yield* reader()
+      const other = yield* elsewhere
+      const vacuum = yield* openTransaction(other, other`lock table pets in share update exclusive mode`)
+      yield* sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`
+      const restarting = yield* Effect.forkChild(restartChanges(sql))
+      yield* locksAwaited(sql, 1)
+      const [waited] = yield* Effect.timed(sql`insert into pets (organization_id, id) values (${organization}, 'a')`)
+      yield* Effect.sleep("1 second")
+      yield* vacuum.commit
+      assert.deepStrictEqual(yield* Fiber.join(restarting), { begun: ["pets"], waiting: [] })
+      assert.isBelow(Duration.toMillis(waited), 2000, "no writer waits meanwhile")
     })
   )
 })
