@@ -7,7 +7,7 @@
  * settles, under a lease. What it has noted is lost with it: the next one notes the transactions of its own time.
  */
 import { randomUUID } from "node:crypto"
-import { Array, Duration, Effect, Layer, Schema } from "effect"
+import { Array, Duration, Effect, Layer, Predicate, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -103,22 +103,28 @@ export const make = Effect.gen(function* () {
   const prepared = setOf(sql`
     select 'prepared ' || gid as text from pg_prepared_xacts where database = current_database()`)
 
-  const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>) =>
+  /** Each part of a step has a time of its own: a step of many tasks takes as long as it takes. */
+  const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
+    sql.run({ key: "settling", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from }, statements)
+
+  const applyAll = (statements: ReadonlyArray<string>, parameters: ReadonlyArray<unknown>, timeout?: string) =>
     inTransaction(
       sql,
       Effect.andThen(
         // The database may keep the times of writers: a mark has its own, for those who read by time.
-        sql.unsafe(`${Deletion.transactionSettings()}, set_config('practice_data.keep_times', 'off', true)`),
+        sql.unsafe(`${Deletion.transactionSettings(timeout)}, set_config('practice_data.keep_times', 'off', true)`),
         Effect.forEach(statements, (text) => sql.unsafe(text, parameters))
       )
     )
 
+  const statements = [...Deletion.acrossOrganizations.settle, Deletion.acrossOrganizations.unsettled]
+
   /**
-   * Applies the facts of tasks. Returns the tasks some of whose rows are still to be marked: others hold them, or a trigger
-   * of others refuses.
+   * Applies the facts of tasks, of each by itself where that fails or takes long. Returns the tasks some of whose rows are
+   * still to be marked: others hold them, or a trigger of others refuses.
    */
-  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
-    applyAll([...Deletion.acrossOrganizations.settle, Deletion.acrossOrganizations.unsettled], identify(tasks)).pipe(
+  const apply = (tasks: ReadonlyArray<Unsettled>): Effect.Effect<ReadonlyArray<Unsettled>, SchedulerUnavailable> =>
+    applyAll(statements, identify(tasks), tasks.length > 1 ? "5s" : undefined).pipe(
       Effect.map((results) => results.at(-1) ?? []),
       tasksOf,
       Effect.map((held) => {
@@ -127,9 +133,11 @@ export const make = Effect.gen(function* () {
       }),
       Effect.catchIf(
         (error) => failureKind(error) !== "outage",
-        (): Effect.Effect<ReadonlyArray<Unsettled>, SqlError> =>
-          tasks.length > 1 ? applyEach(tasks.map(Array.of)) : Effect.succeed(tasks)
-      )
+        () => Effect.succeed(tasks.length > 1 ? undefined : tasks)
+      ),
+      // The lease is renewed, lest another worker does the same beside this one.
+      (applying) => inTime(Effect.andThen(isSettler, applying)),
+      Effect.filterOrElse(Predicate.isNotUndefined, () => applyEach(tasks.map(Array.of)))
     )
   const applyEach = (groups: ReadonlyArray<ReadonlyArray<Unsettled>>) =>
     Effect.map(Effect.forEach(groups, apply), Array.flatten)
@@ -150,14 +158,12 @@ export const make = Effect.gen(function* () {
     order by unsettled_since ${sql.literal(`${order} limit ${mostNoted}`)}
   )`
 
-  const step = Effect.gen(function* () {
+  /** Reads what is to be settled; undefined if there is nothing, or another worker settles. */
+  const look = Effect.gen(function* () {
     const [work] = yield* sql`
       select where exists (select from deletion_tasks where unsettled_since is not null)
         or exists (select from deletion_arrivals)`
-    if (work === undefined || !(yield* isSettler)) {
-      rounds = []
-      return pauses.idle
-    }
+    if (work === undefined || !(yield* isSettler)) return undefined
     yield* fold
     const known = new Set(rounds.flatMap(({ tasks }) => tasks.map(versionOf)))
     const fresh = (yield* unsettled(sql`
@@ -165,9 +171,21 @@ export const make = Effect.gen(function* () {
       (task) => !known.has(versionOf(task))
     )
     // After the tasks were read: a transaction that may have missed their facts still runs, or has ended.
-    const now = yield* running
-    const parked = yield* prepared
+    return { fresh, now: yield* running, parked: yield* prepared }
+  })
+
+  const step = Effect.gen(function* () {
+    const found = yield* inTime(look)
+    if (found === undefined) {
+      rounds = []
+      return pauses.idle
+    }
+    const { fresh, now, parked } = found
     const next: Array<Round> = []
+    if (fresh.length > 0) {
+      const left = yield* applyInTurn(fresh.filter(({ isReopened }) => isReopened))
+      next.push({ tasks: fresh, awaited: now, isLast: false, left })
+    }
     for (const { awaited, isLast, left: before, tasks } of rounds) {
       const current = isLast ? parked : now
       const still = new Set([...awaited].filter((each) => current.has(each)))
@@ -176,13 +194,9 @@ export const make = Effect.gen(function* () {
       // A transaction that has been prepared runs no more, and has not ended.
       else if (!isLast && parked.size > 0) next.push({ tasks, awaited: parked, isLast: true, left })
       else {
-        yield* settle(tasks.filter((task) => !left.includes(task)))
+        yield* inTime(settle(tasks.filter((task) => !left.includes(task))))
         if (left.length > 0) next.push({ tasks: left, awaited: still, isLast: true, left })
       }
-    }
-    if (fresh.length > 0) {
-      const left = yield* applyInTurn(fresh.filter(({ isReopened }) => isReopened))
-      next.push({ tasks: fresh, awaited: now, isLast: false, left })
     }
     rounds = merged(next)
     return rounds.some(({ awaited }) => awaited.size > 0) ? pauses.awaiting : pauses.idle
@@ -190,20 +204,17 @@ export const make = Effect.gen(function* () {
 
   /** Applies all facts again, where triggers cannot. Nothing is left to be settled. */
   const sweep = Effect.gen(function* () {
-    for (const organization of yield* textsOf(sql`select distinct organization_id as text from deletions`)) {
-      yield* applyAll(Deletion.settleAll, [organization])
-      yield* sql`
+    for (const organization of yield* inTime(textsOf(sql`select distinct organization_id as text from deletions`))) {
+      const end = sql`
         update deletion_tasks set unsettled_since = null
         where organization_id = ${organization} and unsettled_since is not null`
+      yield* inTime(Effect.andThen(applyAll(Deletion.settleAll, [organization]), end))
     }
     return pauses.distributed
   })
 
   return {
-    step: sql.run(
-      { key: "settling", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from },
-      Effect.andThen(sql.distribution.refresh, () => (sql.distribution.isDistributed() === true ? sweep : step))
-    )
+    step: Effect.andThen(sql.distribution.refresh, () => (sql.distribution.isDistributed() === true ? sweep : step))
   }
 })
 

@@ -1,6 +1,6 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
-import { DateTime, Effect, Fiber } from "effect"
+import { DateTime, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
@@ -29,7 +29,7 @@ import {
   single,
   suite
 } from "../../support/deletions/support.ts"
-import { addFacts } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
@@ -203,6 +203,18 @@ suite("deletions beside each other:", single, {
     assert.strictEqual(yield* unsettled, 1)
     yield* sql`update deletion_settler set until = clock_timestamp() + interval '1 hour'`
     yield* Effect.replicateEffect(step, 3)
+    assert.strictEqual(yield* unsettled, 0)
+  }),
+  "are settled however long all tasks take together": Effect.gen(function* () {
+    const sql = yield* Loaders.begin()
+    yield* addTasks(60, { organization_id: "'org_a'", state: "'completed'", unsettled_since: "now()" })
+    const run: typeof sql.run = (request, statements) =>
+      sql.run({ ...request, within: Duration.millis(1500) }, statements)
+    const unsafe = <A extends object>(text: string, values?: ReadonlyArray<unknown>) =>
+      sql.unsafe<A>(text.replace("set_config('lock_timeout'", "pg_sleep(0.6), $&"), values)
+    const slow = Object.assign(sql.bind(undefined), sql, { run, unsafe })
+    const { steps } = yield* Effect.provideService(settler, TaskDatabase, slow)
+    yield* TestClock.withLive(steps(2))
     assert.strictEqual(yield* unsettled, 0)
   }),
   "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
