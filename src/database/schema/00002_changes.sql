@@ -453,10 +453,9 @@ $function$;
 -- are refused. It looks for the highest position before it locks writers out: what they write meanwhile has a position of
 -- this cluster.
 create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
-set lock_timeout = '3s' set enable_seqscan = off set enable_bitmapscan = off as $function$
+set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
   feed text;
-  mode text;
   fired text;
   highest bigint := -1;
   found bigint;
@@ -469,6 +468,20 @@ begin
     return;
   end if;
   select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
+  -- Postgres ends an autovacuum for a lock that waits for a second. No writer queues behind this one.
+  perform set_config('lock_timeout', '3s', true);
+  for feed in select table_name from home.change_feed_states() where not is_settled order by table_name loop
+    execute format('lock table home.%I in share update exclusive mode', feed);
+  end loop;
+  perform set_config('lock_timeout', '500ms', true);
+  -- A writer that keeps a table fails this before the tasks are noted: that would be undone, and done again each second.
+  begin
+    for feed in select table_name from home.change_feed_states() where not is_settled order by table_name loop
+      execute format('lock table home.%I in share row exclusive mode', feed);
+    end loop;
+    raise exception 'free';
+  exception when raise_exception then null;
+  end;
   -- Invoices and lines that were written without triggers may have been deleted before.
   if exists (
     select from home.change_feed_states() s where not s.is_settled and s.table_name in ('invoices', 'invoice_lines')
@@ -505,15 +518,11 @@ begin
     select max(r.change_position) from home.removals r where r.organization_id = owner and r.table_name = name
   )) from owners into found;
   highest := greatest(highest, found);
-  -- A new base is for all feeds, and one alone is begun anew without it. Postgres ends an autovacuum for a lock that waits
-  -- for a second. Writers queue behind the second lock alone.
-  foreach mode in array array['share update exclusive', 'share row exclusive'] loop
-    for feed in select table_name from home.change_feed_states()
-      where not is_settled or highest >= home.change_horizon() order by table_name
-    loop
-      execute format('lock table home.%I in %s mode', feed, mode);
-    end loop;
-    perform set_config('lock_timeout', '500ms', true);
+  -- A new base is for all feeds, and one alone is begun anew without it.
+  for feed in select table_name from home.change_feed_states()
+    where not is_settled or highest >= home.change_horizon() order by table_name
+  loop
+    execute format('lock table home.%I in share row exclusive mode', feed);
   end loop;
   if fired is distinct from (select string_agg(triggers, ',' order by table_name) from home.change_feed_states()) then
     return;

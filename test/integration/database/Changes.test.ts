@@ -9,6 +9,7 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { restartChanges } from "../../../src/database/Databases.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
+import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
@@ -269,6 +270,27 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* sql`drop function slow cascade`
       assert.deepStrictEqual(seconds, [5, 600])
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
+    })
+  )
+
+  it.effect("is of a new order, for which no task is noted before a writer that keeps a table is done", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const other = yield* elsewhere
+      yield* addTasks(1000, { organization_id: "'org'" })
+      yield* addFacts(1000, {
+        organization_id: "'org'",
+        task_id: "(select id from deletion_tasks where idempotency_key = n::text)"
+      })
+      const writing = yield* openTransaction(other, other`lock table pets in row exclusive mode`)
+      yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'invoices')`
+      const sizes = sql`select pg_relation_size('deletion_tasks')`
+      const before = yield* sizes
+      assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: ["invoices", "pets"] })
+      assert.deepStrictEqual(yield* sizes, before)
+      yield* writing.commit
+      assert.deepStrictEqual(yield* restartChanges(sql), { begun: ["invoices", "pets"], waiting: [] })
+      assert.lengthOf(yield* sql`select from deletion_tasks where unsettled_since is not null`, 1000)
     })
   )
 
