@@ -260,25 +260,26 @@ export const makeScheduler = Effect.fnUntraced(function* (
     release,
 
     empty: Effect.fnUntraced(function* (until, limit) {
-      const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
-        identities(sql`
-          select organization_id as organization, id as "taskId" from deletion_tasks
-          where state = ${sql.literal(`'${state}'`)} and payload is not null and finished_at <= ${at(until)}
-          order by finished_at ${sql.literal(`limit ${limit}`)}`)
+      const ended = yield* asWorker(
+        Effect.forEach(["completed", "cancelled"] as const, (state) =>
+          identities(sql`
+            select organization_id as organization, id as "taskId" from deletion_tasks
+            where state = ${sql.literal(`'${state}'`)} and payload is not null and finished_at <= ${at(until)}
+            order by finished_at ${sql.literal(`limit ${limit}`)}`)
+        )
       )
       const old = ended.flat()
-      for (const some of Task.byOrganization(old)) {
-        // In the literal, the organization is the first parameter.
-        yield* sql`
-          delete from deletions d where d.organization_id = ${some[0].organization}
-            and d.task_id = any (${some.map(({ taskId }) => taskId)}::uuid[]) and d.verdict <> 'deleted'
-            and not ${sql.literal(Deletion.hasArrived({ idIn: () => "$1" }))}`
-        yield* sql`
-          update deletion_tasks set payload = null
-          where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
+      // Each by itself: the items of many may take longer than the worker has. The organization is the first parameter.
+      for (const { organization, taskId } of old) {
+        yield* asWorker(sql`
+          with forgotten as (
+            delete from deletions d where d.organization_id = ${organization} and d.task_id = ${taskId}
+              and d.verdict <> 'deleted' and not ${sql.literal(Deletion.hasArrived({ idIn: () => "$1" }))}
+          )
+          update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}`)
       }
       return old.length
-    }, asWorker),
+    }),
 
     untilDue: Effect.gen(function* () {
       const dueAt = yield* earliestDue

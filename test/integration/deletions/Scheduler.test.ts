@@ -1,6 +1,6 @@
 /** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds; and for how long its payload is kept. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Layer, Option, Record } from "effect"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
@@ -30,6 +30,7 @@ import {
   stores,
   suite
 } from "../../support/deletions/support.ts"
+import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const key = "delivery-1"
@@ -133,6 +134,21 @@ suite("the payload of a task", postgres, {
     yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
     assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
   }),
+  "is emptied before the next one is begun: many large ones take longer than the worker waits": Effect.gen(
+    function* () {
+      const other = yield* elsewhere
+      yield* completed("1")
+      const { claim } = yield* completed("2")
+      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+      const lock = other`select from deletion_tasks where id = ${claim.taskId}::uuid for update`
+      const holding = yield* openTransaction(other, lock)
+      const emptying = yield* Effect.forkScoped(empty())
+      assert.strictEqual(yield* untilDoneOrBlocked(other, emptying), "blocked")
+      assert.lengthOf(yield* other`select from deletion_tasks where payload is null`, 1)
+      yield* holding.rollback
+      assert.strictEqual(yield* Fiber.join(emptying), 2)
+    }
+  ),
   "is kept of a task that is not completed, however old": Effect.gen(function* () {
     const { fail } = yield* Scheduler
     yield* scheduled(delivery("dead"))
