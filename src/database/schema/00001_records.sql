@@ -97,6 +97,7 @@ begin
       ('invoice_date', 'Date of the invoice'),
       ('invoice_line_pims_id', 'Identifier of the invoice line in the practice software'),
       ('invoice_pims_id', 'Identifier of the invoice in the practice software'),
+      ('is_deleted', 'True if it was deleted: yours, but a deletion of the intake stays'),
       ('is_test', 'True for a test'),
       ('name', 'Name'),
       ('payment_amount', 'Amount of a payment'),
@@ -393,7 +394,6 @@ comment on table invoices is 'An invoice of a clinic to a client';
 comment on column invoices.subtotal is 'Sum of the lines';
 comment on column invoices.tax is 'Tax';
 comment on column invoices.total is 'Amount to pay';
-comment on column invoices.is_deleted is 'True if the invoice was deleted: yours, but a deletion of the intake stays';
 
 create table invoice_lines (
   like columns_of_records including all,
@@ -415,7 +415,6 @@ comment on table invoice_lines is 'A line of an invoice';
 comment on column invoice_lines.quantity is 'Quantity';
 comment on column invoice_lines.unit_price is 'Price of a unit';
 comment on column invoice_lines.total is 'Amount of the line';
-comment on column invoice_lines.is_deleted is 'True if the line was deleted: yours, but a deletion of the intake stays';
 
 create table consumption_logs (
   like columns_of_records including all,

@@ -261,8 +261,6 @@ $function$;
 -- Makes an empty table the feed of a resource: adds the columns that the database writes, the checks of values, the trigger
 -- function, the triggers, which fire also for rows of logical replication, the index of its changes, and the grants.
 create procedure publish(name text, changed_at text, fields text) language plpgsql as $procedure$
-declare
-  trigger_name text;
 begin
   execute format('alter table %I add column record text not null, add column change_position bigint not null', name);
   call describe_records(name);
@@ -279,10 +277,9 @@ begin
     create trigger removed after delete on %1$I for each row execute function record_removed();
     create trigger truncated after truncate on %1$I for each statement execute function records_truncated();
     create index %3$I on %1$I (organization_id, change_position, id);
+    alter table %1$I enable always trigger zz_written, enable always trigger moved, enable always trigger removed,
+      enable always trigger truncated;
   $create$, name, name || '_written', name || '_changes');
-  foreach trigger_name in array array['zz_written', 'moved', 'removed', 'truncated'] loop
-    execute format('alter table %I enable always trigger %I', name, trigger_name);
-  end loop;
   update change_feeds set triggers = change_triggers(name) where table_name = name;
   execute format('grant select on %I to practice_data_api', name);
   execute format('grant select, insert, update, delete on %I to practice_data_writer', name);
@@ -453,10 +450,11 @@ $function$;
 -- are refused. It looks for the highest position before it locks writers out: what they write meanwhile has a position of
 -- this cluster.
 create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
-set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
+set lock_timeout = '3s' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
   feed text;
   fired text;
+  unsettled text;
   highest bigint := -1;
   found bigint;
 begin
@@ -467,18 +465,15 @@ begin
       where place <> '' and table_name in (select s.table_name from home.change_feed_states() s where not is_whole);
     return;
   end if;
-  select string_agg(triggers, ',' order by table_name) into fired from home.change_feed_states();
+  select string_agg(triggers, ',' order by table_name),
+      string_agg(format('home.%I', table_name), ', ' order by table_name) filter (where not is_settled)
+    into fired, unsettled from home.change_feed_states();
   -- Postgres ends an autovacuum for a lock that waits for a second. No writer queues behind this one.
-  perform set_config('lock_timeout', '3s', true);
-  for feed in select table_name from home.change_feed_states() where not is_settled order by table_name loop
-    execute format('lock table home.%I in share update exclusive mode', feed);
-  end loop;
+  execute format('lock table %s in share update exclusive mode', unsettled);
   perform set_config('lock_timeout', '500ms', true);
   -- A writer that keeps a table fails this before the tasks are noted: that would be undone, and done again each second.
   begin
-    for feed in select table_name from home.change_feed_states() where not is_settled order by table_name loop
-      execute format('lock table home.%I in share row exclusive mode', feed);
-    end loop;
+    execute format('lock table %s in share row exclusive mode', unsettled);
     raise exception 'free';
   exception when raise_exception then null;
   end;
@@ -519,11 +514,10 @@ begin
   )) from owners into found;
   highest := greatest(highest, found);
   -- A new base is for all feeds, and one alone is begun anew without it.
-  for feed in select table_name from home.change_feed_states()
-    where not is_settled or highest >= home.change_horizon() order by table_name
-  loop
-    execute format('lock table home.%I in share row exclusive mode', feed);
-  end loop;
+  execute format('lock table %s in share row exclusive mode', (
+    select string_agg(format('home.%I', table_name), ', ' order by table_name) from home.change_feed_states()
+    where not is_settled or highest >= home.change_horizon()
+  ));
   if fired is distinct from (select string_agg(triggers, ',' order by table_name) from home.change_feed_states()) then
     return;
   end if;
@@ -535,10 +529,8 @@ begin
     );
   end if;
   for feed in select table_name from home.change_feed_states() where not is_settled loop
-    execute format('alter table home.%I enable always trigger zz_written', feed);
-    execute format('alter table home.%I enable always trigger moved', feed);
-    execute format('alter table home.%I enable always trigger removed', feed);
-    execute format('alter table home.%I enable always trigger truncated', feed);
+    execute format('alter table home.%I enable always trigger zz_written, enable always trigger moved,
+      enable always trigger removed, enable always trigger truncated', feed);
     if feed in ('invoices', 'invoice_lines') then
       execute format('alter table home.%I enable always trigger zz_deleted_changed, enable trigger deleted_inserted,
         enable replica trigger zz_deleted_replicated', feed);

@@ -227,25 +227,15 @@ begin
   return new;
 end $function$;
 
--- Fired after those of others, which may change the row, and before `zz_written`, which renders it.
-create trigger zz_deleted_changed before update on invoices for each row when (
-  old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
-  or new.id <> old.id or new.organization_id <> old.organization_id
-) execute function keep_deleted();
-create trigger zz_deleted_changed before update on invoice_lines for each row when (
-  old.is_deleted and not new.is_deleted or old.is_deleted and new.deleted_at is distinct from old.deleted_at
-  or new.id <> old.id or new.organization_id <> old.organization_id or new.invoice is distinct from old.invoice
-) execute function keep_deleted();
-
 -- Marks the rows that a statement has inserted. One look for each id in a single query costs a COPY little; a trigger for
 -- each row would cost it a fifth. Looks are in the order of the index, where each finds the pages of the one before it. The
 -- plan is kept for statements of any size, so that it may depend on no number of rows or facts: `limit` and `offset` leave
 -- a look by the index alone.
-do $marks$ declare name text; kind text; keys text; begin
-  for name, kind, keys in values
-    ('invoices', 'invoice', 'select organization_id, id, hashtextextended(id, 0) as hash from written'),
+do $marks$ declare name text; kind text; keys text; moved text; begin
+  for name, kind, keys, moved in values
+    ('invoices', 'invoice', 'select organization_id, id, hashtextextended(id, 0) as hash from written', 'false'),
     ('invoice_lines', 'line', 'select organization_id, n.id, hashtextextended(n.id, 0) as hash from written n
-        union all select organization_id, n.id, hashtextextended(n.invoice, 0) from written n')
+        union all select organization_id, n.id, hashtextextended(n.invoice, 0) from written n', 'new.invoice is distinct from old.invoice')
   loop
     execute format($create$
 create function %1$s_inserted() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -282,12 +272,17 @@ begin
   return null;
 end $function$ $create$, name, kind, keys);
     execute format($create$
+-- Fired after those of others, which may change the row, and before `zz_written`, which renders it.
+create trigger zz_deleted_changed before update on %1$s for each row when (
+  old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at)
+  or new.id <> old.id or new.organization_id <> old.organization_id or %2$s
+) execute function keep_deleted();
 create trigger deleted_inserted after insert on %1$s referencing new table as written
   for each statement execute function %1$s_inserted();
 -- Rows of logical replication fire no triggers of statements.
 create trigger zz_deleted_replicated before insert on %1$s for each row execute function keep_deleted();
 alter table %1$s enable always trigger zz_deleted_changed, enable replica trigger zz_deleted_replicated;
-    $create$, name);
+    $create$, name, moved);
   end loop;
 end $marks$;
 
