@@ -14,17 +14,10 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, write
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-interface Mutant {
-  readonly rule: string
-  readonly file: string
-  readonly removed: string
-  readonly added: string
-}
-
 const root = join(import.meta.dirname, "..")
 const wanted = process.argv[2] ?? ""
 
-const mutantOf = (block: string): Mutant => {
+const mutantOf = (block: string) => {
   const [rule = "", file = "", ...lines] = block.split("\n")
   const marked = (mark: string) =>
     lines
@@ -66,7 +59,7 @@ if (pass([], 3_600_000) !== true) throw new Error("The fast tests do not pass be
 const limit = Math.max(300_000, Math.ceil(4 * (performance.now() - begun)))
 
 /** What became of a mutant. */
-const tried = ({ added, file, removed }: Mutant) => {
+const tried = ({ added, file, removed }: ReturnType<typeof mutantOf>) => {
   const path = join(copy, file)
   const text = readFileSync(path, "utf8")
   if (removed === "" || text.split(removed).length !== 2) return "does not apply"

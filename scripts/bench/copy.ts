@@ -37,12 +37,9 @@ const rowOf = async <Row extends object>(text: string): Promise<Row> => {
 }
 
 const logs = "consumption_logs"
-const { columns, folder, indexes, types } = await rowOf<{
-  columns: string
-  types: string
-  folder: string
-  indexes: ReadonlyArray<{ readonly name: string; readonly definition: string }>
-}>(
+type Index = Record<"name" | "definition", string>
+type Table = Record<"columns" | "types" | "folder", string> & { readonly indexes: ReadonlyArray<Index> }
+const { columns, folder, indexes, types } = await rowOf<Table>(
   `select string_agg(quote_ident(attname), ', ' order by attnum) as columns,
      string_agg(format('%I %s', attname, format_type(atttypid, null)), ', ' order by attnum) as types,
      current_setting('data_directory') as folder,

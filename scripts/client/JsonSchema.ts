@@ -7,27 +7,18 @@ import { type JsonSchema, lastOf } from "../../src/api/openapi/Parsed.ts"
  */
 export type Side = "filters" | "delivery" | "response"
 
-const isNull = ({ type }: JsonSchema) => type === "null"
-
-/** The annotations of a schema, or of its only alternative to null. */
-const annotationsOf = (schema: JsonSchema): JsonSchema => {
-  const [only, ...others] = (schema.anyOf ?? []).filter((member) => !isNull(member))
-  return only === undefined || others.length > 0 ? schema : { ...annotationsOf(only), ...schema }
-}
-
 const literal = (value: unknown) => JSON.stringify(value)
 
 const rangeOf = ({ maximum, minimum }: JsonSchema) =>
   minimum === undefined || maximum === undefined || maximum >= 2147483647 ? [] : [`From ${minimum} to ${maximum}.`]
 
 /** The comment of a schema, as lines without their indentation. */
-export const comment = (schema: JsonSchema, side: Side, more: ReadonlyArray<string> = []): ReadonlyArray<string> => {
-  const { description, default: preset, examples = [], format, ...others } = annotationsOf(schema)
+export const comment = (schema: JsonSchema, side: Side): ReadonlyArray<string> => {
+  const { description, default: preset, examples = [], format } = schema
   const text = [
     ...(description === undefined ? [] : [description]),
-    ...(side === "filters" ? rangeOf(others) : []),
-    ...(schema["x-provisional"] === true ? ["Provisional: its shape may still change."] : []),
-    ...more
+    ...(side === "filters" ? rangeOf(schema) : []),
+    ...(schema["x-provisional"] === true ? ["Provisional: its shape may still change."] : [])
   ].join(" ")
   const tags = [
     ...(format === "date-time" && side === "response" ? ["@format date-time"] : []),
@@ -48,34 +39,20 @@ const unionOf = (types: ReadonlyArray<string>) => [...new Set(types)].join(" | "
 const members = (schema: JsonSchema, side: Side): ReadonlyArray<string> => {
   const { additionalProperties, properties = {}, required = [] } = schema
   const named = Object.entries(properties).flatMap(([name, property]) => {
-    const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name)
-    const isOptional = !required.includes(name)
     const type = typeOf(property, side)
-    const ending = isOptional ? `?: ${type}${side === "response" ? "" : " | undefined"}` : `: ${type}`
-    return [...comment(property, side), `${key}${ending}`]
+    const optional = side === "response" ? `${name}?: ${type}` : `${name}?: ${type} | undefined`
+    return [...comment(property, side), required.includes(name) ? `${name}: ${type}` : optional]
   })
   const isOpen = side === "response" && (additionalProperties === true || Object.keys(properties).length === 0)
   return [...named, ...(isOpen ? ["[field: string]: unknown"] : [])]
 }
 
 const single = (type: string, schema: JsonSchema, side: Side): string => {
-  switch (type) {
-    case "string":
-      // A Date becomes such a text in JSON.
-      return schema.format === "date-time" && side === "filters" ? "string | Date" : "string"
-    case "integer":
-    case "number":
-      return "number"
-    case "boolean":
-    case "null":
-      return type
-    case "array":
-      return `Array<${typeOf(schema.items ?? {}, side)}>`
-    case "object":
-      return ["{", ...indented(members(schema, side)), "}"].join("\n")
-    default:
-      throw new Error(`no TypeScript for ${literal(schema)}`)
-  }
+  if (type === "object") return ["{", ...indented(members(schema, side)), "}"].join("\n")
+  if (type === "array") return `Array<${typeOf(schema.items ?? {}, side)}>`
+  // A Date becomes such a text in JSON.
+  if (schema.format === "date-time" && side === "filters" && type === "string") return "string | Date"
+  return type === "integer" ? "number" : type
 }
 
 /** The type of a schema; one of several lines where it is an object. */

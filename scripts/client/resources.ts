@@ -27,18 +27,14 @@ export const listOf = (resources: ReadonlyArray<Resource>): string => {
 export const resources: ReadonlyArray<ResourceInfo> = Object.values(info)`
 }
 
-const typeOf = ({ endpoints: { get, search }, item, kind }: Resource): string => {
+const typeOf = ({ endpoints: { get, search }, item, kind }: Resource) => {
   const filters = `Types.${search?.request.name}`
-  switch (kind) {
-    case "live":
-      return `LiveResource<Types.${item}, ${filters}>`
-    case "own":
-      return `OwnResource<Types.${item}>`
-    case "keyed":
-      return `KeyedResource<Types.${item}, ${filters}, Types.${get?.request.name}>`
-    case "records":
-      return `RecordResource<Types.${item}, ${filters}>`
-  }
+  return {
+    live: `LiveResource<Types.${item}, ${filters}>`,
+    own: `OwnResource<Types.${item}>`,
+    keyed: `KeyedResource<Types.${item}, ${filters}, Types.${get?.request.name}>`,
+    records: `RecordResource<Types.${item}, ${filters}>`
+  }[kind]
 }
 
 const member = (resource: Resource): ReadonlyArray<string> => {

@@ -42,14 +42,6 @@ const deliver = (client: Client.Client, key: string, invoice: number) =>
       Effect.timeout("60 seconds")
     )
 
-interface Acknowledged {
-  readonly key: string
-  readonly copies: number
-  readonly scheduled: number
-  /** What the answers said of the task: one thing, whichever copy was answered. */
-  readonly told: ReadonlySet<string>
-}
-
 const toldOf = (task: string, receivedAt: number, scheduledFor: number) => `${task} ${receivedAt} ${scheduledFor}`
 
 /** Sends the copies of a delivery to the intakes in turn, until each of them is acknowledged. */
@@ -64,16 +56,13 @@ const sendCopies = Effect.fnUntraced(function* (clients: ReadonlyArray<Client.Cl
     toldOf(task_id, received_at?.epochMilliseconds ?? 0, scheduled_for.epochMilliseconds)
   )
   const scheduled = answers.filter(({ status }) => status === 202).length
-  const acknowledged: Acknowledged = { key, copies, scheduled, told: new Set(told) }
-  return acknowledged
+  // What the answers said of the task: one thing, whichever copy was answered.
+  return { key, copies, scheduled, told: new Set(told) }
 })
 
-interface Stored {
-  readonly key: string
-  readonly id: string
-  readonly received_at: Date
-  readonly scheduled_for: Date
-}
+type Acknowledged = Effect.Success<ReturnType<typeof sendCopies>>
+
+type Stored = Readonly<Record<"key" | "id", string> & Record<"received_at" | "scheduled_for", Date>>
 
 /** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
 const misled = Effect.fnUntraced(function* ({ sql }: Ground, acknowledged: ReadonlyArray<Acknowledged>) {

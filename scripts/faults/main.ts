@@ -38,9 +38,6 @@ const databaseOf = (description: string) =>
     Flag.map(Option.getOrUndefined)
   )
 
-/** How many failing histories to name. */
-const named = 50
-
 const sync = Command.make(
   "sync",
   {
@@ -70,7 +67,7 @@ const sync = Command.make(
     const { failed, seconds, tally } = yield* run(played)
     yield* Console.log(`\n${numbers.length} histories in ${seconds.toFixed(0)} s: ${tally}; ${where}`)
     if (failed.length === 0) return
-    const list = failed.slice(0, named).join(", ")
+    const list = failed.slice(0, 50).join(", ")
     return yield* new Broken({
       message: `${failed.length} histories failed: ${list}. Play one again with --seed ${of} --only NUMBER`
     })

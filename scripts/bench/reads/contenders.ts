@@ -67,10 +67,8 @@ const serviceOf = (folder: string, name: string): Contender => ({
 export const service = serviceOf(root, "this service")
 
 /** The services of other checkouts, to see what a change costs. */
-const others = (process.env["BENCH_BESIDE"] ?? "")
-  .split(":")
-  .filter((folder) => folder !== "")
-  .map((folder) => serviceOf(folder, folder))
+const { BENCH_BESIDE = "" } = process.env
+const others = BENCH_BESIDE.split(":").flatMap((folder) => (folder === "" ? [] : [serviceOf(folder, folder)]))
 
 /** The service of an earlier commit, in a worktree that goes away with this process; none outside of a repository. */
 const earlier = (folder: string): ReadonlyArray<Contender> => {

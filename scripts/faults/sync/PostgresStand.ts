@@ -17,6 +17,13 @@ const prepare = Effect.fnUntraced(function* (url: string) {
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
 }, Effect.scoped)
 
+/** The value of an expression, as text. */
+const valueOf = (session: Session.Session, expression: string) =>
+  Effect.map(
+    session.run(`select (${expression})::text as value`),
+    ([row]: ReadonlyArray<{ readonly value?: string }>) => row?.value ?? ""
+  )
+
 const until = (session: Session.Session, text: string, params: ReadonlyArray<unknown>) =>
   Effect.repeat(
     Effect.map(session.run(text, params), (rows) => rows.length > 0),
@@ -29,10 +36,8 @@ const until = (session: Session.Session, text: string, params: ReadonlyArray<unk
  */
 export const settled = (observer: Session.Session) =>
   Effect.gen(function* () {
-    const [now]: ReadonlyArray<{ readonly id?: string }> = yield* observer.run(
-      "select pg_current_xact_id()::text as id"
-    )
-    yield* until(observer, "select where pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", [now?.id])
+    const now = yield* valueOf(observer, "pg_current_xact_id()")
+    yield* until(observer, "select where pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", [now])
   })
 
 /** Waits until a replica has all that was committed. A commit brings all before it to the disk, and so to the replica. */
@@ -43,25 +48,17 @@ const replayed = Effect.fnUntraced(function* (observer: Session.Session, replica
   // Otherwise a standby learns only after a while which transactions a crash has ended.
   yield* observer.run("checkpoint")
   yield* observer.run("select pg_logical_emit_message(true, 'sync', '')::text")
-  const [written]: ReadonlyArray<{ readonly lsn?: string }> = yield* observer.run(
-    "select pg_current_wal_flush_lsn()::text as lsn"
-  )
-  yield* until(replica, "select where pg_last_wal_replay_lsn() >= $1::pg_lsn", [written?.lsn])
+  const written = yield* valueOf(observer, "pg_current_wal_flush_lsn()")
+  yield* until(replica, "select where pg_last_wal_replay_lsn() >= $1::pg_lsn", [written])
 }, Effect.scoped)
 
 /** A stand without a replica, on a Postgres that has the tables. */
 export const over = Effect.fnUntraced(function* (url: () => string, primary: Ask) {
   const [observer, sessions] = yield* Effect.all([Session.open(url), Effect.replicateEffect(Session.open(url), 5)])
-  const [row]: ReadonlyArray<{ readonly version?: string }> = yield* observer.run(
-    "select current_setting('server_version') as version"
-  )
-  const version = row?.version ?? ""
+  const version = yield* valueOf(observer, "current_setting('server_version')")
   const stand: Stand = { version, observer, sessions, primary, caughtUp: settled(observer), isSingle: false }
   return stand
 })
-
-/** How much is told of what a service wrote that does not answer. */
-const shown = 4000
 
 /** Starts a service, which is gone when the scope closes. */
 const service = Effect.fnUntraced(function* (environment: Process.Environment) {
@@ -74,7 +71,7 @@ const service = Effect.fnUntraced(function* (environment: Process.Environment) {
       client.call({ path, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body }),
       { while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis"), times: 600 }
     ).pipe(
-      Effect.mapError(({ cause }) => new Refused({ message: `No answer: ${String(cause)} ${output().slice(-shown)}` }))
+      Effect.mapError(({ cause }) => new Refused({ message: `No answer: ${String(cause)} ${output().slice(-4000)}` }))
     )
   return ask
 })

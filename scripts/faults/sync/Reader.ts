@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { json } from "../../../test/support/Client.ts"
 import { type Kind, ledgers } from "./Room.ts"
-import { allChanges, type Ask, changes, type Fields, type Item, Refused } from "./Service.ts"
+import { allChanges, type Ask, changes, type Item, Refused } from "./Service.ts"
 
 /** A copy: the JSON of each record, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
@@ -27,7 +27,7 @@ interface State {
 
 const empty: State = { copy: new Map(), versions: new Map(), cursor: undefined }
 
-const versionOf = (kinds: ReadonlyArray<Kind>, resource: string, record: Fields) => {
+const versionOf = (kinds: ReadonlyArray<Kind>, resource: string, record: Readonly<Record<string, unknown>>) => {
   const label = kinds.find((kind) => kind.resource === resource)?.label ?? ""
   return Number(/^v(\d+)$/.exec(String(record[label]))?.[1] ?? Number.NaN)
 }

@@ -7,42 +7,34 @@ export interface Kind {
   /** A text column and field of the same name. Every write puts a version there that is higher than all before it. */
   readonly label: string
   /** The column of the time of the last change. Clinics have none. */
-  readonly time?: "updated_at" | "modified_at"
+  readonly time: "updated_at" | "modified_at" | undefined
   /** True if records are marked as deleted. */
   readonly isMarked?: true
   /** What else an insert sets: SQL over `id`, by column. */
   readonly also?: Readonly<Record<string, string>>
 }
 
+const kind = (table: string, label: string, more: Partial<Kind> = {}): Kind => ({
+  resource: table.replaceAll("_", "-"),
+  table,
+  label,
+  time: "updated_at",
+  ...more
+})
+
 /** The tables that rooms are in. */
-export const kinds: ReadonlyArray<Kind> = [
-  { resource: "pets", table: "pets", label: "name", time: "updated_at" },
-  { resource: "products", table: "products", label: "product_name", time: "modified_at" },
-  { resource: "clinics", table: "clinics", label: "name" },
-  {
-    resource: "consumption-logs",
-    table: "consumption_logs",
-    label: "product_name",
-    time: "updated_at",
-    isMarked: true
-  },
-  { resource: "invoices", table: "invoices", label: "status", time: "updated_at", isMarked: true },
-  {
-    resource: "invoice-lines",
-    table: "invoice_lines",
-    label: "product_name",
-    time: "updated_at",
-    isMarked: true,
-    // Three invoices have all the lines.
-    also: { invoice: "'r' || (1 + abs(hashtext(id)) % 3)" }
-  }
+export const kinds = [
+  kind("pets", "name"),
+  kind("products", "product_name", { time: "modified_at" }),
+  kind("clinics", "name", { time: undefined }),
+  kind("consumption_logs", "product_name", { isMarked: true }),
+  kind("invoices", "status", { isMarked: true }),
+  // Three invoices have all the lines.
+  kind("invoice_lines", "product_name", { isMarked: true, also: { invoice: "'r' || (1 + abs(hashtext(id)) % 3)" } })
 ]
 
 /** Tables that are written as a pair: in every state of the database both have the same versions. */
-export const ledgers = [
-  { resource: "payment-plans", table: "payment_plans", label: "status", time: "updated_at" },
-  { resource: "subscriptions", table: "subscriptions", label: "status", time: "updated_at" }
-] as const satisfies ReadonlyArray<Kind>
+export const ledgers = [kind("payment_plans", "status"), kind("subscriptions", "status")] as const
 
 /** The records of one organization in one table. */
 export interface Room {

@@ -41,13 +41,8 @@ const walOf = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster, place: stri
 export const make = Effect.gen(function* () {
   let primary = yield* Cluster.empty({ settings })
   // Fewer files to copy.
-  for (const statement of [
-    "update pg_database set datistemplate = false",
-    "drop database template0",
-    "drop database template1"
-  ]) {
-    yield* primary.sql.unsafe(statement).unprepared
-  }
+  yield* primary.sql.unsafe("update pg_database set datistemplate = false").unprepared
+  for (const name of [0, 1]) yield* primary.sql.unsafe(`drop database template${name}`).unprepared
   let standby = yield* Cluster.standbyOf(primary, settings)
   const urls = [primary, standby].map(({ url }) => new URL(url).host).join()
   let era: Era = { from: 0 }

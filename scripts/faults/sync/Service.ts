@@ -8,9 +8,6 @@ export class Refused extends Data.TaggedError("Refused")<{ readonly message: str
 /** Asks an endpoint of the data API with a key. */
 export type Ask = (path: string, key: string, body: string) => Effect.Effect<Answer, Refused>
 
-/** A record as JSON has it. */
-export type Fields = Readonly<Record<string, unknown>>
-
 const Item = Schema.Union([
   Schema.Struct({ resource: Schema.String, record: Schema.Record(Schema.String, Schema.Unknown) }),
   Schema.Struct({ resource: Schema.String, removed: Schema.String }),

@@ -22,20 +22,13 @@ interface Writer {
   busy: Fiber.Fiber<unknown, SqlError> | undefined
 }
 
-/** The time that a statement may take before it is looked at whether it waits for a lock. */
-const quick = "3 millis"
-
 const skipped = Effect.succeed("left out")
 
 /** The writers of a history. */
-export const make = (
-  { observer, sessions }: Stand,
-  { rooms, writers: count }: History,
-  organizations: Organizations,
-  name: string
-) => {
-  const writers = sessions
-    .slice(0, count)
+export const make = (stand: Stand, history: History, organizations: Organizations) => {
+  const { observer } = stand
+  const writers = stand.sessions
+    .slice(0, history.writers)
     .map((session): Writer => ({ session, isOpen: false, savepoints: 0, busy: undefined }))
   let prepared: Array<string> = []
   let preparedCount = 0
@@ -55,7 +48,7 @@ export const make = (
   const untilDoneOrBlocked = Effect.fnUntraced(function* (writer: Writer) {
     while (writer.busy !== undefined) {
       const { busy } = writer
-      yield* Effect.timeoutOption(Fiber.await(busy), quick)
+      yield* Effect.timeoutOption(Fiber.await(busy), "3 millis")
       const exit = busy.pollUnsafe()
       if (exit !== undefined) {
         writer.busy = undefined
@@ -92,7 +85,7 @@ export const make = (
   })
 
   const prepare = Effect.fnUntraced(function* (writer: Writer) {
-    const title = `${name}_${++preparedCount}`
+    const title = `${organizations[0]}_${++preparedCount}`
     const seen = yield* end(writer, `prepare transaction '${title}'`)
     // A transaction that failed before ends as a rollback, whatever was said.
     const rows = yield* Effect.orDie(observer.run("select from pg_prepared_xacts where gid = $1", [title]))
@@ -122,7 +115,7 @@ export const make = (
       case "Finish":
         return finish(writer.session, step.isCommit)
       case "Write": {
-        const room = rooms[step.room]
+        const room = history.rooms[step.room]
         // Readers would wait for a TRUNCATE that waits for a transaction.
         return room === undefined || (step.change._tag === "Truncate" && isOpen())
           ? skipped

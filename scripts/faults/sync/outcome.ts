@@ -27,17 +27,11 @@ export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)
 
 /** Counts readers, and what went wrong. */
 export const tally = (outcomes: ReadonlyArray<Outcome>) => {
-  const sum = (of: (outcome: Outcome) => number) => outcomes.reduce((all, outcome) => all + of(outcome), 0)
-  const counts = {
-    readers: outcomes.length,
-    pages: sum(({ pages }) => pages),
-    lost: sum(({ lost }) => lost),
-    stale: sum(({ stale }) => stale),
-    "other faults": sum(({ trouble }) => (trouble === undefined ? 0 : 1))
-  }
-  return Object.entries(counts)
-    .map(([name, count]) => `${count.toLocaleString("en")} ${name}`)
-    .join(", ")
+  const sum = (of: (outcome: Outcome) => number) =>
+    outcomes.reduce((all, outcome) => all + of(outcome), 0).toLocaleString("en")
+  const [lost, stale] = [sum((of) => of.lost), sum((of) => of.stale)]
+  const others = sum(({ trouble }) => (trouble === undefined ? 0 : 1))
+  return `${sum(() => 1)} readers, ${sum((of) => of.pages)} pages, ${lost} lost, ${stale} stale, ${others} other faults`
 }
 
 /** How a copy differs from the records that there are, in numbers and in words. */

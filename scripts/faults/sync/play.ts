@@ -2,11 +2,11 @@
 import { Array, type Data, Effect, Fiber, Option, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { json } from "../../../test/support/Client.ts"
-import { Change, type Event, type History, type Manner, type Step } from "./History.ts"
+import { Change, type Event, type History, type Reader as Described, type Step } from "./History.ts"
 import { compare, type Played } from "./outcome.ts"
 import * as Reader from "./Reader.ts"
-import { idOf, type Kind, ledgers, type Organizations, type Room, tables } from "./Room.ts"
-import type { Ask } from "./Service.ts"
+import { idOf, type Kind, ledgers, type Organizations, tables } from "./Room.ts"
+import type { Ask, Refused } from "./Service.ts"
 import type { Moment } from "./Servers.ts"
 import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
@@ -29,11 +29,7 @@ const differences = Effect.fnUntraced(function* ({ observer }: Stand, { organiza
 const keyOf = (organization: string) => `pda_sync_${organization}`
 
 /** The organizations of a history with their keys and first records. */
-const prepare = Effect.fnUntraced(function* (
-  { observer }: Stand,
-  rooms: ReadonlyArray<Room>,
-  organizations: Organizations
-) {
+const prepare = Effect.fnUntraced(function* ({ observer }: Stand, { rooms }: History, organizations: Organizations) {
   yield* observer.run(
     `insert into api_keys (organization_id, id, name, prefix, key_hash, last_used_on)
      select o, 'key', 'sync', 'pda_sync_', sha256(convert_to('pda_sync_' || o, 'UTF8')), (now() at time zone 'UTC')::date
@@ -53,11 +49,8 @@ const drainLimits = [1000, 7, 1000, 40, 3, 1000, 15, 2, 1000, 40, 7] as const
 /** A reader that comes to no end within so many pages never does. */
 const endless = 2000
 
-interface Reading {
+interface Reading extends Described {
   readonly reader: Reader.Reader
-  readonly manner: Manner
-  readonly room: Room
-  readonly isOfAll: boolean
   readonly organization: string
   /** What the reader has seen at most, and had when it saved. Undefined where nobody knows. */
   seen: Moment | undefined
@@ -78,14 +71,15 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const hasEvents = history.steps.some(({ _tag }) => _tag === "Befall")
   const hasTruncate = history.steps.some((step) => step._tag === "Write" && step.change._tag === "Truncate")
   const happened: Array<readonly [what: string, seen: string]> = []
-  const writers = Writers.make(stand, history, organizations, name)
+  const writers = Writers.make(stand, history, organizations)
 
   // Files that are copied have little in them.
   if (hasEvents) yield* stand.observer.run(`truncate removals, ${tables.join()}`)
-  yield* prepare(stand, history.rooms, organizations)
+  yield* prepare(stand, history, organizations)
   if (hasEvents) yield* stand.caughtUp
   const allKinds = [...Array.dedupe(history.rooms.map(({ kind }) => kind)), ...ledgers]
-  const readings = history.readers.map(({ isOfAll, manner, room }): Reading => {
+  const readings = history.readers.map((described): Reading => {
+    const { isOfAll, manner, room } = described
     const organization = organizations[room.organization]
     let turns = 0
     const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
@@ -96,7 +90,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       ask: { changes: stand.primary, replica, both: inTurn }[manner]
     })
     const nothing = { seen: undefined, saved: undefined, pages: 0, trouble: undefined, beside: undefined }
-    return { reader, manner, room, isOfAll, organization, ...nothing }
+    return { ...described, reader, organization, ...nothing }
   })
 
   /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
@@ -104,15 +98,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     if (reading.trouble !== undefined) return { seen: "left out", isDone: true }
     const isQuiet = isAlone && !writers.isWaiting()
     const count = servers?.count()
-    const { isCurrent, isDone, isGone, seen } = yield* Effect.catchTag(
-      reading.reader.page(limit, wait),
-      "Refused",
-      ({ message }) =>
-        Effect.sync(() => {
-          reading.trouble = message
-          return { seen: message, isDone: true, isCurrent: false, isGone: false }
-        })
-    )
+    const refuse = ({ message }: Refused) => {
+      reading.trouble = message
+      return Effect.succeed({ seen: message, isDone: true, isCurrent: false, isGone: false })
+    }
+    const read = Effect.catchTag(reading.reader.page(limit, wait), "Refused", refuse)
+    const { isCurrent, isDone, isGone, seen } = yield* read
     reading.pages++
     const isTruncated = !reading.isOfAll && hasTruncate
     if (isGone && !isTruncated && (servers === undefined || (reading.seen && servers.has(reading.seen)))) {
@@ -132,12 +123,8 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     reading.beside = undefined
   })
 
-  const read = Effect.fnUntraced(function* ({
-    isBeside,
-    limit,
-    reader: at,
-    wait
-  }: Data.TaggedEnum.Value<Step, "Page">) {
+  const read = Effect.fnUntraced(function* (step: Data.TaggedEnum.Value<Step, "Page">) {
+    const { isBeside, limit, reader: at, wait } = step
     const reading = readings[at]
     if (reading === undefined || (stand.isSingle && writers.isOpen())) return "left out"
     yield* untilRead(reading)

@@ -4,14 +4,28 @@ import { generate } from "./generate.ts"
 import type { History } from "./History.ts"
 import { isFailed, type Outcome, type Played, tally } from "./outcome.ts"
 import { play } from "./play.ts"
-import { reduce } from "./reduce.ts"
 import type { Stand } from "./Stand.ts"
 
 /** True if the history of a number is one for the embedded database. */
 const isEmbedded = (number: number) => number % 20 === 0
 
-/** How many histories that fail are told step by step. */
-const told = 3
+/** How often a history is played at most. */
+const patience = 400
+
+/** Leaves out steps, first many and then fewer at once, for as long as the history still fails. */
+export const reduce = Effect.fnUntraced(function* (stand: Stand, history: History) {
+  let smallest = history
+  let tries = 0
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    for (let at = 0; at < smallest.steps.length && tries < patience;) {
+      const candidate = { ...smallest, steps: smallest.steps.toSpliced(at, size) }
+      tries++
+      if (isFailed(yield* play(stand, candidate))) smallest = candidate
+      else at += size
+    }
+  }
+  return smallest
+})
 
 interface Options {
   readonly seed: number
@@ -51,7 +65,8 @@ export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, n
     outcomes.push(...played.outcomes)
     if (isFailed(played)) {
       failed.push(number)
-      if (failed.length <= told) yield* tell(stand, history, played)
+      // Three are told step by step.
+      if (failed.length <= 3) yield* tell(stand, history, played)
     }
     done++
   })

@@ -64,12 +64,8 @@ export const statementsOf = (
   }
   return Change.$match(change, {
     Insert: ({ ids, onConflict, stamp }) => {
-      const clauses = {
-        fail: "",
-        "do nothing": "on conflict do nothing",
-        update: `on conflict (organization_id, id) do update set ${assigned(stamp)}`
-      }
-      return insert(ids, stamp, clauses[onConflict])
+      const set = `on conflict (organization_id, id) do update set ${assigned(stamp)}`
+      return insert(ids, stamp, { fail: "", "do nothing": "on conflict do nothing", update: set }[onConflict])
     },
     // The file of a COPY is known before the rows are locked; a row with the same id then makes it fail.
     Copy: ({ ids, stamp }) => {

@@ -15,8 +15,6 @@ import * as Recorder from "./Recorder.ts"
 
 class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> {}
 
-const oneLine = (sql: string) => sql.replaceAll(/\s+/g, " ").trim().slice(0, 300)
-
 const check = Effect.gen(function* () {
   const { databaseUrl } = yield* readSettings
   if (Option.isNone(databaseUrl)) {
@@ -36,7 +34,7 @@ const check = Effect.gen(function* () {
   const judged = yield* judgeAll(yield* recordAll(yield* Recorder.database), explainBy(sql))
   const problems = judged.filter(({ problem }) => problem !== undefined)
   for (const { operation, problem, sql: text } of problems) {
-    yield* Console.log(`FAIL ${operation}: ${problem}\n     ${oneLine(text)}`)
+    yield* Console.log(`FAIL ${operation}: ${problem}\n     ${text.replaceAll(/\s+/g, " ").trim().slice(0, 300)}`)
   }
   const exceptions = judged.filter(({ exception }) => exception !== undefined)
   for (const [reason, some] of Map.groupBy(exceptions, ({ exception }) => exception)) {

@@ -6,9 +6,6 @@ import { MapsRefused } from "./Groups.ts"
 /** A command with its lines, of at most 130 bytes each, has to fit into a buffer of haproxy, 16,384 bytes. */
 const linesAtOnce = 120
 
-/** How long haproxy may take to answer. */
-const patience = "30 seconds"
-
 const refused = (socket: string, reason: string) => new MapsRefused({ message: `haproxy at ${socket}: ${reason}` })
 
 /** Connects to a path, or to a host and a port. */
@@ -29,7 +26,7 @@ const ask = (socket: string, command: string) =>
       .once("error", (cause) => resume(Effect.fail(refused(socket, cause.message))))
       .once("end", () => resume(Effect.succeed(answer.trim())))
     return Effect.sync(() => connection.destroy())
-  }).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(refused(socket, "no answer")) }))
+  }).pipe(Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => Effect.fail(refused(socket, "no answer")) }))
 
 /** A command that haproxy answers with nothing. */
 const tell = (socket: string, command: string) =>

@@ -2,9 +2,6 @@
 import { Effect, FileSystem, Stream } from "effect"
 import type { Line } from "./Owners.ts"
 
-// A map is no secret, and nobody's business.
-const mode = 0o640
-
 /**
  * Writes a new file beside another one.
  *
@@ -14,7 +11,8 @@ export const write = Effect.fnUntraced(function* <E, R>(path: string, all: Strea
   const fs = yield* FileSystem.FileSystem
   const beside = `${path}.${process.pid}`
   yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(beside, { force: true })))
-  const file = yield* fs.open(beside, { flag: "w", mode })
+  // A map is no secret, and nobody's business.
+  const file = yield* fs.open(beside, { flag: "w", mode: 0o640 })
   let count = 0
   yield* Stream.runForEachArray(all, (lines) => {
     count += lines.length

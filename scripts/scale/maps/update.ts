@@ -7,22 +7,15 @@ import * as Haproxy from "./Haproxy.ts"
 import * as MapFile from "./MapFile.ts"
 import * as Owners from "./Owners.ts"
 
-/** Where the maps go. */
-interface Places {
-  /** The folder of the maps, as haproxy.cfg names it. */
-  readonly folder: string
-  /** The sockets of running haproxies that are to have them too. */
-  readonly sockets: ReadonlyArray<string>
-}
-
 /**
  * Writes `keys.map` and `organizations.map`, and puts them into running haproxies.
  *
  * @param file the path of `groups.json`
+ * @param places the folder of the maps, as haproxy.cfg names it, and the sockets of running haproxies
  * @returns how many keys and organizations they have
  */
 export const update = Effect.fnUntraced(
-  function* (file: string, { folder, sockets }: Places) {
+  function* (file: string, { folder, sockets }: { readonly folder: string; readonly sockets: ReadonlyArray<string> }) {
     const groups = yield* Groups.read(file)
     const databases = yield* Owners.open(groups)
     const { homes, lines } = yield* Owners.organizations(databases, groups)

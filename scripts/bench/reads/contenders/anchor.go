@@ -38,11 +38,6 @@ type search struct {
 	UpdatedAtSince *time.Time `json:"updated_at_since"`
 }
 
-type get struct {
-	Organization *string `json:"organization"`
-	Id           string  `json:"id"`
-}
-
 var pool *pgxpool.Pool
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -154,7 +149,10 @@ func serveSearch(w http.ResponseWriter, r *http.Request) {
 }
 
 func serveGet(w http.ResponseWriter, r *http.Request) {
-	var body get
+	var body struct {
+		Organization *string `json:"organization"`
+		Id           string  `json:"id"`
+	}
 	invalid := decode(r, &body)
 	if invalid == nil && body.Id == "" {
 		invalid = errors.New("id is missing")
