@@ -106,7 +106,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
     const text = "text not null"
-    const columns = { format: "integer not null", organization: text, url: text, progress: "text" }
+    const columns = { format: "integer primary key", organization: text, url: text, progress: "text" }
     const had = yield* ensure(markTable, columns)
     yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
     if (had.size === 0) {
@@ -179,7 +179,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
            on conflict (resource) do update set in_step_at = null`,
           [resource]
         )
-        yield* run(`delete from ${quote(stagedTable(table))}`)
+        yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
       }
       const hasAll = columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
       if (isGone || !hasAll) changed.add(resource)
@@ -246,7 +246,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const given = changes.get(table.resource) ?? []
       // A reset of a table that is not made yet takes effect at once, so that its staged records can be adopted.
       const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
-      if (from > 0) yield* run(`delete from ${quote(stagedTable(table))}`)
+      if (from > 0) yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
       const rows = given.slice(from).map(stagedRow)
       if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
     }
