@@ -159,7 +159,7 @@ export class ServiceBusy extends error<ServiceBusy>()("ServiceBusy", 503, {
 }) {}
 
 export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, {
-  ...retried("The payment processor cannot be reached")
+  ...retried("The payment processor failed or refused the read")
 }) {
   /** With a `Retry-After` in whole seconds from 1 to 60. */
   static readonly retryAfter = (duration: Duration.Duration) =>

@@ -120,7 +120,7 @@ const group = <const Kind extends string>(kind: Kind, prefix: string, object: st
           isContract: kind === "balance-transactions",
           summary: `Read ${title(kind)}`,
           description:
-            "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. A 503, with a `Retry-After` of 1 to 60 seconds, means that the processor did not respond within 8 seconds or failed several times in a row, or that the organization has 20 reads in flight.",
+            "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. A 503, with a `Retry-After` of 1 to 60 seconds, means that the processor failed, refused the read or did not respond within 8 seconds, or that the organization has 20 reads in flight.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
           statuses: {
             200: { example: { data: [{ id: `${prefix}_oakridge_0001`, object, created: 1767600000 }], has_more: true } }

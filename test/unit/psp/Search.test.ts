@@ -160,7 +160,7 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, PspReads.layerMemory(clinics, 
     Effect.gen(function* () {
       const { headers, json, status } = yield* ask({ clinic: "clinic_deep" })
       assert.deepStrictEqual([status, headers["x-error"], headers["retry-after"]], [503, "processor_down", "1"])
-      assert.deepStrictEqual(json, { detail: "The payment processor cannot be reached" })
+      assert.deepStrictEqual(json, { detail: "The payment processor failed or refused the read" })
     })
   )
 
