@@ -97,15 +97,16 @@ export type Cluster = Effect.Success<ReturnType<typeof open>>
 /** Starts a cluster without any tables of the service. */
 export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))
 
-/** The files of a migrated cluster. */
-const template = once("cluster", (folder) =>
-  Effect.gen(function* () {
-    const cluster = yield* empty()
-    yield* migrate(cluster.sql)
-    yield* cluster.stop
-    copyFiles(cluster.folder, folder)
-  }).pipe(Effect.scoped)
-)
+/** The files of a migrated cluster, made once for each folder of binaries. */
+const template = ({ binaries = "" }: Options) =>
+  once(`cluster${binaries.replaceAll("/", "-")}`, (folder) =>
+    Effect.gen(function* () {
+      const cluster = yield* empty(binaries === "" ? {} : { binaries })
+      yield* migrate(cluster.sql)
+      yield* cluster.stop
+      copyFiles(cluster.folder, folder)
+    }).pipe(Effect.scoped)
+  )
 
 /**
  * Starts a cluster that is migrated.
@@ -113,12 +114,12 @@ const template = once("cluster", (folder) =>
  * @param options `isNew` is for a cluster with an identifier of its own; others share one
  */
 export const make = Effect.fnUntraced(function* ({ isNew = false, ...options }: Options & { isNew?: boolean } = {}) {
-  if (isNew || options.binaries !== undefined || Tools.given !== undefined) {
+  if (isNew) {
     const cluster = yield* empty(options)
     yield* migrate(cluster.sql)
     return cluster
   }
-  const [from, folder] = yield* Effect.all([template, newFolder])
+  const [from, folder] = yield* Effect.all([template(options), newFolder])
   copyFiles(from, folder)
   return yield* open(folder, options)
 })

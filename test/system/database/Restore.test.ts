@@ -98,8 +98,8 @@ for (const [name, parts, loss, flags, gone] of restores) {
       yield* goesOn(old, service, source.sql)
       yield* source.sql.unsafe(loss)
       yield* Tools.run("pg_restore", "-d", source.url, ...flags, file)
-      // The service finds within a second that triggers were disabled.
-      yield* Effect.sleep(2500)
+      // It does so each second, and finds that triggers were disabled.
+      yield* service.clock.keep
       yield* goesOn(other, service, source.sql)
       yield* goesOn(old, service, source.sql, { gone, limit: 70 })
       yield* tellsChanges([old], service, source.sql)
