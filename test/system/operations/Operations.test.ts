@@ -63,10 +63,9 @@ const scraped = Effect.fnUntraced(function* (environment: Process.Environment) {
 const statusOf = ({ call }: Client.Client, path: string) =>
   Effect.map(call({ path, method: "GET", headers: {} }), ({ status }) => status)
 
-it.live("The operators' listener, if asked for, has metrics, health and the page, which the public port has not", () =>
+it.live("The operators' listener has metrics, health and the page, which the public port has not", () =>
   Effect.gen(function* () {
     const { url } = yield* TestDatabase
-    assert.notInclude((yield* Program.start({ DATABASE_URL: url })).output(), "Operators")
     const { client, operators, scrape } = yield* scraped({ DATABASE_URL: url, OPERATIONS_TOKEN: token })
     for (const path of [...paths, "/metrics", "/health"]) {
       // On a busy machine a page has no answer in time.
@@ -108,16 +107,24 @@ const requests = (process: number) =>
 
 const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
 
+/** The response to a key that nobody has. */
+const unknownKey = ({ call }: Client.Client) =>
+  call({
+    path: "/api/v3/charges/search",
+    headers: { ...Client.headersOf("oakridge"), authorization: "Bearer pda_demo_none" },
+    body: "{}"
+  })
+
 const lag = "practice_data_changes_lag_seconds"
 const age = 'practice_data_record_age_seconds{resource="charges"}'
 
 describe("/metrics", () => {
-  it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
+  it.live("says which database is not there, whose reads are 503, never 401, and back within 2 seconds", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const through = TcpProxy.through(url)
       const stores = { records: yield* through, credentials: yield* through, tasks: yield* through }
-      const { read, untilSamples } = yield* scraped({
+      const { client, read, untilSamples } = yield* scraped({
         DATABASE_URL: stores.tasks.url,
         READ_DATABASE_URL: stores.records.url,
         CREDENTIALS_DATABASE_URL: stores.credentials.url
@@ -135,10 +142,20 @@ describe("/metrics", () => {
         const during = yield* read
         for (const other of Object.keys(stores)) assert.strictEqual(isUp(during, other), other !== name, other)
         assert.strictEqual(during[outages], (before[outages] ?? 0) + 1)
+        // A key is looked up in a store of its own.
+        const answers = yield* Effect.all([client.ask("/charges/search"), unknownKey(client)])
+        assert.deepStrictEqual(
+          answers.map(({ status }) => status),
+          { records: [503, 401], credentials: [503, 503], tasks: [200, 401] }[name]
+        )
+        for (const { headers, status } of answers)
+          if (status === 503) assert.match(String(headers["retry-after"]), /^[1-9]/)
         if (name === "tasks") yield* untilSamples("tasks of which nothing is known", knowsNoTasks)
         if (name === "records") yield* untilSamples("changes of which nothing is known", (samples) => !(lag in samples))
         assert.isAbove((yield* read)["practice_data_tasks_read_timestamp_seconds"] ?? 0, 0)
         yield* proxy.mend
+        const recovery = eventually("a read", client.ask("/charges/search"), ({ status }) => status === 200)
+        assert.isBelow(yield* Program.secondsOf(recovery), inTime(2))
         yield* untilSamples(`${name} that is back`, (samples) => isUp(samples, name))
         if (name === "tasks") yield* untilSamples("tasks that are counted again", knowsTasks)
       }

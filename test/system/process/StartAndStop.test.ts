@@ -90,6 +90,7 @@ describe.concurrent("A start", long, () => {
       if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
       assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
       assert.notInclude(output(), secret)
+      assert.notInclude(output(), "Operators")
       const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
       assert.strictEqual(ofOneRole.open, "Open to every machine that can reach 0.0.0.0: reads with an API key; health")
     })
