@@ -1,4 +1,4 @@
-/** The links and the example of the documents, and the docstrings: these begin with a noun or a verb in the third person. */
+/** The links and the example of the documents. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, layer, test } from "@effect/vitest"
@@ -34,19 +34,6 @@ test("each link of a document leads to a file, and to a heading in it", () => {
     )
   )
   assert.deepStrictEqual(broken, [])
-})
-
-test("no docstring begins with a relative clause", () => {
-  const files = globSync("src/**/*.ts", { cwd: root })
-  const found = files.flatMap((file) =>
-    [
-      ...readFileSync(join(root, file), "utf8").matchAll(
-        /\/\*\*[\s*]+((?:What|Who|Whoever|Whether|How|That of|Those of)\b.*)/g
-      )
-    ].map(([, text]) => `${file}: ${text}`)
-  )
-  assert.isAbove(files.length, 100)
-  assert.deepStrictEqual(found, [])
 })
 
 layer(InProcess.layer())((it) => {
