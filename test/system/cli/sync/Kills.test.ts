@@ -7,10 +7,10 @@
  */
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Random } from "effect"
+import { Deferred, Effect, Fiber, Random } from "effect"
 import { resources } from "../../../support/contract/Contract.ts"
 import { options } from "../../../support/Service.ts"
-import { processWith, start } from "../../../support/cli.ts"
+import { runWith, start } from "../../../support/cli.ts"
 import { eventually } from "../../../support/eventually.ts"
 import * as Process from "../../../support/Process.ts"
 import * as LocalPostgres from "../../../support/LocalPostgres.ts"
@@ -40,13 +40,13 @@ const writer = Effect.gen(function* () {
     yield* Effect.sleep(round % 5 === 0 ? "150 millis" : "10 millis")
   })
   yield* sql`insert into invoice_lines (organization_id, id, quantity)
-    select ${owner}, 'many_' || n % 40 || '_' || n / 40, n from generate_series(1, 12000) n`
+    select ${owner}, 'many_' || n % 40 || '_' || n / 40, n from generate_series(1, 4000) n`
   const write = Effect.gen(function* () {
     yield* sql.withTransaction(transaction)
     // The resource is reset.
     if (round % 60 === 0) {
       yield* sql`truncate products`
-      yield* sql`insert into products (organization_id, id) select ${owner}, n from generate_series(1, 3000) n`
+      yield* sql`insert into products (organization_id, id) select ${owner}, n from generate_series(1, 1500) n`
     }
     yield* Effect.sleep("40 millis")
   })
@@ -121,14 +121,15 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           }
         ]
 
+        const over = yield* Deferred.make<void>()
         const restart = Effect.gen(function* () {
-          yield* Effect.sleep("6 seconds")
+          yield* Effect.timeoutOption(Deferred.await(over), "6 seconds")
+          if (Deferred.isDoneUnsafe(over)) return
           yield* warehouse.stopImmediately
           yield* Effect.sleep("500 millis")
           yield* warehouse.start
         })
-        let isOver = false
-        const until = { until: () => isOver }
+        const until = { until: () => Deferred.isDoneUnsafe(over) }
         const [seen, torn] = [new Set<string>(), new Array<unknown>()]
         const query = Effect.gen(function* () {
           for (const { look, target } of targets) {
@@ -144,14 +145,14 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         ).pipe(Effect.forkScoped)
         const killing = targets.map(({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]))
         yield* Effect.all(killing, { concurrency: "unbounded" })
-        isOver = true
+        yield* Deferred.succeed(over, undefined)
         yield* Fiber.join(around)
         assert.deepStrictEqual(torn, [])
         assert.isAbove(seen.size, 1)
 
         yield* settled(sql)
         for (const { read, target } of targets) {
-          const ended = yield* processWith({ environment }, ["sync", target])
+          const ended = yield* runWith(environment, ["sync", target])
           assert.strictEqual(ended.code, 0, ended.stderr)
           for (const { name } of resources) {
             const rows = yield* sql<{ id: string; record: string }>`
