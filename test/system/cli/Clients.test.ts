@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import * as Readers from "../../integration/cli/sync/readers.ts"
-import { processWith, runWith, start } from "../../support/cli.ts"
+import { runWith, start } from "../../support/cli.ts"
 import { everything, resources } from "../../support/contract/Contract.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -28,8 +28,7 @@ const environment = Effect.map(Service, ({ address }) => ({
 const run = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(environment, (variables) => runWith(variables, command))
 
-const sync = (...args: ReadonlyArray<string>) =>
-  Effect.flatMap(environment, (variables) => processWith({ environment: variables }, ["sync", ...args]))
+const sync = (...args: ReadonlyArray<string>) => run("sync", ...args)
 
 /** The output, and the note that there is more, which a limit may have. */
 const printed = (...command: ReadonlyArray<string>) =>
