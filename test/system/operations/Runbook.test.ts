@@ -12,6 +12,7 @@ import { Config, Context, Effect, Layer, type Scope } from "effect"
 import { resources } from "../../../src/api/records/index.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
+import { runWith } from "../../support/cli.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
@@ -112,8 +113,8 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
     "rotate an API key and a signing secret",
     Effect.fnUntraced(function* (url, cwd) {
       const env = { DATABASE_URL: url }
-      const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
-      yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
+      const key = yield* runWith(env, "keys create --organization org_1 --name old".split(" "))
+      yield* runWith(env, "secrets add --organization org_1".split(" "))
       const sql = yield* clientOf(url)
       const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
         select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
