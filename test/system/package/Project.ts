@@ -60,24 +60,24 @@ const make = Effect.gen(function* () {
   const tarball = join(folder, packed.filename)
   const [bare, whole] = [join(folder, "bare"), join(folder, "whole")]
   const oldNode = `node-${process.platform}-${process.arch}`
-  yield* install(bare, tarball)
-  yield* install(
-    whole,
-    tarball,
+  const others = [
     "effect@^4.1.0",
     "@effect/platform-node@^4.1.0",
     // Those of the oldest Node, which lack what newer ones have.
     `@types/node@${/^\d+\.\d+/.exec(oldestVersion)?.[0]}`,
     "typescript@5.9.3",
     `${oldNode}@${oldestVersion}`
-  )
+  ]
+  const [used] = yield* Effect.all([usedFolder, install(bare, tarball), install(whole, tarball, ...others)], {
+    concurrency: "unbounded"
+  })
   cpSync(join(import.meta.dirname, "project"), whole, { recursive: true })
   /** Starts the installed service. */
   const serve = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
     const program = yield* startCommand({ file: node24, args: [binOf(bare), "serve"], cwd: bare }, environment)
     return { ...program, url: yield* program.address }
   })
-  const { url } = yield* serve({ DATA_DIR: join(yield* usedFolder, ".data") })
+  const { url } = yield* serve({ DATA_DIR: join(used, ".data") })
   return {
     /** A folder for the test's own. */
     folder,
