@@ -4,13 +4,12 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Layer } from "effect"
-import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
+import { Array, Effect, Fiber, Layer } from "effect"
+import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Http from "../../support/inProcess.ts"
 import { services, Statements, store } from "../../support/inProcessPostgres.ts"
-import { inTime } from "../../support/inTime.ts"
 import { usedToday } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -75,28 +74,6 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           const sent = { headers: { "content-length": String(raw.length) }, raw }
           const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
           assert.deepStrictEqual([answer.status, records, credentials], [200, 1, 1])
-        })
-    )
-
-    it.effect(
-      "cannot be looked up while its table is locked: 503 within 2 seconds, and 200 when the lock is gone",
-      () =>
-        Effect.gen(function* () {
-          const { sql } = yield* TestDatabase
-          const locked = Effect.gen(function* () {
-            yield* sql`lock table api_keys in access exclusive mode`
-            const busy = { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }
-            const [took] = yield* Effect.timed(
-              Effect.forEach(
-                [{}, { raw: "{" }, { headers: unknown }, { path: get }],
-                (sent) => Http.expectAnswer(sent, 503, busy),
-                { concurrency: "unbounded" }
-              )
-            )
-            assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
-          })
-          yield* sql.withTransaction(locked)
-          yield* eventually("a page", Http.send(), ({ status }) => status === 200)
         })
     )
 
