@@ -1,32 +1,19 @@
-/** The examples of src/api/records/README.md: a resource, an index for a filter, and an error that the API lacks. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { assert, it as test, layer } from "@effect/vitest"
+/** The example of a resource of src/api/records/README.md. `system/package` compiles the guide's own files. */
+import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { all, migrate } from "../../../src/database/Migrations.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { scriptOf } from "../../../src/database/script.ts"
-import own from "./example/own.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
 
 const migrated = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const table = scriptOf(new URL("./example/00005_vaccinations.sql", import.meta.url))
-  yield* migrate(sql, { ...all, "00005_vaccinations": table, ...own })
+  yield* migrate(sql, { ...all, "00005_vaccinations": table })
 })
-
-const root = join(import.meta.dirname, "../../..")
-
-const unindented = (text: string) => text.replace(/^ +/gm, "")
-
-/** The code of a file, from its first declaration on, without indentation. */
-const codeOf = (file: string) => {
-  const text = readFileSync(join(root, file), "utf8")
-  return unindented(text.slice(text.search(/^(export|const)/m)).trim())
-}
 
 layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDatabases), { excludeTestServices: true })(
   (it) => {
@@ -50,10 +37,3 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
     )
   }
 )
-
-test("the guide quotes the examples as they are", () => {
-  const guide = unindented(readFileSync(join(root, "src/api/records/README.md"), "utf8"))
-  for (const file of ["example/own.ts", "example/OffsetTooDeep.ts"]) {
-    assert.include(guide, codeOf(`test/integration/records/${file}`))
-  }
-})
