@@ -5,8 +5,7 @@ import { Effect } from "effect"
 import { close, listen } from "./Listening.ts"
 
 /** How a cut proxy treats its peers: as a closed port, as a network that swallows everything, or as a broken one. */
-export const cuts = ["refuse", "swallow", "reset"] as const
-export type Cut = (typeof cuts)[number]
+type Cut = "refuse" | "swallow" | "reset"
 
 const flow = (near: Socket, far: Socket) => {
   near.pipe(far)
