@@ -141,9 +141,13 @@ const eraseItems = Effect.fnUntraced(function* (sql: Database, { client, organiz
       select payload from deletion_tasks where ${isTask} and payload is not null for update`)
     if (task === undefined) return
     const { invoice_lines = [], invoices = [] } = task.payload
-    const kept = { invoices: invoices.filter(isKept), invoice_lines: invoice_lines.filter(isKept) }
+    // Facts are known by the places of their items. No record has a blank id, and with a clinic a fact is about no others.
+    const kept = {
+      invoices: invoices.map((item) => (isKept(item) ? item : { invoice_id: "", clinic_id: "" })),
+      invoice_lines: invoice_lines.map((item) => (isKept(item) ? item : { invoice_line_id: "", clinic_id: "" }))
+    }
     yield* sql`update deletion_tasks set payload = ${sql.json(kept)}::jsonb where ${isTask}`
-    erased += invoices.length + invoice_lines.length - kept.invoices.length - kept.invoice_lines.length
+    erased += [...invoices, ...invoice_lines].filter((item) => !isKept(item)).length
   })
   const facts = sql`
     delete from deletions where organization_id = ${organization} and (task_id, kind, item) in (

@@ -317,7 +317,13 @@ layer(services, { excludeTestServices: true })("an erased client", (it) => {
       const facts = yield* sql`select item from deletions where organization_id = 'org_named' order by item`
       assert.deepStrictEqual<unknown>(facts, [{ item: 4 }, { item: 5 }, { item: 6 }])
       const tasks = yield* sql`select payload from deletion_tasks where organization_id = 'org_named'`
-      assert.deepStrictEqual<unknown>(tasks, [{ payload: others }])
+      const blank = { clinic_id: "", invoice_id: "" }
+      const blankLine = { clinic_id: "", invoice_line_id: "" }
+      const left = {
+        invoices: [blank, ...others.invoices, blank],
+        invoice_lines: [...others.invoice_lines, blankLine, blankLine]
+      }
+      assert.deepStrictEqual<unknown>(tasks, [{ payload: left }])
     })
   )
 })
