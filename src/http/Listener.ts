@@ -80,6 +80,8 @@ export class Listener extends Context.Service<
       const fork = Effect.runForkWith(yield* Effect.context())
       const warn = Throttle.make("Connections are refused")
       server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
+      const warnUnread = Throttle.make("Connections are closed")
+      server.on("unread", () => fork(warnUnread("their clients do not read responses, which take too much memory")))
       if (options.isMeasured === true) yield* measure(server, options.maxConnections)
       return Listener.of({
         drain: (duration) => drain(server, duration),

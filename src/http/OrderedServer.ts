@@ -10,6 +10,7 @@ import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Iterable, Option } from "effect"
+import { ownMemory } from "../process/Processes.ts"
 import { type Connection, isWaiting } from "./Connection.ts"
 import { noResponse, refuse } from "./Refusals.ts"
 import { abandon, beginReading, refusalOf, ServedRequest } from "./ServedRequest.ts"
@@ -32,6 +33,12 @@ const maximumQueued = 10_000
 /** The size of the head of a request, in whole KiB. */
 const sizeOf = (request: IncomingMessage | undefined) =>
   Math.ceil((request?.rawHeaders ?? []).reduce((size, { length }) => size + length, request?.url?.length ?? 1) / 1024)
+
+/** The bytes of responses that clients have not read, of all connections: 32 MiB in 256 MiB of memory. */
+const maximumUnread = ownMemory() / 8
+
+const unreadOf = (connections: ReadonlyArray<Connection>) =>
+  connections.reduce((bytes, { socket }) => bytes + socket.writableLength, 0)
 
 /** Milliseconds in which a refused client can read the response: closing with unread bytes would reset the connection. */
 const lingering = 2000
@@ -105,7 +112,7 @@ export class OrderedServer extends Server {
     this.#longestIdle = idleTimeout + headersTimeout + sweepInterval
     this.once("listening", () => {
       // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
-      const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
+      const sweeping = setInterval(() => this.#sweep(), Math.min(100, sweepInterval)).unref()
       this.once("close", () => clearInterval(sweeping))
     })
     this.on("connection", (socket) => this.#open(socket))
@@ -303,6 +310,22 @@ export class OrderedServer extends Server {
       if (!socket.readableEnded || current?.headersSent !== false || current.req.httpVersion !== "1.1") continue
       if (connection.isHalfClosed) current.writeContinue()
       connection.isHalfClosed = true
+    }
+    this.#closeUnread()
+  }
+
+  /** Closes connections where unread responses take too much memory: first those of the sender who has the most. */
+  #closeUnread() {
+    const unread = [...this.#connections.values()].filter(({ socket }) => socket.writableLength > 0)
+    let excess = unreadOf(unread) - maximumUnread
+    if (excess <= 0) return
+    this.emit("unread")
+    const senders = Map.groupBy(unread, ({ current }) => Shares.keyOf(current?.req.headers.authorization))
+    const ordered = [...senders.values()].toSorted((one, other) => unreadOf(other) - unreadOf(one))
+    for (const { socket } of ordered.flat()) {
+      if (excess <= 0) return
+      excess -= socket.writableLength
+      socket.destroy()
     }
   }
 

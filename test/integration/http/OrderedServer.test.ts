@@ -9,6 +9,7 @@ import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import { identify } from "../../../src/http/ServedRequest.ts"
 import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
+import { ownMemory } from "../../../src/process/Processes.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import { type Connection, exchange, get, open, statusesOf } from "../../support/Raw.ts"
@@ -92,6 +93,38 @@ describe("A connection", () => {
       assert.deepStrictEqual(urls(begun), ["/1"])
       socket.resume()
       yield* eventually("the next request", () => begun.length === 2)
+    })
+  )
+
+  it.live("whose client does not read is closed where all unread bytes are too many: of the sender with the most", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      // Not in memory: nobody writes it.
+      const page = Buffer.alloc(ownMemory() / 8 / 6 - 4096)
+      for (const [index, key] of ["other", "many", "many", "many", "many", "last"].entries()) {
+        const socket = yield* connected(port)
+        socket.pause()
+        socket.write(get("/", `Authorization: Bearer ${key}\r\n`))
+        yield* eventually("a request", () => begun.length === index + 1)
+        begun[index]?.end(page)
+        yield* passes(port, begun)
+      }
+      assert.isFalse(begun.some(({ req }) => req.socket.destroyed))
+      const socket = yield* connected(port)
+      socket.write(get("/", "Authorization: Bearer another\r\n"))
+      socket.pause()
+      yield* eventually("a request", () => begun.length === 7)
+      begun[6]?.end(page)
+      yield* eventually("the end of one", () => begun.some(({ req }) => req.socket.destroyed))
+      yield* passes(port, begun)
+      assert.strictEqual(
+        begun.findIndex(({ req }) => req.socket.destroyed),
+        1
+      )
+      assert.lengthOf(
+        begun.filter(({ req }) => req.socket.destroyed),
+        1
+      )
     })
   )
 
