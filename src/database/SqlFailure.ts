@@ -37,8 +37,9 @@ export const reasonOf = (error: SqlError): string => {
   return parts.filter((part) => part !== "").join(", ")
 }
 
-/** Postgres is short of something, such as connections. */
-export const isShort = (error: SqlError): boolean => codeOf(error).startsWith("53")
+/** Postgres is short of something, such as connections; or a pooler, which has no code for it. */
+export const isShort = (error: SqlError): boolean =>
+  codeOf(error).startsWith("53") || /connections (allowed|exceeded) \(max_/.test(messageOf(error))
 
 /** True if no connection could be made, for another reason than that all are taken. */
 export const isUnreachable = (error: SqlError): boolean => error.reason.operation === "connect" && !isShort(error)

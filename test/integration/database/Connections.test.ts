@@ -1,7 +1,7 @@
 /** Connections that short reads share, and sessions through a pooler that refuses settings. */
 import { connect as connectTo, createServer } from "node:net"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Redacted } from "effect"
+import { Array, Duration, Effect, Fiber, Redacted, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
@@ -147,9 +147,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })("A server that must be 
 const known = ["", "user", "database", "application_name", "client_encoding", "timezone"]
 const protocol = 196_608
 
-/** The URL of a pooler before a Postgres. */
-const pooled = (url: URL) => {
+/** The error of a pooler, as bytes. */
+const errorOf = (message: string) => {
+  const fields = Buffer.from(`SFATAL\0C08P01\0M${message}\0\0`)
+  const head = Buffer.from("E\0\0\0\0")
+  head.writeInt32BE(4 + fields.length, 1)
+  return Buffer.concat([head, fields])
+}
+
+/** The URL of a pooler before a Postgres, which takes so many connections. */
+const pooled = (url: URL, most = Infinity) => {
+  let count = 0
   const server = createServer((client) => {
+    count += 1
+    client.once("close", () => (count -= 1))
     const receive = (message: Buffer) => {
       if (message.readInt32BE(4) !== protocol) {
         client.write("N")
@@ -157,12 +168,8 @@ const pooled = (url: URL) => {
       }
       const words = message.subarray(8).toString().split("\0")
       const refused = words.find((name, index) => index % 2 === 0 && !known.includes(name))
-      if (refused !== undefined) {
-        const fields = Buffer.from(`SFATAL\0C08P01\0Munsupported startup parameter: ${refused}\0\0`)
-        const head = Buffer.from("E\0\0\0\0")
-        head.writeInt32BE(4 + fields.length, 1)
-        return void client.end(Buffer.concat([head, fields]))
-      }
+      if (refused !== undefined) return void client.end(errorOf(`unsupported startup parameter: ${refused}`))
+      if (count > most) return void client.end(errorOf("no more connections allowed (max_client_conn)"))
       const postgres = connectTo(Number(url.port), url.hostname).on("error", () => client.destroy())
       postgres.write(message)
       client.pipe(postgres)
@@ -186,6 +193,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
     })
   )
 })
+
+test.live("A pooler that takes no more connections is busy, and those that are open work on", () =>
+  Effect.gen(function* () {
+    const { url } = yield* TestDatabase
+    const sql = yield* clientOf(yield* pooled(new URL(url), 1), { maxConnections: 2 })
+    const ask = (seconds: number) =>
+      sql.run({ ...request, unavailable: ({ _tag }) => _tag }, sql`select pg_sleep(${seconds}::float8)`)
+    // The connection that has found the server is closing.
+    yield* Effect.retry(ask(0), Schedule.spaced("20 millis"))
+    const working = yield* Effect.forkChild(ask(1), { startImmediately: true })
+    assert.strictEqual(yield* Effect.flip(ask(0)), "Busy")
+    yield* Fiber.join(working)
+    yield* ask(0)
+  }).pipe(Effect.provide(TestDatabase.layer))
+)
 
 /** A pooler whose server hangs: it takes every connection, and answers nothing more. */
 const hangingPooler = createServer((client) => {
