@@ -95,7 +95,9 @@ const remedyOf = (part: Part, isThere: boolean, { privileges, schema }: Catalog.
       // What was written while a trigger of the feed was off is no change, so the order restarts.
       const enabled = `${alter} enable ${{ A: "always ", R: "replica " }[state] ?? ""}trigger ${name}`
       const enable = isOfFeed(part) ? `select ${schema}.change_begin()` : enabled
-      return `${definition.replace("TRIGGER", "OR REPLACE TRIGGER")}; ${enable}`
+      // Rows that were written without it have no JSON, or an older one.
+      const render = name === "zz_written" ? `; update ${schema}.${of} set record = ''` : ""
+      return `${definition.replace("TRIGGER", "OR REPLACE TRIGGER")}; ${enable}${render}`
     }
     case "function": {
       const granted = privileges.filter(({ object }) => object === `function ${name}`)

@@ -288,6 +288,17 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       })
   )
 
+  it.effect("renders the rows that were written without the trigger for that", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* run("drop trigger zz_written on pets")
+      yield* sql`insert into pets (organization_id, id, record, change_position) values ('org_1', 'a', '', 0)`
+      for (const { advice } of yield* problems) yield* mend(advice ?? "")
+      const rows = yield* sql`delete from pets returning starts_with(record, '{"id":"a","name":') as "isRendered"`
+      assert.deepStrictEqual(rows, [{ isRendered: true }])
+    })
+  )
+
   it.effect("names a disabled trigger of changes, whose order restarts when it is mended", () =>
     Effect.gen(function* () {
       yield* run("alter table pets disable trigger removed")
