@@ -11,7 +11,7 @@ import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import own from "./own/index.ts"
 import type { Migrations, Statements } from "./Migration.ts"
-import { inTransaction, script, scriptOf } from "./script.ts"
+import { inLongTransaction, script, scriptOf } from "./script.ts"
 import { isUndefined } from "./SqlFailure.ts"
 
 /** The migrations by their names: those of this package, then the adopter's. */
@@ -60,7 +60,7 @@ const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
 const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
-  inTransaction(
+  inLongTransaction(
     sql,
     Effect.gen(function* () {
       // As the sessions of a pool, which a pooler may keep from them: a process that is paused holds its locks for seconds.

@@ -118,6 +118,14 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
+  it.effect("may take longer than the pool gives a statement", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* emptyDatabase, { statementTimeout: "500 millis" })
+      const slow = { "own/slow": script("select pg_sleep(0.6)") }
+      assert.deepStrictEqual(yield* migrate(sql, slow), ["own/slow"])
+    })
+  )
+
   it.effect("that fail leave nothing behind, and can be tried again", () =>
     Effect.gen(function* () {
       const sql = yield* empty
