@@ -95,11 +95,11 @@ export const make = Effect.gen(function* () {
     from (select distinct organization_id, task_id from judged where "isNew") task
     where t.organization_id = task.organization_id and t.id = task.task_id`
 
-  /** Transactions of this database that may write: those that run, and those that are prepared. */
+  /** Transactions of this database that may write: those that run, without autovacuums, which have no user; and prepared ones. */
   const running = setOf(sql`
     select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
-      and a.datid = (select oid from pg_database where datname = current_database())`)
+      and a.usesysid is not null and a.datid = (select oid from pg_database where datname = current_database())`)
   const prepared = setOf(sql`
     select 'prepared ' || gid as text from pg_prepared_xacts where database = current_database()`)
 

@@ -30,7 +30,7 @@ import {
   suite
 } from "../../support/deletions/support.ts"
 import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
-import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
 const settled = Effect.gen(function* () {
@@ -204,6 +204,22 @@ suite("deletions beside each other:", single, {
     yield* sql`update deletion_settler set until = clock_timestamp() + interval '1 hour'`
     yield* Effect.replicateEffect(step, 3)
     assert.strictEqual(yield* unsettled, 0)
+  }),
+  "wait for no autovacuum, which brings no row": Effect.gen(function* () {
+    const sql = yield* Loaders.begin()
+    const vacuum = yield* elsewhere
+    const open = yield* openTransaction(vacuum, vacuum`select 1`)
+    yield* sql`
+      create view public.pg_stat_activity as select pid, datid, case when xact_start is null then usesysid end as usesysid
+      from pg_catalog.pg_stat_activity`
+    yield* deleted("deletion", invoice)
+    // A session that has prepared the statement would not see the view.
+    const fresh = clientOf((yield* TestDatabase).url, { settings: { search_path: "public, pg_catalog" } })
+    const { steps } = yield* Effect.provideServiceEffect(settler, TaskDatabase, fresh)
+    yield* steps(2)
+    assert.strictEqual(yield* unsettled, 0)
+    yield* sql`drop view public.pg_stat_activity`
+    yield* open.commit
   }),
   "are settled however long all tasks take together": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
