@@ -1,6 +1,6 @@
 /** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds; and for how long its payload is kept. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Option, Record } from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Option, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
@@ -149,6 +149,12 @@ suite("the payload of a task", postgres, {
       assert.strictEqual(yield* Fiber.join(emptying), 2)
     }
   ),
+  "is kept while only the clock of the worker says that the time is over": Effect.gen(function* () {
+    yield* TestClock.setTime(yield* TestClock.withLive(Clock.currentTimeMillis))
+    yield* completed("1")
+    yield* TestClock.adjust("365 days")
+    assert.strictEqual(yield* empty(), 0)
+  }),
   "is kept of a task that is not completed, however old": Effect.gen(function* () {
     const { fail } = yield* Scheduler
     yield* scheduled(delivery("dead"))
