@@ -271,14 +271,15 @@ export const makeScheduler = Effect.fnUntraced(function* (
         )
       )
       const old = ended.flat()
-      // Each by itself: the items of many may take longer than the worker has. The organization is the first parameter.
+      // Each by itself: the items of many may take longer than the worker has.
       for (const { organization, taskId } of old) {
-        yield* asWorker(sql`
-          with forgotten as (
-            delete from deletions d where d.organization_id = ${organization} and d.task_id = ${taskId}
-              and d.verdict <> 'deleted' and not ${sql.literal(Deletion.hasArrived({ idIn: () => "$1" }))}
-          )
-          update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}`)
+        // In the literal, the organization is the first parameter.
+        const forget = sql`
+          delete from deletions d where d.organization_id = ${organization} and d.task_id = ${taskId}
+            and d.verdict <> 'deleted' and not ${sql.literal(Deletion.hasArrived({ idIn: () => "$1" }))}`
+        const update = sql`
+          update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}`
+        yield* asWorker(Effect.andThen(forget, update))
       }
       return old.length
     }),
