@@ -112,8 +112,10 @@ export class OrderedServer extends Server {
     this.#longestIdle = idleTimeout + headersTimeout + sweepInterval
     this.once("listening", () => {
       // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
-      const sweeping = setInterval(() => this.#sweep(), Math.min(100, sweepInterval)).unref()
-      this.once("close", () => clearInterval(sweeping))
+      const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
+      // oxlint-disable-next-line effecttsgo/global-timers -- as above. A key fills the memory of a small machine in a second
+      const looking = setInterval(() => this.#closeUnread(), 100).unref()
+      this.once("close", () => [sweeping, looking].forEach(clearInterval))
     })
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
@@ -311,7 +313,6 @@ export class OrderedServer extends Server {
       if (connection.isHalfClosed) current.writeContinue()
       connection.isHalfClosed = true
     }
-    this.#closeUnread()
   }
 
   /** Closes connections where unread responses take too much memory: first those of the sender who has the most. */
