@@ -1,6 +1,6 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
-import { DateTime, Duration, Effect, Fiber } from "effect"
+import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
@@ -29,8 +29,8 @@ import {
   single,
   suite
 } from "../../support/deletions/support.ts"
-import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
-import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { addFacts } from "../../support/deletions/invoiceFixture.ts"
+import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
 const settled = Effect.gen(function* () {
@@ -192,45 +192,6 @@ suite("deletions beside each other:", single, {
     assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
     yield* long.commit
     yield* steps(2)
-    assert.strictEqual(yield* unsettled, 0)
-  }),
-  "no lease outlasts a clock of the database that is set back": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    yield* deleted("deletion", invoice)
-    yield* sql`update deletion_settler set holder = gen_random_uuid(), until = clock_timestamp() + interval '5 s'`
-    const { step } = yield* Settling.make
-    yield* Effect.replicateEffect(step, 3)
-    assert.strictEqual(yield* unsettled, 1)
-    yield* sql`update deletion_settler set until = clock_timestamp() + interval '1 hour'`
-    yield* Effect.replicateEffect(step, 3)
-    assert.strictEqual(yield* unsettled, 0)
-  }),
-  "wait for no autovacuum, which brings no row": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    const vacuum = yield* elsewhere
-    const open = yield* openTransaction(vacuum, vacuum`select 1`)
-    yield* sql`
-      create view public.pg_stat_activity as select pid, datid, case when xact_start is null then usesysid end as usesysid
-      from pg_catalog.pg_stat_activity`
-    yield* deleted("deletion", invoice)
-    // A session that has prepared the statement would not see the view.
-    const fresh = clientOf((yield* TestDatabase).url, { settings: { search_path: "public, pg_catalog" } })
-    const { steps } = yield* Effect.provideServiceEffect(settler, TaskDatabase, fresh)
-    yield* steps(2)
-    assert.strictEqual(yield* unsettled, 0)
-    yield* sql`drop view public.pg_stat_activity`
-    yield* open.commit
-  }),
-  "are settled however long all tasks take together": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    yield* addTasks(60, { organization_id: "'org_a'", state: "'completed'", unsettled_since: "now()" })
-    const run: typeof sql.run = (request, statements) =>
-      sql.run({ ...request, within: Duration.millis(1500) }, statements)
-    const unsafe = <A extends object>(text: string, values?: ReadonlyArray<unknown>) =>
-      sql.unsafe<A>(text.replace("set_config('lock_timeout'", "pg_sleep(0.6), $&"), values)
-    const slow = Object.assign(sql.bind(undefined), sql, { run, unsafe })
-    const { steps } = yield* Effect.provideService(settler, TaskDatabase, slow)
-    yield* TestClock.withLive(steps(2))
     assert.strictEqual(yield* unsettled, 0)
   }),
   "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(

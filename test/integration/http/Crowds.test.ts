@@ -2,22 +2,13 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { IncomingMessage } from "node:http"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
-import { OrderedServer } from "../../../src/http/OrderedServer.ts"
+import { Effect } from "effect"
 import { beginReading } from "../../../src/http/ServedRequest.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import { exchange, get, open, statusesOf } from "../../support/Raw.ts"
 
-const minute = Duration.minutes(1)
-const limits = { maxConnections: 1000, headersTimeout: minute, bodyTimeout: minute, idleTimeout: minute }
-
-/** A server that listens, and has no handler. */
-const opened = Effect.gen(function* () {
-  const server = new OrderedServer(limits)
-  const { port } = yield* Listening.on(server)
-  return { server, port }
-})
+const opened = Listening.ordered({ maxConnections: 1000 })
 
 /** Counts the requests that are parsed until the scope closes. */
 const parsing = Effect.gen(function* () {

@@ -1,12 +1,8 @@
-/**
- * Requests that a client sends ahead on one connection: one at a time is worked on. If the end of one is in doubt, nothing
- * of what follows it is taken for a request.
- */
+/** Requests that a client sends ahead on one connection: one at a time is worked on. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
-import type { RequestListener, ServerResponse } from "node:http"
+import type { ServerResponse } from "node:http"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import { identify } from "../../../src/http/ServedRequest.ts"
 import type { RequestFacts } from "../../../src/observability/RequestFacts.ts"
 import { ownMemory } from "../../../src/process/Processes.ts"
@@ -14,17 +10,10 @@ import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import { type Connection, exchange, get, open, statusesOf } from "../../support/Raw.ts"
 
-const minute = Duration.minutes(1)
+const opened = Listening.ordered()
 
-/** A server that listens, and has no handler. */
-const openedWith = Effect.fnUntraced(function* (timeout: Duration.Duration) {
-  const timeouts = { headersTimeout: timeout, bodyTimeout: minute, idleTimeout: timeout }
-  const server = new OrderedServer({ maxConnections: 10, ...timeouts })
-  const { port } = yield* Listening.on(server)
-  return { server, port }
-})
-
-const opened = openedWith(minute)
+/** Connections are swept every 20 ms. */
+const briefly = { headersTimeout: Duration.millis(100), idleTimeout: Duration.millis(100) }
 
 const listening = Effect.map(opened, ({ port, server }) => {
   const begun: Array<ServerResponse> = []
@@ -130,7 +119,7 @@ describe("A connection", () => {
 
   it.live("without a request is closed, also if it was refused and never reads, but not one that waits", () =>
     Effect.gen(function* () {
-      const { port, server } = yield* openedWith(Duration.millis(100))
+      const { port, server } = yield* Listening.ordered(briefly)
       server.on("request", () => {})
       const [trickling, refused, waiting] = [yield* connected(port), yield* connected(port), yield* connected(port)]
       waiting.write(get("/1"))
@@ -162,7 +151,7 @@ describe("A connection", () => {
 
   it.live("whose client left has its response closed, and one that only ended its side gets the response", () =>
     Effect.gen(function* () {
-      const { port, server } = yield* openedWith(Duration.millis(100))
+      const { port, server } = yield* Listening.ordered(briefly)
       const begun: Array<ServerResponse> = []
       server.on("request", (_, response) => begun.push(response))
       const left = yield* connected(port)
@@ -354,78 +343,5 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
     assert.deepInclude(refused[0], { id: "mine", status: 400, path: "/a", address, bytes: 24 })
     assert.deepInclude(refused[1], { status: 400, path: "", address, bytes: 24 })
     assert.deepInclude(refused[2], { status: 400, path: "/", address, bytes: 0 })
-  })
-)
-
-const body = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n"
-const length = `Content-Length: ${body.length}\r\n`
-const chunked = "Transfer-Encoding: chunked\r\n"
-const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-const inChunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
-
-interface Sent {
-  readonly sent: string
-  readonly version?: string
-  readonly method?: string
-  readonly headers?: string
-  readonly body?: string
-  /** The statuses of the responses that come until the connection is closed. */
-  readonly statuses: ReadonlyArray<number>
-}
-
-/** Each is followed by another request on its connection. */
-const table: ReadonlyArray<Sent> = [
-  { sent: "an upgrade", headers: upgrade, statuses: [200] },
-  { sent: "an upgrade with a body", headers: upgrade + length, body, statuses: [200] },
-  { sent: "an upgrade with chunks", headers: upgrade + chunked, body: inChunks, statuses: [411] },
-  { sent: "an upgrade with invalid chunks", headers: upgrade + chunked, body: "zz\r\n", statuses: [411] },
-  { sent: "a protocol, and no upgrade to it", headers: "Upgrade: h2c\r\n", statuses: [200] },
-  { sent: "a connection to another host", method: "CONNECT", statuses: [405] },
-  { sent: "an unknown expectation", headers: `Expect: tea\r\n${length}`, body, statuses: [417] },
-  { sent: "no Host", headers: length, body, statuses: [400] },
-  { sent: "two Hosts", headers: "Host: localhost\r\n", statuses: [400] },
-  { sent: "chunks in HTTP/1.0", version: "1.0", headers: chunked, body: inChunks, statuses: [400] },
-  { sent: "chunks and a length", headers: chunked + length, body: inChunks, statuses: [400] },
-  { sent: "two lengths", headers: length + length, body, statuses: [400] },
-  { sent: "a folded header", headers: `X: a\r\n ${length}`, statuses: [400] },
-  { sent: "a header ended by a line feed", headers: `X: a\n${length}`, statuses: [400] },
-  { sent: "chunks of a coding", headers: "Transfer-Encoding: gzip, chunked\r\n", body: inChunks, statuses: [400] },
-  { sent: "a coding after chunks", headers: "Transfer-Encoding: chunked, gzip\r\n", body: inChunks, statuses: [400] },
-  { sent: "more headers than Node reads", headers: "a:\r\n".repeat(1100) + length, body, statuses: [431] },
-  { sent: "its last request", headers: "Connection: close\r\n", statuses: [200] },
-  { sent: "a known expectation", headers: `Expect: 100-continue\r\n${length}`, body, statuses: [200] },
-  { sent: "a length", headers: length, body, statuses: [200, 200] },
-  { sent: "chunks", headers: chunked, body: inChunks, statuses: [200, 200] },
-  { sent: "an upgrade after the chunks", headers: chunked, body: `0\r\n${upgrade}\r\n`, statuses: [200, 200] }
-]
-
-const textOf = ({ body: content = "", headers = "", method = "GET", sent, version = "1.1" }: Sent) =>
-  `${method} / HTTP/${version}\r\n${sent === "no Host" ? "" : "Host: localhost\r\n"}${headers}\r\n${content}`
-
-it.live.each(table)("A connection with $sent is answered $statuses, and then closed", (sent) =>
-  Effect.gen(function* () {
-    const { port, server } = yield* opened
-    const url = `http://127.0.0.1:${port}`
-    const ids: Array<unknown> = []
-    const respond: RequestListener = ({ headers }, response) => {
-      ids.push(headers["x-request-id"])
-      response.end()
-    }
-    server.on("request", respond).on("checkContinue", respond)
-
-    const isServed = sent.statuses.filter((status) => status === 200).length === 2
-    const first = textOf(sent)
-    const next = get("/", `Connection: close\r\n${isServed ? "" : "X-Request-Id: smuggled\r\n"}`)
-    assert.deepStrictEqual(statusesOf(yield* exchange(url, first + next)), sent.statuses, "at once")
-
-    const { closed, received, send, socket } = yield* open(url)
-    yield* send(first + next.slice(0, 9))
-    yield* eventually("a response", () => received() !== "" || socket.closed)
-    yield* send(next.slice(9))
-    assert.deepStrictEqual(statusesOf(yield* closed), sent.statuses, "in two pieces")
-
-    const answer = yield* exchange(url, get("/") + first + next)
-    assert.deepStrictEqual(statusesOf(answer), [200, ...sent.statuses], "after another request")
-    assert.notInclude(ids, "smuggled")
   })
 )
