@@ -39,10 +39,14 @@ const started = Effect.gen(function* () {
     url,
     node: file,
     children: () => Process.childrenOf(program.pid),
-    /** Does something, and waits until another process listens. */
-    replacing: Effect.fnUntraced(function* (act: () => void) {
+    /** Does something, and waits until another process listens than before. */
+    replacing: Effect.fnUntraced(function* <E = never>(
+      act: () => void,
+      meanwhile: Effect.Effect<void, E> = Effect.void
+    ) {
       const before = listened()
       act()
+      yield* meanwhile
       yield* eventually("a process in its place", () => listened() > before)
     }),
     // On a connection of its own, which may come to any of the processes.
@@ -95,10 +99,7 @@ layer(Program.layer, { ...options, timeout: "2 minutes" })("PROCESSES", (it) => 
     Effect.gen(function* () {
       const { children, isAnswered, output, replacing } = yield* Program
       const [first = 0, second = 0] = children()
-      process.kill(first, "SIGKILL")
-      yield* noneLeft([first])
-      yield* isAnswered
-      yield* eventually("a process in its place", () => children().length === 2)
+      yield* replacing(() => process.kill(first, "SIGKILL"), Effect.andThen(noneLeft([first]), isAnswered))
       yield* replacing(() => process.kill(second, "SIGSTOP"))
       assert.match(output(), new RegExp(`Killing process ${second}: no response for 3 seconds`))
       yield* noneLeft([second])
