@@ -1,7 +1,8 @@
 /** The package's entries, as other packages see them. */
 import { assert, it } from "@effect/vitest"
-import { DateTime, Effect, Struct } from "effect"
+import { DateTime, Effect, Record, Struct } from "effect"
 import * as Contract from "../../../src/app/exports/index.ts"
+import * as ServerEntry from "../../../src/app/exports/server.ts"
 import * as TestingEntry from "../../../src/app/exports/testing.ts"
 import { rowsOf } from "../../../src/records/Rows.ts"
 
@@ -28,5 +29,25 @@ it("practice-data/testing fills a record's fields with the examples of its schem
     paid: false,
     scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
     species: "Canine"
+  })
+})
+
+it("the modules of the entries export what other packages may import, and nothing else", () => {
+  const { ApiKeys, App, Databases, Migrations, Server, Settings, Worker } = ServerEntry
+  const { DemoData, DemoProcessor } = TestingEntry
+  const modules = { ApiKeys, App, Databases, DemoData, DemoProcessor, Migrations, Server, Settings, Worker }
+  const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
+  assert.deepStrictEqual(exported, {
+    ApiKeys: "ApiKey checksumOf create generate list revoke",
+    App: "dataApi databases intake intakeServices intakeServicesMemory layer run serve services servicesMemory",
+    Databases: "afterMigration layer namesOf poolsOf restartChanges",
+    DemoData: "demoKeys organizations recordsOf",
+    DemoProcessor: "accountOf accounts",
+    Migrations:
+      "CannotMigrate NotMigrated all isMigrated migrate missing openSchema otherEncoding requireMigrated untilMigrated",
+    Server:
+      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
+    Settings: "isLoopback readSettings variables",
+    Worker: "layer layerRetention make makeRound optionsFor run"
   })
 })
