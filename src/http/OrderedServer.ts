@@ -82,6 +82,7 @@ export class OrderedServer extends Server {
     }
   }
   #queued = 0
+  #isLooking = false
   #isDraining = false
   // Until there is a handler.
   #isHolding = true
@@ -113,9 +114,7 @@ export class OrderedServer extends Server {
     this.once("listening", () => {
       // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
       const sweeping = setInterval(() => this.#sweep(), sweepInterval).unref()
-      // oxlint-disable-next-line effecttsgo/global-timers -- as above. A key fills the memory of a small machine in a second
-      const looking = setInterval(() => this.#closeUnread(), 100).unref()
-      this.once("close", () => [sweeping, looking].forEach(clearInterval))
+      this.once("close", () => clearInterval(sweeping))
     })
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
@@ -219,6 +218,7 @@ export class OrderedServer extends Server {
   #begin(connection: Connection, response: ServerResponse) {
     connection.current = response
     connection.deadline = Infinity
+    this.#look()
     if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
       beginReading(response.req)
@@ -315,13 +315,25 @@ export class OrderedServer extends Server {
     }
   }
 
+  /** Looks for unread responses 100 ms later: a key fills the memory of a small machine in a second. */
+  #look() {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    // oxlint-disable-next-line effecttsgo/global-timers -- a server of node:http runs in no effect
+    setTimeout(() => {
+      this.#isLooking = false
+      this.#closeUnread()
+    }, 100).unref()
+  }
+
   /** Closes connections where unread responses take too much memory: first those of the sender who has the most. */
   #closeUnread() {
-    const unread = [...this.#connections.values()].filter(({ socket }) => socket.writableLength > 0)
-    let excess = unreadOf(unread) - maximumUnread
+    const answered = [...this.#connections.values()].filter(({ current }) => current !== undefined)
+    if (answered.length > 0) this.#look()
+    let excess = unreadOf(answered) - maximumUnread
     if (excess <= 0) return
     this.emit("unread")
-    const senders = Map.groupBy(unread, ({ current }) => Shares.keyOf(current?.req.headers.authorization))
+    const senders = Map.groupBy(answered, ({ current }) => Shares.keyOf(current?.req.headers.authorization))
     const ordered = [...senders.values()].toSorted((one, other) => unreadOf(other) - unreadOf(one))
     for (const { socket } of ordered.flat()) {
       if (excess <= 0) return
