@@ -1,4 +1,4 @@
-/** The contract of the data API: the typed client and the OpenAPI document come from this folder alone. */
+/** The contract of the data API: the typed client and the OpenAPI document come only from this folder. */
 import { Array, Record } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Authorization, JsonBody } from "./Authorization.ts"

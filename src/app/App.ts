@@ -159,7 +159,7 @@ const operators = ({ databaseUrl, operationsHost: host, operationsPort, operatio
     : OperationsListener.layer({ host, port, token }).pipe(Layer.provide([OperatorStore.layer, freshness]))
 }
 
-/** The layers of each role: a process has those of its roles alone. A layer of several roles is built once. */
+/** The layers of each role: a process has only those of its roles. A layer of several roles is built once. */
 const layersOf = (settings: Settings) => {
   const { deletionDelay, rateLimit, requireSignatures, taskRetention } = settings
   const limit = Option.match(rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })

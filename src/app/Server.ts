@@ -83,7 +83,7 @@ const around = Effect.gen(function* () {
 /** The middleware of a server that has nothing but the APIs: limits, headers, errors and CORS. */
 export const middleware = HttpRouter.middleware(around, { global: true })
 
-/** The same around requests to the APIs alone, which are counted: for a server that has other routes too. */
+/** The same, only around requests to the APIs, which are counted: for a server that has other routes too. */
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around

@@ -66,7 +66,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
     /** The next transaction id of the primary, at some times. */
     let samples: ReadonlyArray<{ readonly next: number; readonly at: number }> = []
     /** The time since which there is no primary to compare a standby with. */
-    let aloneSince: number | undefined
+    let noPrimarySince: number | undefined
     let last = 0
     let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
 
@@ -76,7 +76,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
       const now = yield* Time.monotonic
       // The transaction at the horizon began after the newest sample in which its id was not given.
       const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
-      const seconds = Math.floor((now - (before?.at ?? aloneSince ?? now)) / 1000)
+      const seconds = Math.floor((now - (before?.at ?? noPrimarySince ?? now)) / 1000)
       // A standby that has all that its primary had, a second ago.
       return horizon >= next ? Math.max(0, seconds - 1) : Math.max(1, seconds)
     })
@@ -122,7 +122,7 @@ export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/c
       if (read === undefined) return lagSeconds.set(undefined)
       const { progress } = read
       const primary = progress.isStandby ? marks[0] : read
-      aloneSince = primary === undefined ? (aloneSince ?? (yield* Time.monotonic)) : undefined
+      noPrimarySince = primary === undefined ? (noPrimarySince ?? (yield* Time.monotonic)) : undefined
       if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
       last = yield* lag(progress)
       lagSeconds.set(last)

@@ -98,7 +98,7 @@ export interface Line {
 /** Reports an event: its fields for a program, and its sentence for a person. */
 export type Report = (line: Line, sentence: string, isWarning?: boolean) => Effect.Effect<void>
 
-/** The reports by their names. `none` prints warnings alone, to standard error. */
+/** The reports by their names. `none` prints only warnings, to standard error. */
 export const reports: Readonly<Record<"text" | "json" | "none", Report>> = {
   text: (_, sentence) => print(sentence),
   json: (line) => Effect.flatMap(Time.wall, (now) => print(JSON.stringify({ at: iso(now), ...line }))),

@@ -16,7 +16,7 @@ const escapes: Readonly<Record<string, string>> = {
 // Control characters, and those that change the direction of the text around them.
 const invisible = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
-/** The text of an element. Quotes are escaped in attributes alone. */
+/** The text of an element. Quotes are escaped only in attributes. */
 const escaped = (text: string, special = /[&<>]/g) =>
   text
     .toWellFormed()

@@ -37,7 +37,7 @@ type Sampler = ReturnType<typeof makeSampler>
 export interface Traces {
   /** Makes the first spans of traces. */
   readonly tracer: Tracer.Tracer
-  /** Applied to those that are sampled: most are made for the decision alone. */
+  /** Applied to those that are sampled: most are made only for the decision. */
   readonly describe: (span: Tracer.Span) => Tracer.Span
   readonly sampler: Sampler
 }

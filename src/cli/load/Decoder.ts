@@ -16,7 +16,7 @@ export interface Row {
   readonly isText: boolean
   /** The organization beside the record, as in an export. */
   readonly organization?: unknown
-  /** The operation of `sync ndjson:`, whose last one of a record counts. A removal has the id alone. */
+  /** The operation of `sync ndjson:`, whose last one of a record counts. A removal has only the id. */
   readonly operation?: "upsert" | "remove"
 }
 

@@ -182,7 +182,7 @@ export const open = Effect.fnUntraced(function* (session: Session, { columns, na
       const conflict =
         quoted.length === 0 ? "nothing" : `update set ${changed} where ${row("t")} is distinct from ${row("excluded")}`
 
-      /** Inserts rows alone, or updates those that are there too. */
+      /** Only inserts rows, or also updates existing ones. */
       const statement = (rows: string, isFirst: boolean) => {
         const values = written.map(
           (column) => `${valueOf(column, { ...writing, isFirst })} as ${quoteName(column.name)}`

@@ -75,12 +75,12 @@ const Setting = Schema.Struct({ name: Schema.String, found: Schema.String, login
 
 /** The requested settings that a connection pooler drops. Those of the login are good enough. */
 export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: Session) {
-  const asked = sessionSettings(pool)
+  const requested = sessionSettings(pool)
   const settings = yield* rowsOf(Setting)(sql`
     select name, setting as found, format('alter role %I in database %I', current_user, current_database()) as login
-    from pg_settings where ${sql.in("name", Object.keys(asked))}`)
+    from pg_settings where ${sql.in("name", Object.keys(requested))}`)
   const lost = settings.flatMap(({ found, login, name }) => {
-    const [wanted, given] = [asked[name], ofLogins[name]]
+    const [wanted, given] = [requested[name], ofLogins[name]]
     if (given === undefined || found === wanted || found === given) return []
     return [{ text: `${name} is ${found} instead of ${wanted}`, statement: `${login} set ${name} = '${given}'` }]
   })
