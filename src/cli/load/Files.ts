@@ -27,11 +27,13 @@ export interface Batch {
 
 const longest = 4_194_304
 
-const extension = /\.(csv|ndjson|parquet)(\.gz)?$/
+const extension = /\.(csv|ndjson|jsonl|parquet)(\.gz)?$/
 
 const fileOf = (path: string): Effect.Effect<File, Refused> => {
-  const [suffix = "", kind, gzip] = extension.exec(basename(path)) ?? []
-  const name = basename(path, suffix)
+  const file = basename(path).toLowerCase()
+  const [suffix = "", ending, gzip] = extension.exec(file) ?? []
+  const kind = ending === "jsonl" ? "ndjson" : ending
+  const name = basename(file, suffix)
   const isGzip = gzip !== undefined
   const resource = resources.find((one: Resource) => one.table === name || one.name === name)
   if (resource !== undefined && (kind === "csv" || kind === "ndjson" || (kind === "parquet" && !isGzip))) {
@@ -51,7 +53,7 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     Effect.try({
       try: () => {
         if (!fs.statSync(path).isDirectory()) return [path]
-        const names = fs.readdirSync(path).filter((name) => !name.startsWith(".") && extension.test(name))
+        const names = fs.readdirSync(path).filter((name) => !name.startsWith(".") && extension.test(name.toLowerCase()))
         return names.toSorted().map((name) => join(path, name))
       },
       catch: failureOf(path)

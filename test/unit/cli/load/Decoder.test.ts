@@ -334,8 +334,15 @@ it.effect.each([
 it.effect("a folder has the files of resources, in the order of the API. Another CSV in it is refused", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
-    const names = ["organization", "charge-refunds", "pets"]
-    const files = ["pets.ndjson", "organization.csv.gz", "charge-refunds.csv", "_practice_data_sync.db", "notes.txt"]
+    const names = ["organization", "charges", "charge-refunds", "pets"]
+    const files = [
+      "pets.jsonl",
+      "organization.csv.gz",
+      "charge-refunds.csv",
+      "CHARGES.CSV",
+      "_practice.db",
+      "notes.txt"
+    ]
     for (const name of files) writeFileSync(join(folder, name), "")
     const found = (yield* Files.find([folder])).map(({ resource }) => resource.name)
     assert.deepStrictEqual(found, names)
