@@ -56,7 +56,7 @@ curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: applic
   -H "webhook-id: $id" -H "webhook-timestamp: $timestamp" -H "webhook-signature: v1,$signature"
 \`\`\`
 
-In Python, \`send\` of [practice_data.py](docs/connectors) signs and retries; in JavaScript, \`InvoiceDeletions\` of \`practice-data/client\`.
+In JavaScript, \`InvoiceDeletions\` of \`practice-data/client\` signs and retries.
 `.trim()
 
 const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })

@@ -292,21 +292,8 @@ const documentationPage = (parsed: Document, start: string, key: string | undefi
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
-/** The files beside the documentation, by their names below `/docs`. */
-const files = {
-  "page.js": { type: "text/javascript", source: "docs.js" },
-  "practice_data.py": { type: "text/plain", source: "../connectors/practice_data.py" },
-  "dlt_source.py": { type: "text/plain", source: "../connectors/dlt_source.py" },
-  "airbyte.yaml": { type: "text/plain", source: "../connectors/airbyte.yaml" }
-}
-
 /** The paths below each API that no operation has. */
-export const documentPaths: ReadonlyArray<string> = [
-  "/openapi.json",
-  "/docs",
-  "/docs/connectors",
-  ...Object.keys(files).map((name) => `/docs/${name}`)
-]
+export const documentPaths: ReadonlyArray<string> = ["/openapi.json", "/docs", "/docs/page.js"]
 
 /**
  * Serves the OpenAPI document of an API, and its documentation, where requests can be sent, with a quick start and the
@@ -331,10 +318,7 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
         )
       )
       yield* router.add("GET", "/docs", Effect.flatten(docs))
-      yield* router.add("GET", "/docs/connectors", textPage("Connectors", read("../connectors/README.md"), "page.js"))
-      for (const [name, { source, type }] of Record.toEntries(files)) {
-        const text = HttpServerResponse.text(read(source), { contentType: `${type}; charset=utf-8` })
-        yield* router.add("GET", `/docs/${name}`, cacheable(secured(text, "inline")))
-      }
+      const script = HttpServerResponse.text(read("docs.js"), { contentType: "text/javascript; charset=utf-8" })
+      yield* router.add("GET", "/docs/page.js", cacheable(secured(script, "inline")))
     })
   )
