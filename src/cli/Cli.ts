@@ -10,7 +10,6 @@ import { layerLogger, note, written } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
 import { erase, organizations } from "./Organizations.ts"
 import { load } from "./load/Load.ts"
-import { get, openapi, search, send } from "./Clients.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
 import { sync } from "./sync/Sync.ts"
 import { deletions, tasks } from "./Tasks.ts"
@@ -29,7 +28,7 @@ const command = Command.make("practice-data").pipe(
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
     { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, deletions, erase, audit, doctor] },
-    { group: "Use it", commands: [get, search, sync, send, openapi] }
+    { group: "Use it", commands: [sync] }
   ])
 )
 

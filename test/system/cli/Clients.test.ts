@@ -1,9 +1,9 @@
 /**
- * The commands of clients as users run them, over the running service: `get`, `search`, `send` and `sync`.
+ * `sync` as users run it, over the running service.
  *
  * @module-tag long
  */
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
@@ -25,21 +25,8 @@ const environment = Effect.map(Service, ({ address }) => ({
   PGPASSWORD: password
 }))
 
-const run = (...command: ReadonlyArray<string>) =>
-  Effect.flatMap(environment, (variables) => runWith(variables, command))
-
-const sync = (...args: ReadonlyArray<string>) => run("sync", ...args)
-
-/** The output, and the note that there is more, which a limit may have. */
-const printed = (...command: ReadonlyArray<string>) =>
-  Effect.map(run(...command), ({ code, stdout, stderr }) => {
-    assert.strictEqual(code, 0, stderr)
-    if (!command.includes("--limit")) assert.strictEqual(stderr, "")
-    return stdout
-  })
-
-const records = (...command: ReadonlyArray<string>) =>
-  Effect.flatMap(printed(...command, "--json"), (text) => Effect.forEach(text.trim().split("\n"), parse))
+const sync = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(environment, (variables) => runWith(variables, ["sync", ...args]))
 
 const decodeRecords = Schema.decodeUnknownEffect(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
 
@@ -64,22 +51,7 @@ const warehouse = Effect.gen(function* () {
   return { target: `postgres://${user}@${admin.host}/${database}?schema=practice`, sql }
 })
 
-layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A command of a client", (it) => {
-  it.effect("`get` prints one record, and `search` those that satisfy the filters, up to a limit, or all", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* Service
-      const charge = yield* printed("get", "charges", "charge_oakridge_0001")
-      assert.match(charge, /^id +charge_oakridge_0001\n/)
-      const [organization] = yield* records("get", "organization")
-      assert.strictEqual(organization?.["id"], "org_oakridge")
-      const filters = ["--all", "--filter", "include_deleted=true"]
-      const body = yield* records("search", "consumption-logs", ...filters)
-      const page = yield* ask("/consumption-logs/search", { include_deleted: true, limit: 1000 })
-      assert.deepStrictEqual<unknown>({ body }, yield* parse(page.text))
-      assert.lengthOf(yield* records("search", "psp-charges", "-f", "clinic=clinic_oakridge_01", "--limit", "105"), 105)
-    })
-  )
-
+layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A command", (it) => {
   it.effect("`sync` copies what /search has, record by record: first the resources that it is given, then all", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
@@ -137,24 +109,6 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
       yield* command.kill(signal)
       assert.strictEqual((yield* command.ended).code, code)
       assert.strictEqual((yield* sync(target)).code, 0)
-    })
-  )
-
-  // At the end, since its deletion is a change that a copy has later.
-  it.effect("`send` delivers the items of flags and a file, and prints its receipt", () =>
-    Effect.gen(function* () {
-      const file = join(yield* temporaryFolder, "delivery.json")
-      writeFileSync(file, `{"invoices":[{"invoice_id":"invoice_oakridge_0007","clinic_id":null}]}`)
-      const items = ["--invoice-line", "line_oakridge_0008_1", "--file", file]
-      const sending = ["send", "--organization", "org_oakridge", ...items]
-      const [receipt] = yield* records(...sending, "--key", "by-command")
-      const counts = { invoices_count: 1, invoice_lines_count: 1 }
-      assert.deepInclude(receipt, { status: "scheduled", idempotency_key: "by-command", ...counts })
-      assert.match(yield* printed(...sending, "--key", "by-command"), /^status +duplicate$/m)
-      const task = yield* printed("get", "invoice-deletions", "--idempotency-key", "by-command")
-      assert.match(task, /^state +scheduled$/m)
-      writeFileSync(file, `{"invoices":[{"invoice":"1"}]}`)
-      assert.include((yield* run(...sending)).stderr, 'at ["invoices"][0]["invoice_id"]')
     })
   )
 })
