@@ -7,7 +7,6 @@ const longest = [
   "system/package/Package",
   "system/api/Generated",
   "system/browser/Pages",
-  "system/process/Processes",
   "system/operations/Runbook",
   "system/database/Restore",
   "system/process/StartAndStop",

@@ -1,10 +1,10 @@
-/** The layers of the service: for servers of others, in memory for tests, and the processes that a start makes of them. */
+/** The layers of the service: for servers of others, in memory for tests, and the process that a start makes of them. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { readSettings, type Settings } from "../operations/Settings.ts"
-import { EmbeddedDatabaseError, TaskDatabase } from "../database/Database.ts"
+import { TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
@@ -12,7 +12,7 @@ import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import * as Probes from "../operations/Probes.ts"
-import { grace, Listener } from "../http/Listener.ts"
+import { Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../intake/Signatures.ts"
 import * as Settling from "../deletions/Settling.ts"
@@ -33,7 +33,7 @@ import { Repositories } from "../records/Repository.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
-import * as Processes from "../process/Processes.ts"
+import { assertIsFree } from "../process/Port.ts"
 import * as Logging from "../observability/Logging.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -136,7 +136,7 @@ const requestObservers = ({ accessLog, logFormat, logLevel, metricsByOrganizatio
   )
 
 const observing = (settings: Settings) =>
-  Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild }).pipe(
+  Otlp.layer(settings.otlp).pipe(
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
@@ -190,11 +190,11 @@ const layersOf = (settings: Settings) => {
 }
 
 /**
- * One process with all its roles. A layer starts after those that it is provided with, and stops before them. So a stop has
+ * The service with all its roles. A layer starts after those that it is provided with, and stops before them. So a stop has
  * this order: the service is not ready, readers that wait for changes get their responses, and new requests are served for a
  * while, in which the worker begins no task; then the server, the operators' listener and the databases close.
  */
-const singleProcess = (settings: Settings) => {
+const service = (settings: Settings) => {
   const { corsOrigins, databaseUrl, drain, maxConnections, roles } = settings
   const layers = layersOf(settings)
   const ofRoles = roles.map((role) => layers[role])
@@ -204,16 +204,11 @@ const singleProcess = (settings: Settings) => {
     Layer.provideMerge([database, Layer.succeed(Connections, maxConnections)])
   )
   const observers = Layer.provide(requestObservers(settings), Recent.Recent.layer)
-  const figures = Processes.isChild
-    ? Figures.layerOfChild(roles)
-    : Layer.provide(operators(settings), Figures.layer(roles))
+  const figures = Layer.provide(operators(settings), Figures.layer(roles))
   const watched = Layer.mergeAll(figures, Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
     Layer.provide([served, Recent.Recent.layer])
   )
-  const shared = Processes.isChild ? Processes.childListener : {}
-  const listener = Listener.layer({ ...settings, ...shared, isMeasured: true }).pipe(
-    Layer.provide([observers, watched])
-  )
+  const listener = Layer.provide(Listener.layer({ ...settings, isMeasured: true }), [observers, watched])
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
     PublicPages.landing({ dataApi: roles.includes("data-api"), intake: roles.includes("intake") }),
@@ -235,53 +230,28 @@ const singleProcess = (settings: Settings) => {
   return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [beside, listener, watched, database])
 }
 
-/** Several processes behind one port: this one starts them, and has the operators' listener. */
-const parentProcess = (settings: Settings) => {
-  const children = Processes.Children.layer(settings.processes)
-  // The pages of operators take few connections. The children migrate.
-  const database = Layer.provide(
-    databasesOf({ ...settings, poolSize: 2, migrate: Option.some(false) }),
-    NodeServices.layer
-  )
-  const figures = Layer.provide(Figures.layerOfChildren, children)
-  const watched = Layer.provide(operators(settings), [figures, database])
-  const supervised = Processes.supervise(settings.port, Duration.sum(settings.drain, grace))
-  return Layer.effectDiscard(Effect.andThen(supervised, Notices.ofParent(settings))).pipe(
-    Layer.provide([watched, children, database, ProcessRuntime.layer(["parent"])])
-  )
-}
-
-/** Fails if a port is in use: before a first start makes a database, or the kernel shares it with another program. */
+/** Fails if a port is in use, before a first start makes a database. */
 const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
-  if (Processes.isChild) return
-  yield* Processes.assertIsFree(settings)
+  yield* assertIsFree(settings)
   const { operationsHost: host, operationsPort } = settings
   if (Option.isNone(operationsPort)) return
-  yield* Effect.mapError(Processes.assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
-})
-
-const start = Effect.fnUntraced(function* (settings: Settings) {
-  const { databaseUrl, processes } = settings
-  yield* assertPortsAreFree(settings)
-  if (processes === 1 || Processes.isChild) return yield* Layer.build(singleProcess(settings))
-  yield* Processes.assertFits(processes, Processes.availableMemory())
-  if (Option.isSome(databaseUrl)) return yield* Layer.build(parentProcess(settings))
-  return yield* new EmbeddedDatabaseError({
-    message: `PROCESSES=${processes} needs a Postgres in DATABASE_URL: the embedded database serves one process.`
-  })
+  yield* Effect.mapError(assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
 })
 
 /** The whole service, from the configuration to the open socket: what `run` launches. */
 export const layer = Layer.unwrap(
-  Effect.map(readSettings, (settings) => Layer.provide(Layer.effectDiscard(start(settings)), observing(settings)))
+  Effect.gen(function* () {
+    const settings = yield* readSettings
+    yield* assertPortsAreFree(settings)
+    return Layer.provide(service(settings), observing(settings))
+  })
 )
 
 /** Runs the service until a stop signal, and ends the process. */
 export const run = () => {
   Failure.endAtSecondSignal()
-  Processes.endWithParent()
   Layer.launch(layer).pipe(
-    Effect.tapError((error) => (error._tag === "ChildEnded" && error.hasPrinted ? Effect.void : Failure.report(error))),
+    Effect.tapError(Failure.report),
     NodeRuntime.runMain({
       disableErrorReporting: true,
       // A stop signal is how the service is meant to end.

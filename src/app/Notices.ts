@@ -9,7 +9,6 @@ import type { Fact } from "../operations/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
 import { ignoredParameters, openFiles, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
-import * as Processes from "../process/Processes.ts"
 import type { Settings } from "../operations/Settings.ts"
 
 const log = ({ advice, message }: Fact) =>
@@ -55,14 +54,10 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
 `
 
-/** The log of a process with children, which log nothing at their start. It has logged its address. */
-export const ofParent = (settings: Settings) => Effect.andThen(logFindings(settings), logOperatorsPage)
-
-/** Announces that the service listens: in a child to its parent, otherwise in the log. */
+/** Logs that the service listens. */
 export const announce = Effect.fnUntraced(function* (settings: Settings) {
   const { address } = yield* HttpServer.HttpServer
   const url = HttpServer.formatAddress(address)
-  if (Processes.isChild) return yield* Processes.announce(url)
   yield* Effect.log(`Listening on ${url}`)
   yield* logFindings(settings)
   if (Option.isNone(settings.databaseUrl)) {

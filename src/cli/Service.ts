@@ -19,7 +19,7 @@ import { command, refused } from "./Usage.ts"
 export const serve = command("serve", Layer.empty, {
   description:
     "Run the service until a stop signal: the data API, the intake and the deletion worker, as set by ROLES. Without DATABASE_URL, it uses an embedded Postgres with demo data.",
-  examples: [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
+  examples: [["PORT=8080 practice-data serve"], ["ROLES=data-api,intake practice-data serve"]],
   flags: {}
 })(function* () {
   const { run } = yield* Effect.promise(() => import("../app/App.ts"))

@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads"
 import { Data, Effect, PartitionedSemaphore, RcRef, Scope } from "effect"
 import type { Headers } from "effect/http"
 import { moduleBeside } from "../process/Package.ts"
-import { ownMemory } from "../process/Processes.ts"
+import { ownMemory } from "../process/Memory.ts"
 import type { Pruned, Wanted } from "./JsonPruning.ts"
 import type { Answer, Job } from "./LargeBodyThread.ts"
 

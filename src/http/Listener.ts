@@ -9,8 +9,6 @@ import { type Front, type Limits, OrderedServer } from "./OrderedServer.ts"
 interface Options extends Limits {
   readonly host: string
   readonly port: number
-  /** True if several processes share the port. */
-  readonly reusePort?: boolean
   /** True for the public listener: its connections and refusals are in the metrics and the log. */
   readonly isMeasured?: boolean
 }
@@ -92,10 +90,10 @@ export class Listener extends Context.Service<
           )
       })
     })
-    const { host, port, reusePort = false } = options
+    const { host, port } = options
     return Layer.merge(
       Layer.effect(Listener, listener),
-      NodeHttpServer.layer(() => server, { host, port, reusePort, backlog, gracefulShutdownTimeout: grace })
+      NodeHttpServer.layer(() => server, { host, port, backlog, gracefulShutdownTimeout: grace })
     )
   }
 }

@@ -11,8 +11,8 @@ import * as Series from "./Series.ts"
 /** The time in which lines gather, and the delay before a full pipe is tried again, in milliseconds. */
 const pause = 20
 
-/** The number of bytes that a pipe takes as a whole, so that lines of several processes do not mix. */
-const atomic = 4096
+/** The number of characters that are written at once, without waiting for more lines. */
+const enough = 4096
 
 /** The time that the last lines may take at the end of the process, in milliseconds. */
 const grace = 500
@@ -29,10 +29,9 @@ const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedAr
 
 /** A writer to a descriptor that does not block, or to a file. */
 export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) => {
-  // Lines that are written together, after the rest of those before.
-  const groups: Array<string> = []
+  // Lines after the rest of those that were taken before.
+  let lines = ""
   let rest: Uint8Array = Buffer.alloc(0)
-  let queued = 0
   let timer: NodeJS.Timeout | undefined
   // The code of the last error: EAGAIN of a full pipe, EPIPE without a reader, ENOSPC of a full disk.
   let failure: unknown
@@ -41,23 +40,15 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) 
   let unannounced = 0
   let isEnding = false
 
-  const push = (line: string) => {
-    const last = groups.at(-1)
-    if (last !== undefined && last.length + line.length <= atomic) groups[groups.length - 1] = last + line
-    else groups.push(line)
-    queued += line.length
-  }
-
   const hasMore = () => {
     if (rest.length > 0) return true
-    if (groups.length === 0 && unannounced > 0) {
-      push(notice(unannounced))
+    if (lines === "" && unannounced > 0) {
+      lines = notice(unannounced)
       unannounced = 0
     }
-    const text = groups.shift() ?? ""
-    queued -= text.length
-    rest = Buffer.from(text)
-    return text !== ""
+    rest = Buffer.from(lines)
+    lines = ""
+    return rest.length > 0
   }
 
   /** Writes until nothing is left, or an error, whose code it returns. */
@@ -83,11 +74,11 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) 
   return {
     /** Takes a line, with the newline at its end. An urgent line is written at once. */
     write: (line: string, isUrgent = false): void => {
-      if (unannounced > 0 || queued + line.length > capacity) {
+      if (unannounced > 0 || rest.length + lines.length + line.length > capacity) {
         dropped++
         unannounced++
-      } else push(line)
-      if (failure === undefined && (isUrgent || isEnding || queued > atomic)) flush()
+      } else lines += line
+      if (failure === undefined && (isUrgent || isEnding || lines.length > enough)) flush()
       flushLater()
     },
     dropped: () => dropped,

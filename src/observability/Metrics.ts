@@ -214,14 +214,8 @@ export const metrics = {
   practice_data_telemetry_export_failures_total: counter("OTLP exports that failed after all retries.", {
     signal: ["traces", "metrics", "logs"]
   }),
-  practice_data_processes: gauge("Configured processes: PROCESSES.", {}),
-  practice_data_processes_answered: gauge(
-    "Processes that responded to the last collection of metrics within a second.",
-    {}
-  ),
-  practice_data_process_restarts_total: counter("Processes that ended and were replaced.", {}),
   process_resident_memory_bytes: gauge("Memory of the process.", {}),
-  process_memory_limit_bytes: gauge("Memory limit of the process: its share of the machine or container.", {}),
+  process_memory_limit_bytes: gauge("Memory limit of the process: that of the machine or container.", {}),
   process_cpu_seconds_total: counter("CPU time of the process, in user and system mode.", {}),
   process_start_time_seconds: gauge("Start of the process, as Unix time in seconds.", {}),
   nodejs_heap_size_used_bytes: gauge("JavaScript heap in use.", {}),

@@ -169,7 +169,7 @@ const shutdownTimeout = Duration.seconds(2)
 const maxBatchSize = 512
 
 /** The resource of all exports. An operator's variables come first. */
-const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
+const resourceOf = ({ attributes, serviceName }: OtlpSettings) => {
   const { "service.instance.id": instance = randomUUID() } = attributes
   return {
     attributes: {
@@ -179,8 +179,7 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: b
       "process.pid": process.pid,
       ...attributes,
       ...(Option.isSome(serviceName) && { "service.name": serviceName.value }),
-      // Several processes are several instances, whatever they are called together.
-      "service.instance.id": isOneOfSeveral ? `${instance}-${process.pid}` : instance
+      "service.instance.id": instance
     }
   }
 }
@@ -202,9 +201,9 @@ const layerTracer = (options: ExporterOptions, { ratio, sampler }: OtlpSettings)
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))
 
-/** Exports by an HTTP client until the scope closes. Several processes of a host share its variables. */
-export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) => {
-  const resource = resourceOf(settings, isOneOfSeveral)
+/** Exports by an HTTP client until the scope closes. */
+export const layerNoDeps = (settings: OtlpSettings) => {
+  const resource = resourceOf(settings)
   const { logDelay, metricInterval, spanDelay, temporality } = settings
 
   const exporting = <A>(
@@ -240,5 +239,4 @@ export const layerNoDeps = (settings: OtlpSettings, { isOneOfSeveral = false } =
   )
 }
 
-export const layer = (...options: Parameters<typeof layerNoDeps>) =>
-  Layer.provide(layerNoDeps(...options), NoRedirects.layer)
+export const layer = (settings: OtlpSettings) => Layer.provide(layerNoDeps(settings), NoRedirects.layer)

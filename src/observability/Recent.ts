@@ -39,7 +39,6 @@ const groups = { slots: Infinity, endpoints: Infinity, organizations: 200, unkno
  */
 export type Window = { readonly [Group in keyof typeof groups]: Rows }
 
-/** Plain JSON. */
 export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
 export type Observed = Pick<
@@ -162,10 +161,6 @@ export class Recent extends Context.Service<Recent, Effect.Success<typeof counti
 ) {
   static readonly layer = Layer.effect(Recent, counting)
 }
-
-/** The snapshot of several processes together. */
-export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
-  Record.map(lengths, (_, name) => windowOf(snapshots.map((each) => each[name])))
 
 /** A quantile in milliseconds, linear within a bucket: infinity in the last one, undefined without any request. */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {

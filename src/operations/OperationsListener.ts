@@ -10,9 +10,8 @@ import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { explainListen } from "../process/Failure.ts"
 import * as Loop from "../process/Loop.ts"
-import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
-import { Figures, type WatchedProcesses } from "./Figures.ts"
+import { Figures, type Watched } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { Freshness } from "./Freshness.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
@@ -22,21 +21,18 @@ import * as Documents from "./pages/Documents.ts"
 import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
-/** `/health`: each dependency of each process, with its state, and since when. */
-const healthReport = ({ dependencies, processes, silent }: WatchedProcesses) => {
-  const isReady = silent.length === 0 && processes.every(({ ready }) => ready)
-  return {
-    status: isReady && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
-    version,
-    processes: processes.map(({ pid, process, ready, roles, startedAt, version: own }) => {
-      const checks = dependencies
-        .filter((one) => one.process === process)
-        .map(({ name, output, since, status }) => [name, { status, since: iso(since), output }])
-      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks: Object.fromEntries(checks) }
-    }),
-    silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
-  }
-}
+/** `/health`: each dependency, with its state, and since when. */
+const healthReport = ({ dependencies, pid, ready, roles, startedAt, version }: Watched) => ({
+  status: ready && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
+  version,
+  pid,
+  roles,
+  started: iso(startedAt),
+  ready,
+  checks: Object.fromEntries(
+    dependencies.map(({ name, output, since, status }) => [name, { status, since: iso(since), output }])
+  )
+})
 
 const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
   ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const

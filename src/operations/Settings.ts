@@ -42,7 +42,6 @@ export const variables = {
   headersTimeout: timeout("HEADERS_TIMEOUT", "10s"),
   bodyTimeout: timeout("BODY_TIMEOUT", "15s"),
   idleTimeout: timeout("IDLE_TIMEOUT", "75s"),
-  processes: integer("PROCESSES", [1, 256], 1),
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
   deletionDelay: duration("DELETION_DELAY", { maximum: "366d" }, "1m"),
   taskRetention: duration("TASK_RETENTION", { maximum: "36500d" }, "90d"),

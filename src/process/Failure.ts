@@ -40,7 +40,7 @@ export const explainListen = (what: string, cause: unknown, prefix = "") =>
 
 /** An error whose message is meant for the user as it is. */
 interface Explained {
-  readonly _tag: "CannotListen" | "ChildEnded" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
+  readonly _tag: "CannotListen" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
   readonly message: string
 }
 
@@ -62,8 +62,6 @@ export const explain = (failure: Failure): string => {
       if (failure.cause === undefined) return failure.message
       return `${failure.message}: ${reasonOf(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
     case "ServeError":
-      if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
-        return "This system cannot share a port among processes. Leave PROCESSES unset, and run several processes on separate ports behind a load balancer."
       return explainListen("The server", failure.cause)
     case "SqlError": {
       const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"

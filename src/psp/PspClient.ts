@@ -9,7 +9,7 @@ import { Array, Context, Data, Duration, Effect, Layer, Option, Order, Predicate
 import type { Stripe } from "stripe"
 import type { PspKind, PspObject } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { ownMemory } from "../process/Processes.ts"
+import { ownMemory } from "../process/Memory.ts"
 
 /** The page to read. Times are seconds since 1970, both inclusive. */
 export interface PageRequest {

@@ -188,7 +188,7 @@ const Server = Schema.Struct({
   limit: Schema.Int
 })
 
-/** The version, the role, the distance and the clock of the server, and its room for the connections of all processes. */
+/** The version, the role, the distance and the clock of the server, and its room for the connections of a process. */
 export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
   // A limit of -1 is none.
   const [row] = yield* rowsOf(Server)(sql`
@@ -203,11 +203,9 @@ export const server = Effect.fnUntraced(function* ({ pools, settings, sql, varia
   const { database, is_replica, limit, login, number, trigger_role, version } = row
   const measured = yield* timed(sql)
   const role = is_replica ? "a replica" : "a primary"
-  // The parent of several processes has two of each pool.
-  const ofParent = settings.processes > 1 ? 2 * pools.length : 0
-  const needed = settings.processes * pools.length * settings.poolSize + ofParent
-  const room = `PROCESSES × pools × DATABASE_POOL_SIZE${ofParent > 0 ? ` + ${ofParent}` : ""} needs ${needed} connections of ${limit}.`
-  const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
+  const needed = pools.length * settings.poolSize
+  const room = `A process needs ${needed} connections of ${limit}.`
+  const advice = "Lower DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
   return facts(
     number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")

@@ -81,14 +81,11 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
   return { findings, sql: primary }
 })
 
-const embedded = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) {
+const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
   const area = "Embedded database"
   const isMade = existsSync(join(dataDir, "made"))
-  const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
-  const notMade = ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)
-  const before = inArea(area, facts(processes > 1 && several, !isMade && notMade))
-  if (!isMade) return before
-  const opened = Effect.gen(function* () {
+  if (!isMade) return inArea(area, [ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)])
+  return yield* Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
     const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
     const open = ok(isGuest ? "Another process has it open and shares it." : "It opens.")
@@ -99,7 +96,6 @@ const embedded = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) 
     ),
     Effect.scoped
   )
-  return [...before, ...(yield* opened)]
 })
 
 export const examine = Effect.fn("Doctor.examine")(function* () {

@@ -7,7 +7,7 @@ import { resources } from "../../api/records/index.ts"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { Figures, highest, type WatchedProcesses } from "../Figures.ts"
+import { Figures, highest, type Watched } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { type Age, Freshness } from "../Freshness.ts"
 import { badge, clamped, filterForm, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
@@ -143,9 +143,9 @@ const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now:
   ]
 }
 
-const changesTiles = ({ processes: all }: WatchedProcesses) => {
+const changesTiles = (watched: Watched) => {
   const lagTile = (name: string, metric: string, about: Content) => {
-    const seconds = highest(all, metric)
+    const seconds = highest(watched, metric)
     return seconds === undefined
       ? tile(name, "–", "not measured here")
       : tile(name, Format.span(seconds * 1000), about, severityOf(seconds, 10, 60))
@@ -154,40 +154,31 @@ const changesTiles = ({ processes: all }: WatchedProcesses) => {
   return [
     lagTile("Changes held back", "practice_data_changes_lag_seconds", remedy),
     lagTile("Replica lag", "practice_data_replica_lag_seconds", "of READ_DATABASE_URL"),
-    tile("Readers waiting", Format.count(highest(all, "practice_data_changes_waiting") ?? 0), "for the next change")
+    tile("Readers waiting", Format.count(highest(watched, "practice_data_changes_waiting") ?? 0), "for the next change")
   ]
 }
 
-/** The dependencies of the first process, and those of others that have a problem. */
-const dependencies = ({ dependencies: all }: WatchedProcesses, now: number) =>
+const dependencies = ({ dependencies: rows }: Watched, now: number) =>
   table({
     caption: "Dependencies of the service",
-    rows: all.filter(({ process, status }) => status === "warn" || process === all[0]?.process),
+    rows,
     columns: {
-      Dependency: ({ name, process }) => [name, " ", small(`process ${process}`)],
+      Dependency: ({ name }) => name,
       State: ({ status }) => (status === "warn" ? badge("problem", "problem") : badge("fine", "fine")),
       Reason: ({ output }) => clamped(output ?? "–"),
       Since: ({ since }) => Format.moment(since, now)
     }
   })
 
-const processes = ({ processes: all, silent }: WatchedProcesses, now: number): Content => [
-  silent.map(({ pid, process, silent: why }) => unreadable(`Process ${process} (pid ${pid ?? "none"}): ${why}.`)),
-  table({
-    caption: "Processes of this host",
-    rows: all,
-    columns: {
-      Process: ({ pid, process }) => [process, " ", small("pid ", pid)],
-      State: ({ ready }) => (ready ? badge("fine", "ready") : badge("problem", "not ready")),
-      Started: ({ startedAt }) => Format.moment(startedAt, now),
-      Memory: {
-        number: (one) => `${Format.count((highest([one], "process_resident_memory_bytes") ?? 0) / 1024 ** 2)} MiB`
-      },
-      Version: ({ version }) => version,
-      Roles: ({ roles }) => roles.join(", ")
-    }
-  })
-]
+const process = (watched: Watched, now: number): Content => {
+  const { pid, ready, roles, startedAt, version } = watched
+  const mebibytes = Format.count((highest(watched, "process_resident_memory_bytes") ?? 0) / 1024 ** 2)
+  return h("p")(
+    ready ? badge("fine", "ready") : badge("problem", "not ready"),
+    ` Version ${version}, roles ${roles.join(", ")}, ${mebibytes} MiB, pid ${pid}, started `,
+    Format.moment(startedAt, now)
+  )
+}
 
 const ago = (age: Age | undefined) =>
   age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
@@ -247,18 +238,17 @@ export const overview = Page.page(
       [watched, Effect.result(taskCounts), lastChangesOf(organization)],
       { concurrency: 3 }
     )
-    const recent = Recent.merge(seen.processes.map((one) => one.recent))
     return (now) => [
       h("dl", { class: "tiles" })(
-        requestTiles(recent, now),
+        requestTiles(seen.recent, now),
         Result.isSuccess(counts) && taskTiles(counts.success, now),
         changesTiles(seen)
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
       lastChanges(now),
-      section("traffic", "Requests", charts(recent, windowOf(window), now, "/ops")),
-      section("processes", "Processes", processes(seen, now))
+      section("traffic", "Requests", charts(seen.recent, windowOf(window), now, "/ops")),
+      section("process", "Process", process(seen, now))
     ]
   })
 )
@@ -293,7 +283,7 @@ export const requests = Page.page(
   ["window"],
   Effect.fnUntraced(function* (parameters) {
     const { watched } = yield* Figures
-    const recent = Recent.merge((yield* watched).processes.map((one) => one.recent))
+    const { recent } = yield* watched
     const window = windowOf(parameters["window"])
     const { endpoints, organizations, refusals, unknown } = recent[window]
     return (now) => [
@@ -303,7 +293,7 @@ export const requests = Page.page(
       unknown.length > 0 && countsBy("unknown", "unknown organization", unknown),
       countsBy("refused", "reason of refusal", refusals),
       small(
-        "Counted on this host since its processes started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
+        "Counted since the process started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."
       )
     ]

@@ -236,7 +236,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
     () =>
       Effect.gen(function* () {
         const { sql, url } = yield* TestDatabase
-        has(yield* of(url, { DATABASE_POOL_SIZE: "1000", PROCESSES: "2" }), "fail", /needs 6006 connections of \d+\./)
+        has(yield* of(url, { DATABASE_POOL_SIZE: "1000" }), "fail", /needs 3000 connections of \d+\./)
         const limited = yield* newLogin("api")
         yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
         has(yield* of(limited.url), "fail", "needs 30 connections of 5.")

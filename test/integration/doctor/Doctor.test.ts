@@ -55,12 +55,9 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     [["warn", "without a token", "Configuration"]]
   ],
   [
-    "an embedded database that is not made yet, and its processes",
-    { DATA_DIR: "memory", PROCESSES: "2" },
-    [
-      ["ok", "the first start creates it", "Embedded database"],
-      ["fail", "PROCESSES=2 needs a Postgres", "Embedded database"]
-    ]
+    "an embedded database that is not made yet",
+    { DATA_DIR: "memory" },
+    [["ok", "the first start creates it", "Embedded database"]]
   ],
   [
     "an address that cannot be listened on",

@@ -70,18 +70,14 @@ const recent = busy(now)
 /** What a process depends on, which a test may change. */
 let problem: string | null = null
 
-const all = Effect.sync(() => ({
-  processes: [
-    processOf(now, { recent, checks: checksOf({ records: null, tasks: problem, processor: null }) }),
-    processOf(now, { process: 2, pid: 4243, checks: checksOf({ records: null, tasks: null, processor: null }) })
-  ],
-  silent: [{ process: 3, pid: null, silent: "Not running" }]
-}))
+const snapshot = Effect.sync(() =>
+  processOf(now, { recent, checks: checksOf({ records: null, tasks: problem, processor: null }) })
+)
 
 /** Serves the pages until the scope closes. */
 const served = (memory: Parameters<typeof store>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
-    Layer.provide([figures(all), store(memory), Freshness.layerMemory(report)]),
+    Layer.provide([figures(snapshot), store(memory), Freshness.layerMemory(report)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))

@@ -11,7 +11,7 @@ const variables = ["POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD", "O
 const routes = ["config", "routes", "test", "--config.file=../operations/alertmanager.yaml"]
 
 it.effect.each([
-  ["systemd takes the unit", "systemd-analyze", ["verify", "./practice-data.service"], /^$/],
+  ["systemd takes the unit", "systemd-analyze", ["verify", "./practice-data@.service"], /^$/],
   ["compose takes its file", "docker-compose", ["--file=compose.yaml", "config", "--quiet"], /^$/],
   ["each fault fires its alert and no other", "promtool", ["test", "rules", join(import.meta.dirname, "alerts.yaml")]],
   ["Prometheus takes its configuration", "promtool", ["check", "config", "../operations/prometheus.yaml"]],

@@ -1,6 +1,6 @@
 /**
- * The operators' listener of the program, beside the service and never on its port, and what /metrics says while things
- * break: its databases, one at a time, and its processes.
+ * The operators' listener of the program, beside the service and never on its port, and what /metrics says while its
+ * databases break, one at a time.
  *
  * @module-tag long
  */
@@ -102,11 +102,6 @@ const taskNames = [
 const knowsTasks = (samples: Samples) => taskNames.every((name) => name in samples)
 const knowsNoTasks = (samples: Samples) => taskNames.every((name) => !(name in samples))
 
-const requests = (process: number) =>
-  `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
-
-const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
-
 /** The response to a key that nobody has. */
 const unknownKey = ({ call }: Client.Client) =>
   call({
@@ -159,51 +154,6 @@ describe("/metrics", () => {
         yield* untilSamples(`${name} that is back`, (samples) => isUp(samples, name))
         if (name === "tasks") yield* untilSamples("tasks that are counted again", knowsTasks)
       }
-    }).pipe(Effect.provide(ownDatabase))
-  )
-
-  it.live("tells several processes apart, answers for those that hang, and begins at 0 for one that is replaced", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const environment = { DATABASE_URL: url, PROCESSES: "2", LOG_LEVEL: "Debug" }
-      const { client, program, read, scrape, untilSamples } = yield* scraped(environment)
-      const answered = 'practice_data_processes_answered{process="parent"}'
-      const restarts = 'practice_data_process_restarts_total{process="parent"}'
-
-      // On a busy machine a process may miss the second that a scrape waits for it.
-      const readBoth = Effect.repeat(read, { until: (samples) => samples[answered] === 2 })
-      yield* untilSamples("two processes", (samples) => samples[answered] === 2)
-      const countBoth = (samples: Samples) => (samples[requests(1)] ?? 0) + (samples[requests(2)] ?? 0)
-      for (let time = 0; time < 20; time++) yield* client.ask("/charges/search", { limit: 1 })
-      const before = yield* readBoth
-      assert.strictEqual(countBoth(before), 20)
-      // Nothing is random: each counter is the same one each time.
-      for (let time = 0; time < 5; time++) assert.strictEqual((yield* readBoth)[requests(1)], before[requests(1)])
-      assert.strictEqual(before['practice_data_processes{process="parent"}'], 2)
-      for (const name of ["1", "2", "parent"])
-        assert.isAbove(before[`process_resident_memory_bytes{process="${name}"}`] ?? 0, 0)
-      assert.isFalse(Object.keys(before).some((key) => !key.includes('process="')))
-      promtool((yield* scrape).text)
-
-      const [first = 0, second = 0] = Process.childrenOf(program.pid)
-      // One that hangs costs a second, and its last figures are not shown again.
-      process.kill(second, "SIGSTOP")
-      const hung = yield* read
-      assert.strictEqual(hung[answered], 1)
-      assert.isFalse(startTime(2) in hung && startTime(1) in hung)
-      process.kill(second, "SIGCONT")
-      yield* untilSamples("both processes", (samples) => samples[answered] === 2)
-
-      process.kill(first, "SIGKILL")
-      let after: Samples = {}
-      yield* untilSamples("a process in its place", (samples) => {
-        after = samples
-        return samples[restarts] === 1 && samples[answered] === 2
-      })
-      const replaced = [1, 2].filter((each) => after[startTime(each)] !== before[startTime(each)])
-      assert.strictEqual(replaced.length, 1)
-      for (const each of [1, 2])
-        assert.strictEqual(after[requests(each)], replaced.includes(each) ? 0 : before[requests(each)])
     }).pipe(Effect.provide(ownDatabase))
   )
 })

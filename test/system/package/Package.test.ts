@@ -152,10 +152,10 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect("serves a Postgres with two processes until a signal, and ends with 0", () =>
+    it.effect("serves a Postgres until a signal, and ends with 0", () =>
       Effect.gen(function* () {
         const { url: DATABASE_URL } = yield* TestDatabase
-        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
+        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL })
         yield* answers(url)
         yield* kill("SIGINT")
         assert.deepStrictEqual(yield* ended, { code: 0, signal: null })

@@ -8,7 +8,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Config, Effect, Exit, Fiber, Layer, Schedule } from "effect"
-import { assertIsFree } from "../../../src/process/Processes.ts"
+import { assertIsFree } from "../../../src/process/Port.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import * as Process from "../../support/Process.ts"
@@ -27,7 +27,6 @@ const unreachable = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 /** Each with what the one line must say. */
 const invalid: ReadonlyArray<readonly [says: RegExp, environment: Process.Environment]> = [
   [/HOST/, { DATABASE_URL: unreachable, HOST: "203.0.113.7" }],
-  [/DATABASE_URL/, { PROCESSES: "2" }],
   [/DATA_DIR/, { DATA_DIR: "/proc/data/of/it" }],
   [/127\.0\.0\.1:1/, { DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: "logfmt" }]
 ]

@@ -23,7 +23,7 @@ it("the Dockerfile has the Node of the tests, and starts it as npm start does", 
     "src/main.ts"
   ]
   assert.include(dockerfile, `\nCMD ${JSON.stringify(started).replaceAll(",", ", ")}\n`)
-  assert.include(read("practice-data.service"), `env ${started.join(" ")}\n`)
+  assert.include(read("practice-data@.service"), `env PORT=300%i OPERATIONS_PORT=946%i ${started.join(" ")}\n`)
 })
 
 const groups = { Deployment: "apps/v1", Job: "batch/v1", Service: "core/v1" } as const

@@ -3,7 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
-import { merged } from "../../../src/operations/Figures.ts"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Series from "../../../src/observability/Series.ts"
@@ -206,33 +205,4 @@ describe("a series", () => {
       assert.deepStrictEqual(yield* samples, {})
     }).pipe(withRegistry)
   )
-})
-
-const one = `# HELP a_total The help of a.
-# TYPE a_total counter
-a_total{path="{x} y"} 1
-# HELP b The help of b.
-# TYPE b gauge
-b 2
-`
-
-it("the metrics of several processes are distinguished by a label, and each is described once", () => {
-  const text = merged([
-    { process: "parent", text: "# HELP b The help of b.\n# TYPE b gauge\nb 7\n" },
-    { process: "1", text: one },
-    { process: "2", text: one }
-  ])
-  const lines = text.split("\n").map((line) => line.split(/[{ ]/, 3).join(" "))
-  assert.deepStrictEqual(lines, [
-    "# HELP b",
-    "# TYPE b",
-    'b process="parent"} 7',
-    'b process="1"} 2',
-    'b process="2"} 2',
-    "# HELP a_total",
-    "# TYPE a_total",
-    'a_total process="1",path=" x}',
-    'a_total process="2",path=" x}',
-    ""
-  ])
 })

@@ -10,10 +10,7 @@ const now = Effect.runSync(Clock.currentTimeMillis)
 
 const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
 const replay = link("/ops/task/replay", { organization: dead.organization_id, id: dead.id })
-const services = Layer.merge(
-  figures(Effect.succeed({ processes: [processOf(now)], silent: [] })),
-  store({ tasks: [dead] })
-)
+const services = Layer.merge(figures(Effect.succeed(processOf(now))), store({ tasks: [dead] }))
 
 const here: Configured = { token }
 const remote: Configured = { host: "0.0.0.0", token }

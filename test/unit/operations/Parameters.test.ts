@@ -9,7 +9,7 @@ const completed = taskOf("org_harbor", "delivery-2", "completed", 0)
 
 const pages = listener(
   Layer.merge(
-    figures(Effect.succeed({ processes: [processOf(0)], silent: [] })),
+    figures(Effect.succeed(processOf(0))),
     store({ tasks: [dead, completed], facts: [factOf(completed, "deleted", 0)], keys: [], audit: [] })
   )
 )

@@ -37,7 +37,6 @@ const token = "16 to 255 visible ASCII characters, such as those of openssl rand
 const wrong: ReadonlyArray<Wrong> = [
   ["HOST", address, [" ", "127.0.0.1 ", "'127.0.0.1'", '"::1"', "[::1]", long]],
   ["PORT", "an integer from 0 to 65535, such as 3000", integers],
-  ["PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257"]],
   ["MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "1000001"]],
   ["OPERATIONS_PORT", "an integer from 0 to 65535, such as 9464", ["abc", "65536"]],
   ["OPERATIONS_HOST", address, [" ", '"127.0.0.1"', long]],

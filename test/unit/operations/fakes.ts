@@ -13,7 +13,7 @@ import { Token } from "../../../src/operations/Access.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { type Ages, Freshness, type Report } from "../../../src/operations/Freshness.ts"
-import { Figures, type Processes, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
+import { Figures, type Snapshot } from "../../../src/operations/Figures.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
@@ -89,15 +89,14 @@ export const checksOf = Record.map((problem: string | null): Health["checks"][st
 )
 
 /** A process that is well. */
-export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): ProcessSnapshot => ({
-  process: 1,
+export const processOf = (now: number, some: Partial<Snapshot> = {}): Snapshot => ({
   pid: 4242,
   startedAt: now - 26 * 60 * minute,
   version: "0.1.0",
   roles: ["data-api", "intake", "worker"],
   metrics: `practice_data_changes_lag_seconds 0
 practice_data_changes_waiting 3
-practice_data_replica_lag_seconds{process="1"} 0.4
+practice_data_replica_lag_seconds 0.4
 process_resident_memory_bytes ${180 * 1024 ** 2}
 practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
   recent: Recent.make().snapshot(now),
@@ -106,9 +105,8 @@ practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
   ...some
 })
 
-/** Figures of these processes. */
-export const figures = (all: Effect.Effect<Processes>) =>
-  Layer.effect(Figures, Figures.make(all, Effect.succeed("# no metrics\n")))
+export const figures = (snapshot: Effect.Effect<Snapshot>) =>
+  Layer.effect(Figures, Figures.make(snapshot, Effect.succeed("# no metrics\n")))
 
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
