@@ -76,7 +76,7 @@ const table = (counts: Erasure.Counts) =>
 const yes = Output.flag("yes", "Delete; without it, only count")
 
 const copies = [
-  "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows, and NDJSON files keep old lines until --compact.",
+  "Readers of changes, such as `sync`, get the removals; with --soft-delete they mark rows.",
   "Copies by search, exports and backups keep the records: delete them there."
 ]
 

@@ -207,7 +207,7 @@ export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>
 export const load = command("load", Layer.empty, {
   description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
 
-A file is charges.csv, charges.ndjson or .jsonl (or any of them with .gz) or charges.parquet, from your own program, \`sync\`, or the export in the runbook. Fields have the names of the API or of their columns. A CSV starts with a header; an empty field is null, and a list is JSON. Each file is validated as a whole: faults are counted, the first 100 are listed with file, line and field, and a file with faults is not applied. Then new and changed rows are upserted in short transactions. Columns missing from the file keep their values. To resume a killed load, run it again.
+A file is charges.csv, charges.ndjson or .jsonl (or any of them with .gz) or charges.parquet, from your own program, or the export in the runbook. Fields have the names of the API or of their columns. A CSV starts with a header; an empty field is null, and a list is JSON. Each file is validated as a whole: faults are counted, the first 100 are listed with file, line and field, and a file with faults is not applied. Then new and changed rows are upserted in short transactions. Columns missing from the file keep their values. To resume a killed load, run it again.
 
 In an empty table that the login owns, the indexes are created after the rows.
 

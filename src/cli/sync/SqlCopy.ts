@@ -277,7 +277,6 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       Effect.map(orGone(transaction(apply(page, requestedAt), !Target.endsRound(page))), (next) => {
         if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
         progress = next
-      }),
-    finish: Effect.void
+      })
   } satisfies Target.Copy
 })

@@ -1,4 +1,4 @@
-/** A copy in a SQLite file, and the parts that a copy in a folder shares with it. */
+/** A copy in a SQLite file. */
 import { existsSync, lstatSync, statSync } from "node:fs"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
@@ -23,12 +23,12 @@ const failureOf = (target: string, cause: unknown): Failed => {
   return new Class({ message: `Cannot use ${target}: ${Failure.reasonOfFile(reason)}` })
 }
 
-/** Works with files, or runs statements of SQLite. Failures are those of the target. */
+/** Runs statements of SQLite. Failures are those of the target. */
 export const attempt = <A>(target: string, work: () => A): Effect.Effect<A, Failed> =>
   Effect.try({ try: work, catch: (cause) => failureOf(target, cause) })
 
 /** Refuses a symbolic link to nothing, which would make a file in another place. */
-export const refuseDangling = (path: string) =>
+const refuseDangling = (path: string) =>
   Effect.try(() => lstatSync(path).isSymbolicLink() && !existsSync(path)).pipe(
     // A path that cannot be examined cannot be made either.
     Effect.orElseSucceed(() => false),
@@ -54,7 +54,7 @@ const types = new Map<Target.ColumnType, string>([
   ["boolean", "integer"]
 ])
 
-export const make = (file: string, name: string, softDelete = false): Target.Target => {
+export const make = (file: string, name: string, softDelete: boolean): Target.Target => {
   const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {

@@ -12,7 +12,6 @@ import * as Time from "../../process/Time.ts"
 import { clientOf, connection } from "../Clients.ts"
 import * as Output from "../Output.ts"
 import { command, type Failed, misused, Unavailable } from "../Usage.ts"
-import * as FolderTarget from "./FolderTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
 import * as Source from "./Source.ts"
 import * as SqliteTarget from "./SqliteTarget.ts"
@@ -107,8 +106,6 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
   let isRestarted = false
   let mayRestart = true
-  /** True from the end of a round until the copy is finished: what keeps it from that is an outage through all rounds. */
-  let isUnfinished = false
 
   const endOutage = Effect.suspend(() => {
     if (downSince === undefined) return Effect.void
@@ -139,7 +136,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     lag: 0
   }
 
-  /** Reads and applies a round, and finishes the copy. Returns its last page. */
+  /** Reads and applies a round. Returns its last page. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
     let last: ChangePage = { ...resets, ...(yield* copy.state) }
     const keep = Effect.fnUntraced(function* (page: ChangePage, requestedAt: DateTime.Utc) {
@@ -150,7 +147,7 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
     const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))
     const receive = Effect.fnUntraced(function* ({ requestedAt, page }: RequestedPage) {
       yield* keep(page, requestedAt)
-      if (!isRestarted && !isUnfinished) yield* endOutage
+      if (!isRestarted) yield* endOutage
       yield* progress.applied(page.body)
     })
     const follow = Effect.suspend(() =>
@@ -177,10 +174,6 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
       Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
       Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))
     )
-    isUnfinished = true
-    yield* copy.finish
-    isUnfinished = false
-    if (!isRestarted) yield* endOutage
     return last
   })
 
@@ -206,54 +199,48 @@ export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
   return attempt
 }
 
-/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER` or `ndjson:FOLDER`. */
+/** The target of `postgres://...` or `sqlite:FILE`. */
 export const targetOf = Effect.fnUntraced(function* (
   text: string,
-  { compact, schema, softDelete }: Readonly<{ schema: string | undefined; compact: boolean; softDelete: boolean }>
+  { schema, softDelete }: Readonly<{ schema: string | undefined; softDelete: boolean }>
 ) {
-  const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite|parquet|ndjson):(.+)/s.exec(text) ?? []
+  const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite):(.+)/s.exec(text) ?? []
   if (kind === undefined) {
-    return yield* misused("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+    return yield* misused("The target must be postgres://... or sqlite:FILE.")
   }
-  const isPostgres = kind.startsWith("postgres")
-  if (schema !== undefined && !isPostgres) return yield* misused("--schema is for a postgres:// target.")
-  if (compact && kind !== "ndjson") return yield* misused("--compact is for a folder of NDJSON.")
-  if (softDelete && !isPostgres && kind !== "sqlite") return yield* misused("--soft-delete is for Postgres and SQLite.")
-  if (isPostgres) {
-    const parsed = ConnectionUrl.parse(text)
-    if (Result.isFailure(parsed)) {
-      return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
-    }
-    const ignored = parsed.success.ignored.filter((name) => name !== "schema")
-    if (ignored.length > 0) yield* noteText(`Ignored parameters of the target: ${ignored.join(", ")}`)
-    const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
-    if (name === "") return yield* misused("The schema name is empty.")
-    const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
-    return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
+  if (kind === "sqlite") {
+    if (schema !== undefined) return yield* misused("--schema is for a postgres:// target.")
+    return SqliteTarget.make(given, text, softDelete)
   }
-  if (kind === "sqlite") return SqliteTarget.make(given, text, softDelete)
-  return FolderTarget.make(given, kind === "parquet" ? FolderTarget.parquet : FolderTarget.ndjson(compact))
+  const parsed = ConnectionUrl.parse(text)
+  if (Result.isFailure(parsed)) {
+    return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
+  }
+  const ignored = parsed.success.ignored.filter((name) => name !== "schema")
+  if (ignored.length > 0) yield* noteText(`Ignored parameters of the target: ${ignored.join(", ")}`)
+  const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
+  if (name === "") return yield* misused("The schema name is empty.")
+  const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
+  return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
 })
 
 const names = allTables.map(({ resource }) => resource)
 
 export const sync = command("sync", Layer.empty, {
-  description: `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
+  description: `Keep a copy of the records in Postgres or SQLite, in step with the service.
 
-The first run copies everything, one table or file per resource. Later runs, or --watch, apply the changes since then. In Postgres and SQLite, changes become visible in one transaction, so a query sees a consistent state: an invoice with its lines. _synced_at is the time at which a row was written.
+The first run copies everything, one table per resource. Later runs, or --watch, apply the changes since then. Changes become visible in one transaction, so a query sees a consistent state: an invoice with its lines. _synced_at is the time at which a row was written.
 
-You can kill a run at any point; the next one resumes. It never touches tables or files that it did not create. Its files are readable only by their owner.
+You can kill a run at any point; the next one resumes. It never touches tables that it did not create. A SQLite file is readable only by its owner.
 
 Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and reloads a dropped table.`,
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
     ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-    ["practice-data sync ndjson:copy --resource charges --compact", "The charges, one line each"]
+    ["practice-data sync sqlite:charges.db --resource charges", "The charges alone"]
   ],
   flags: {
-    target: Argument.String("target").pipe(
-      Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder: ndjson:FOLDER, parquet:FOLDER")
-    ),
+    target: Argument.String("target").pipe(Argument.withDescription("postgres://USER@HOST/DATABASE or sqlite:FILE")),
     tables: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
       Flag.withDescription(
@@ -266,11 +253,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
       Output.optional
     ),
     schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
-    compact: Output.flag("compact", "NDJSON only: rewrite changed files to the last state of each record"),
-    softDelete: Output.flag(
-      "soft-delete",
-      "Postgres and SQLite: set _removed_at on removed rows instead of deleting them"
-    ),
+    softDelete: Output.flag("soft-delete", "Set _removed_at on removed rows instead of deleting them"),
     report: Output.progress("notes"),
     ...connection,
     allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")

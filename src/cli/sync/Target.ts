@@ -82,8 +82,6 @@ export interface Copy {
   readonly state: Effect.Effect<State, Failed>
   /** Applies a page with its state, or nothing; fails if another process changed the copy. It has all until `requestedAt`. */
   readonly apply: (page: ChangePage, requestedAt: DateTime.Utc) => Effect.Effect<void, Failed>
-  /** Called each time that the copy is in step. */
-  readonly finish: Effect.Effect<void, Failed>
 }
 
 export interface OpenOptions {

@@ -361,7 +361,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   )
 
   it.effect.each([
-    ["sync ndjson:/nowhere", 75, "http://127.0.0.1:1"],
+    ["sync sqlite:/nowhere/copy.db", 75, "http://127.0.0.1:1"],
     ["keys list", 1, "DATA_DIR=memory"]
   ] as const)("`%s` exits with %i, and the reason: %s", ([command, code, says]) =>
     Effect.gen(function* () {

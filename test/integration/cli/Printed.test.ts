@@ -72,10 +72,10 @@ const says = (reply: Reply, ...command: ReadonlyArray<string>) =>
 
 layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it) => {
   it.effect.each([
-    [401, "ndjson:/nowhere", 1, "401"],
-    [501, "ndjson:/nowhere", 1, "501"],
-    [429, "ndjson:/nowhere", 75, "429"],
-    [500, "ndjson:/nowhere", 75, "500"],
+    [401, "sqlite:/nowhere/copy.db", 1, "401"],
+    [501, "sqlite:/nowhere/copy.db", 1, "501"],
+    [429, "sqlite:/nowhere/copy.db", 75, "429"],
+    [500, "sqlite:/nowhere/copy.db", 75, "500"],
     [200, "postgres://someone:s3cret@127.0.0.1:1/nothing", 75, "127.0.0.1:1"]
   ] as const)("where it responds with %i, a sync to %s ends with %i", ([status, target, code, reason]) =>
     Effect.gen(function* () {

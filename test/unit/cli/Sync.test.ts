@@ -73,11 +73,11 @@ it.effect("a quiet report is notes alone, on standard error", () =>
   })
 )
 
-type Options = Partial<Readonly<{ schema: string; compact: boolean; softDelete: boolean }>>
+type Options = Partial<Readonly<{ schema: string; softDelete: boolean }>>
 
 /** The name of a target, or the error of a text. */
-const named = (text: string, { compact = false, schema, softDelete = false }: Options = {}) =>
-  targetOf(text, { schema, compact, softDelete }).pipe(
+const named = (text: string, { schema, softDelete = false }: Options = {}) =>
+  targetOf(text, { schema, softDelete }).pipe(
     Effect.map(({ name }) => name),
     Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
   )
@@ -86,9 +86,7 @@ it.effect.each([
   ["postgres://me:s3cret@db:5433/x?sslmode=require", {}, "postgres://db:5433/x, schema public"],
   ["postgresql://me@db/x?schema=practice", {}, "postgres://db:5432/x, schema practice"],
   ["postgres://me@db/x?schema=practice", { schema: "flag" }, "postgres://db:5432/x, schema flag"],
-  ["sqlite:copies/practice.db", {}, "sqlite:copies/practice.db"],
-  ["parquet:copies", {}, "parquet:copies"],
-  ["ndjson:copies/practice.db", {}, "ndjson:copies/practice.db"]
+  ["sqlite:copies/practice.db", {}, "sqlite:copies/practice.db"]
 ] as const)("%s with %j is %s", ([text, options, name]) =>
   Effect.map(named(text, options), (found) => assert.strictEqual(found, name))
 )
@@ -99,9 +97,7 @@ it.effect.each([
   ["sqlite:", {}, "must be postgres://"],
   ["postgres://me:s3cret@:x/warehouse", {}, "is not a URL"],
   ["postgres://me@db/x?schema=", {}, "The schema name is empty"],
-  ["sqlite:copy.db", { compact: true }, "--compact is for a folder"],
-  ["ndjson:copy", { schema: "practice" }, "--schema is for a postgres:// target"],
-  ["ndjson:copy", { softDelete: true }, "--soft-delete is for Postgres and SQLite"]
+  ["sqlite:copy.db", { schema: "practice" }, "--schema is for a postgres:// target"]
 ] as const)("%s with %j is refused: %s", ([text, options, reason]) =>
   Effect.map(named(text, options), (message) => {
     assert.include(message, reason)

@@ -22,7 +22,7 @@ const resources = ["charges"]
 const stand = Effect.gen(function* () {
   const file = join(yield* temporaryFolder, "copy.db")
   const events: Array<Line> = []
-  const target = SqliteTarget.make(file, "sqlite:copy.db")
+  const target = SqliteTarget.make(file, "sqlite:copy.db", false)
   const report: Report = (line) => Effect.sync(() => void events.push(line))
   return {
     file,
@@ -207,34 +207,11 @@ it.effect("a copy of a machine whose clock is an hour ahead is in step by the cl
   })
 )
 
-const alwaysNews: Script = (at) => page(at + 1, [charge("a", `${at}`)])
-
-it.effect("gives up after a minute of rounds that a copy cannot finish, or waits with watch until it can", () =>
-  Effect.gen(function* () {
-    let isFull = true
-    const full = new Unavailable({ message: "The disk is full" })
-    const finish = Effect.suspend(() => (isFull ? Effect.fail(full) : Effect.void))
-    const copy = { state: Effect.succeed({ cursor: "1", resources }), apply: () => Effect.void, finish }
-    const target = { name: "full", open: () => Effect.succeed(copy) }
-    const notes: Array<unknown> = []
-    const report: Report = ({ event, message }) => Effect.sync(() => void (event === "note" && notes.push(message)))
-    const running = yield* Effect.forkScoped(Effect.flip(syncWith(target, alwaysNews, { resources })))
-    yield* Effect.forkScoped(syncWith(target, alwaysNews, { resources, report, watch }))
-    yield* pass(50)
-    assert.isUndefined(running.pollUnsafe())
-    yield* pass(40)
-    assert.strictEqual(yield* Fiber.join(running), full)
-    isFull = false
-    yield* pass(16)
-    assert.deepStrictEqual(notes, ["The disk is full. Retrying.", "Recovered."])
-  })
-)
-
 it.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0
     const apply = () => Effect.map(Effect.sleep("1 second"), () => void (applied += 1))
-    const copy = { state: Effect.succeed({ resources: [] }), apply, finish: Effect.void }
+    const copy = { state: Effect.succeed({ resources: [] }), apply }
     const target = { name: "slow", open: () => Effect.succeed(copy) }
     const running = yield* Effect.forkScoped(syncWith(target, () => page(1), { resources }))
     yield* TestClock.adjust("500 millis")

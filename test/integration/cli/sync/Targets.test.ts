@@ -1,12 +1,10 @@
 /** The rules of every kind of target, by runs of the sync over scripts of the service's feed. */
-import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Redacted, Schema, type Scope } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
-import * as FolderTarget from "../../../../src/cli/sync/FolderTarget.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
@@ -36,12 +34,10 @@ interface Stand {
   readonly occupy: Effect.Effect<void>
   /** Removes the copy of charges. */
   readonly drop: Effect.Effect<void>
-  /** The tables of the copy, if its readers query it. */
-  readonly tables?: {
-    readonly softDeleting: Target
-    /** Runs a statement in which `@` stands before the name of a table. */
-    readonly run: Run
-  }
+  /** The same one, but it marks removed rows. */
+  readonly softDeleting: Target
+  /** Runs a statement in which `@` stands before the name of a table. */
+  readonly query: Run
 }
 
 const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], run: Run): Stand => ({
@@ -54,7 +50,8 @@ const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], ru
     ),
   occupy: Effect.asVoid(run("create table @charges (id text)")),
   drop: Effect.asVoid(run("drop table @charges")),
-  tables: { softDeleting, run }
+  softDeleting,
+  query: run
 })
 
 let schemas = 0
@@ -88,25 +85,6 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   return inSql(make(false), make(true), (name) => Effect.sync(() => Readers.inSqlite(file, name)), runIn(file))
 })
 
-const inFolder = (
-  format: Parameters<typeof FolderTarget.make>[1],
-  rowsOf: (folder: string, resource: string) => Effect.Effect<Readers.Rows>
-) =>
-  Effect.map(temporaryFolder, (parent): Stand => {
-    const folder = join(parent, "copy")
-    const target = FolderTarget.make(folder, format)
-    const run = runIn(join(folder, "_practice_data_sync.db"))
-    const { tables: _, ...stand } = inSql(target, target, (resource) => rowsOf(folder, resource), run)
-    const occupy = Effect.sync(() => {
-      mkdirSync(folder)
-      writeFileSync(join(folder, `charges.${format.kind}`), "")
-    })
-    return { ...stand, occupy }
-  })
-
-const ndjson = inFolder(FolderTarget.ndjson(false), (...copied) => Effect.sync(() => Readers.inFolder(...copied)))
-const parquet = inFolder(FolderTarget.parquet, (...copied) => Effect.promise(() => Readers.inParquet(...copied)))
-
 const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))))
 
 const expired = Effect.fail(new CursorExpired())
@@ -138,7 +116,7 @@ test("tables have a column for each field of the contract's records, by its name
 })
 
 type Making = Effect.Effect<Stand, never, TestDatabase | Scope.Scope>
-const kinds: Readonly<Record<string, Making>> = { Postgres: postgres, SQLite: sqlite, NDJSON: ndjson, Parquet: parquet }
+const kinds: Readonly<Record<string, Making>> = { Postgres: postgres, SQLite: sqlite }
 
 for (const [kind, make] of Object.entries(kinds)) {
   const stand = Effect.map(make, (made) => {
@@ -331,7 +309,7 @@ for (const [kind, make] of Object.entries(kinds)) {
         const { rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1"), refund("r")]))
         yield* run(() => page(2, [reset(), charge("a", "2"), refund("r")]), { without: "status" })
-        // A database reads the charges again, after a request without them. A folder has whole records.
+        // It reads the charges again, after a request without them.
         yield* run((at) => page(at + 1, at === 3 ? [reset(), charge("a", "2")] : []))
         assert.deepStrictEqual(yield* rows, { charges: { a: "2" }, refunds: ["r"] })
       })
@@ -339,19 +317,16 @@ for (const [kind, make] of Object.entries(kinds)) {
 
     it.effect("has a time for each row, marks removed rows if it is to, and adds a column that it lacks", () =>
       Effect.gen(function* () {
-        const { asked, rows, run, tables: copied } = yield* stand
-        if (copied === undefined) return
+        const { asked, query, rows, run, softDeleting } = yield* stand
         const idsOf = (where: string) =>
-          Effect.map(copied.run(`select id from @charges where ${where} order by id`), (found) =>
-            found.map(({ id }) => id)
-          )
+          Effect.map(query(`select id from @charges where ${where} order by id`), (found) => found.map(({ id }) => id))
         const written = idsOf("_synced_at = (select max(_synced_at) from @charges)")
         const marked = idsOf("_removed_at is not null")
         yield* run(() => page(1, [charge("a", "1"), charge("b", "1"), charge("c", "1")]))
         yield* run(() => page(2, [charge("b", "2"), gone("c")]))
         assert.deepStrictEqual(yield* written, ["b"])
 
-        const soft = (script: Script) => syncWith(copied.softDeleting, script)
+        const soft = (script: Script) => syncWith(softDeleting, script)
         yield* soft(() => page(3, [gone("a"), charge("d", "3"), gone("never")]))
         assert.deepStrictEqual(yield* marked, ["a"])
         yield* soft(() => page(4, [reset(), charge("a", "4")]))
@@ -361,7 +336,7 @@ for (const [kind, make] of Object.entries(kinds)) {
         assert.deepStrictEqual(yield* marked, ["d"])
         assert.deepStrictEqual(yield* rows, { charges: { b: "5", d: "3" }, refunds: [] })
 
-        yield* copied.run("alter table @charges drop column status")
+        yield* query("alter table @charges drop column status")
         yield* run((at) => page(at + 1, at === 5 ? [] : [reset(), charge("b", "6")]))
         assert.deepStrictEqual(asked.slice(-2), [["charge-refunds"], all])
         assert.deepStrictEqual(yield* rows, { charges: { b: "6" }, refunds: [] })

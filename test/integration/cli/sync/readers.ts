@@ -1,11 +1,7 @@
 /** Reads copies as their users do, and renders each row as the API's JSON of the record. Nothing here is from the sources. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate, Record } from "effect"
-import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from "hyparquet"
-import { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
 import { resourceOf } from "../../../support/contract/Contract.ts"
 import type { FieldType } from "../../../support/contract/Resource.ts"
 
@@ -71,57 +67,3 @@ export const inSqlite = (file: string, resource: string): Rows =>
       Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromSqlite(row[name], type)]))
     )
   )
-
-// Its own one takes U+FEFF from the beginning of a text.
-const parsers = {
-  ...DEFAULT_PARSERS,
-  stringFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : Buffer.from(bytes).toString())
-}
-
-const fromParquet = (value: unknown, type: FieldType): unknown => {
-  // It reads a decimal as the nearest double of a product.
-  if (typeof value === "number") return Number(value.toPrecision(15))
-  // A list of no value is undefined.
-  if (!(value instanceof Date)) return value ?? null
-  return type.startsWith("date-time") ? value.toISOString() : value.toISOString().slice(0, 10)
-}
-
-const parquetFile = (folder: string, resource: string) =>
-  asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
-
-/** The type of a column of numbers in a Parquet file, as SQL names it. */
-export const typeInParquet = (folder: string, resource: string, column: string) =>
-  parquetFile(folder, resource)
-    .then((file) => parquetMetadataAsync(file))
-    .then(({ schema }) => schema.find(({ name }) => name === column))
-    .then((found) =>
-      found?.converted_type ? `${found.converted_type}(${found.precision}, ${found.scale})` : found?.type
-    )
-
-/** The rows of a Parquet file. */
-export const inParquet = (folder: string, resource: string): Promise<Rows> =>
-  parquetFile(folder, resource)
-    .then((file) => parquetReadObjects({ file, parsers }))
-    .then((rows) =>
-      byId(
-        rows.map((row) =>
-          Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromParquet(row[name], type)]))
-        )
-      )
-    )
-
-/** The state that a folder keeps. */
-export const stateIn = (folder: string) => JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8"))
-
-/** The records that the changes in a file make, as far as the folder's state says that they count. */
-export const inFolder = (folder: string, resource: string): Rows => {
-  const { bytes: whole } = stateIn(folder).resources[resource]
-  const bytes = readFileSync(join(folder, `${tableOf(resource)}.ndjson`)).subarray(0, whole)
-  const rows = new Map<string, string>()
-  for (const line of bytes.toString().split("\n").slice(0, -1)) {
-    const change = JSON.parse(line)
-    if (change.op === "remove") rows.delete(change.id)
-    else rows.set(change.record.id, JSON.stringify(change.record))
-  }
-  return rows
-}

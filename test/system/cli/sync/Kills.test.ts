@@ -113,11 +113,6 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
             target: `sqlite:${file}`,
             look: looking(Effect.try(() => Readers.query(file, atRound("instr")))),
             read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
-          },
-          {
-            target: `ndjson:${join(folder, "copy")}`,
-            look: looking(Effect.succeed([])),
-            read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
           }
         ]
 
