@@ -40,7 +40,6 @@ import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { Figures } from "../operations/Figures.ts"
-import { Freshness } from "../operations/Freshness.ts"
 
 /** The services of the data API, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -150,13 +149,11 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   })
 
 /** The operators' listener. The embedded database always has one. */
-const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token, roles }: Settings) => {
+const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token }: Settings) => {
   const port = Option.getOrElse(operationsPort, () => (Option.isNone(databaseUrl) ? 0 : undefined))
-  // Only the role of the data API may read all records.
-  const freshness = roles.includes("data-api") ? Freshness.layer : Freshness.layerMemory()
   return port === undefined
     ? Layer.empty
-    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide([OperatorStore.layer, freshness]))
+    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide(OperatorStore.layer))
 }
 
 /** The layers of each role: a process has only those of its roles. A layer of several roles is built once. */

@@ -180,11 +180,6 @@ export const metrics = {
     {}
   ),
   practice_data_changes_waiting: gauge("Requests waiting for changes.", {}),
-  practice_data_record_age_seconds: gauge(
-    "Time since the last change of a resource in any organization, measured at most once a minute. " +
-      "Absent without an operators' port or the role data-api, and while the records are unreadable.",
-    { resource: { values: "a resource, such as `charges`", atMost: 16 } }
-  ),
   practice_data_replica_lag_seconds: gauge(
     "Delay of the replica in READ_DATABASE_URL; infinite after its promotion. Absent while it or its primary is unreachable.",
     {}

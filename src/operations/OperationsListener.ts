@@ -13,7 +13,6 @@ import * as Loop from "../process/Loop.ts"
 import { guard, Token } from "./Access.ts"
 import { Figures, type Watched } from "./Figures.ts"
 import { iso } from "./Format.ts"
-import type { Freshness } from "./Freshness.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
@@ -43,7 +42,7 @@ const script = (name: string) =>
 const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
-type Services = Figures | Freshness | OperatorStore | Token
+type Services = Figures | OperatorStore | Token
 type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 

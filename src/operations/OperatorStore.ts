@@ -1,23 +1,16 @@
 /**
- * The reads and changes of the operators' pages, over the databases of tasks, API keys and records. Each is bounded, ends within
+ * The reads and changes of the operators' pages, over the databases of tasks and API keys. Each is bounded, ends within
  * two seconds, and fails with a text for a person.
  */
 import { Context, Duration, Effect, flow, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import {
-  CredentialDatabase,
-  type Database,
-  isSameDatabase,
-  RecordDatabase,
-  TaskDatabase
-} from "../database/Database.ts"
+import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "./Commands.ts"
-import * as Freshness from "./Freshness.ts"
 
 /** A read or a change that failed, as the status of its response and a sentence for a person. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
@@ -65,10 +58,9 @@ export interface CredentialFilter {
 }
 
 const make = Effect.gen(function* () {
-  const [sql, credentials, records] = [yield* TaskDatabase, yield* CredentialDatabase, yield* RecordDatabase]
+  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const tasks = runner(TaskDatabase, sql, "task")
   const keys = runner(CredentialDatabase, credentials, "credential")
-  const ofRecords = runner(RecordDatabase, records, "record")
 
   return {
     taskCounts: tasks.read(Tasks.counts(sql)),
@@ -89,11 +81,6 @@ const make = Effect.gen(function* () {
     countUndoable: flow(Facts.countUndoable, tasks.read),
     keys: ({ id, organization }: CredentialFilter) => keys.rows(ApiKeys.list(organization, { id, limit })),
     secrets: ({ id, organization }: CredentialFilter) => tasks.rows(SigningSecrets.list(organization, { id, limit })),
-    /** The ages of the last changes of an organization, by resource. */
-    lastChanges: (organization: string) =>
-      records.distribution.isDistributed() === false
-        ? ofRecords.read(Freshness.ofOrganization(records, organization))
-        : problem(503, "The tables are distributed over several servers, so changes have no order."),
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
     audit: (filter: Commands.EntryFilter) => {
       const reads = [

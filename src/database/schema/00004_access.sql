@@ -77,7 +77,7 @@ end;
 
 grant select on migrations to practice_data_api, practice_data_intake, practice_data_worker, practice_data_writer;
 
-grant select on api_keys, audit_log, change_feeds, change_marks, change_times, removals to practice_data_api;
+grant select on api_keys, audit_log, change_feeds, change_marks, removals to practice_data_api;
 -- Neither what a task deletes, nor why an attempt failed: that text names tables and constraints.
 grant select (
   organization_id, id, idempotency_key, state, received_at, scheduled_for, started_at, finished_at, attempts,
@@ -100,7 +100,7 @@ grant select, insert, update, delete on deletions to practice_data_worker;
 grant select, delete on deletion_arrivals to practice_data_worker;
 grant select, update on deletion_settler to practice_data_worker;
 grant select, insert on audit_log to practice_data_worker;
-grant select on change_feeds, change_times to practice_data_worker;
+grant select on change_feeds to practice_data_worker;
 
 revoke all on function touch_api_key, change_begin, change_mark, change_forget, record_removed, records_truncated,
   invoice_deleted, line_deleted, keep_deleted, invoices_inserted, invoice_lines_inserted from public;

@@ -41,10 +41,7 @@ const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefine
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("worker") && { "Its deleted records": RecordChecks.deletionsApplied(sql) }),
-    ...(isMainOf("data-api") && {
-      "Its changes": DatabaseChecks.changes(sql),
-      "Its records": RecordChecks.freshness(sql)
-    }),
+    ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
     "Its subscriptions": RecordChecks.subscriptions(sql),
     ...(isReplica && { "Its replication": Effect.map(DatabaseChecks.replication(primary, sql), facts) })
   }

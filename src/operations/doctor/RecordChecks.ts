@@ -1,55 +1,37 @@
-/** Checks of the records: silent organizations, deletions that are not applied, references to nothing, and subscriptions. */
+/** Checks of the records: deletions that are not applied, references to nothing, and subscriptions. */
 import { Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import { clients, references } from "../../api/records/index.ts"
 import { rowsOf } from "../../database/Columns.ts"
-import * as Distribution from "../../database/Distribution.ts"
-import { span } from "../Format.ts"
-import * as Freshness from "../Freshness.ts"
 import * as Time from "../../process/Time.ts"
 import { type Fact, fail, facts, listed, ok, warn } from "../Check.ts"
 
 /** The milliseconds of a statement: an answer within the time of a check. */
 const longest = 5000
 
-const age = (seconds: number) => span(1000 * seconds)
-
-/** The organizations that stopped while others go on, and those that have records and no row. */
-export const freshness = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  if (yield* Distribution.hasDistributedTable(sql)) return []
-  const report = yield* Freshness.read(sql, longest)
-  if (report === undefined) return [ok("The ages of the last changes were not read: no response within 5 seconds.")]
-  const { stopped, unknown } = report
-  const last = Math.min(...Object.values(report.resources).map(({ seconds }) => seconds))
-  const subject = stopped.length < Freshness.mostListed ? "Organizations" : `At least ${stopped.length} organizations`
-  return facts(
-    stopped.length > 0 &&
-      warn(
-        `${subject} without changes, while others have some: ${listed(stopped.map(({ organization, seconds }) => `${organization} (${age(seconds)})`))}.`,
-        "Check their loaders, unless they are closed. See the operators' page /ops."
-      ),
-    stopped.length === 0 &&
-      ok(
-        last === Infinity
-          ? "No record was ever written."
-          : `The last change of a record was ${age(last)} ago, and no organization stopped while others continue.`
-      ),
-    unknown.length > 0 &&
-      warn(
-        `Organizations that have records but no row in organizations: ${listed(unknown)}.`,
-        "Insert their rows into organizations, or correct organization_id with an UPDATE: only a key of exactly this organization reads these records."
-      )
-  )
-})
-
 /** The planner's settings of a statement that reads whole tables. */
 const whole = { enable_seqscan: "on", enable_bitmapscan: "on", jit: "off" } as const
+
+/** Runs a statement with settings of its own; undefined if it takes longer than its milliseconds. */
+const bounded = <A, R>(
+  sql: PgClient.PgClient,
+  millis: number,
+  settings: Readonly<Record<string, string>>,
+  statement: Effect.Effect<A, SqlError, R>
+) => {
+  const all = { ...settings, statement_timeout: String(millis) }
+  const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(all)}::json)`
+  return sql
+    .withTransaction(Effect.andThen(set, statement))
+    .pipe(Effect.catchReason("SqlError", "StatementTimeoutError", () => Effect.undefined))
+}
 
 const Unapplied = Schema.Struct({ count: Schema.Finite, example: Schema.NullOr(Schema.String) })
 
 /** The invoices and lines that are served, although a deletion holds for them. */
 export const deletionsApplied = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const rows = yield* Freshness.bounded(
+  const rows = yield* bounded(
     sql,
     longest,
     whole,
@@ -104,7 +86,7 @@ export const referencesToNothing = Effect.fnUntraced(function* (sql: PgClient.Pg
       select count(*)::float8 as count from ${sql(table)} t where t.${sql(column)} is not null and not exists (
         select from ${sql(target)} r where r.organization_id = t.organization_id and r.id = t.${sql(column)}
       )`)
-    const rows = rest < 1 ? undefined : yield* Freshness.bounded(sql, rest, whole, counted)
+    const rows = rest < 1 ? undefined : yield* bounded(sql, rest, whole, counted)
     if (rows === undefined) left.push(`${table}.${column}`)
     else if (rows.some(({ count }) => count > 0)) broken.push(`${table}.${column} (${rows[0]?.count})`)
   }

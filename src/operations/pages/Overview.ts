@@ -3,14 +3,12 @@
  * by organization, and by the reason of their refusal.
  */
 import { Effect, Result } from "effect"
-import { resources } from "../../api/records/index.ts"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { Figures, highest, type Watched } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { type Age, Freshness } from "../Freshness.ts"
-import { badge, clamped, filterForm, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, id, section, severityOf, small, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
@@ -180,64 +178,12 @@ const process = (watched: Watched, now: number): Content => {
   )
 }
 
-const ago = (age: Age | undefined) =>
-  age === undefined ? "–" : `${age.isAtLeast ? "more than " : ""}${Format.span(age.seconds * 1000)} ago`
-
-/** The section of the age of the last change of each resource, of all organizations and of a named one. */
-const lastChangesOf = Effect.fnUntraced(function* (organization: string | undefined) {
-  const [{ last }, { lastChanges }] = [yield* Freshness, yield* OperatorStore]
-  const report = yield* last
-  const own = organization === undefined ? undefined : yield* Effect.result(lastChanges(organization))
-  const ofOwn = own !== undefined && Result.isSuccess(own) ? own.success : undefined
-  const stopped = table<Age & { readonly organization: string }>({
-    caption: "Organizations that stopped while others go on",
-    rows: report?.stopped ?? [],
-    key: (one) => one.organization,
-    columns: {
-      "Stopped while others go on": (one) => id(one.organization, link("/ops", { organization: one.organization })),
-      "Last change": ago
-    }
-  })
-  return (now: number) =>
-    section(
-      "last-changes",
-      "Last changes of records",
-      report === undefined &&
-        h("p", { class: "note" })(
-          "Not known of all organizations: not read yet, without an answer in time, not a role of this process, or distributed over several servers."
-        ),
-      own !== undefined && Result.isFailure(own) && unreadable(`${organization}: ${own.failure.message}`),
-      filterForm("/ops#last-changes", { organization: ["Organization"] }, { organization }),
-      (report !== undefined || ofOwn !== undefined) &&
-        table<(typeof resources)[number]>({
-          caption: "Last change of each resource",
-          rows: resources,
-          columns: {
-            Resource: ({ name }) => name,
-            ...(report !== undefined && { "All organizations": ({ name }) => ago(report.resources[name]) }),
-            ...(ofOwn !== undefined && { [`Of ${organization}`]: ({ name }) => ago(ofOwn[name]) })
-          }
-        }),
-      report !== undefined && [
-        report.stopped.length === 0 ? h("p")("No organization stopped while others go on.") : stopped,
-        small(
-          "All organizations were read ",
-          Format.moment(report.at, now),
-          ". Up to 20 organizations are listed: those that have records, and no change of any resource for more than 24 hours, for 10 times as long as all organizations together, and for less than 30 days."
-        )
-      ]
-    )
-})
-
 export const overview = Page.page(
   "/ops",
-  ["organization", "window"],
-  Effect.fnUntraced(function* ({ organization, window }) {
+  ["window"],
+  Effect.fnUntraced(function* ({ window }) {
     const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
-    const [seen, counts, lastChanges] = yield* Effect.all(
-      [watched, Effect.result(taskCounts), lastChangesOf(organization)],
-      { concurrency: 3 }
-    )
+    const [seen, counts] = yield* Effect.all([watched, Effect.result(taskCounts)], { concurrency: 2 })
     return (now) => [
       h("dl", { class: "tiles" })(
         requestTiles(seen.recent, now),
@@ -246,7 +192,6 @@ export const overview = Page.page(
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
-      lastChanges(now),
       section("traffic", "Requests", charts(seen.recent, windowOf(window), now, "/ops")),
       section("process", "Process", process(seen, now))
     ]

@@ -28,7 +28,6 @@ const privileges = {
     "audit_log",
     "change_feeds",
     "change_marks",
-    "change_times",
     // Neither the payload nor why an attempt failed.
     "deletion_tasks (organization_id id idempotency_key invoices_count invoice_lines_count received_at scheduled_for state attempts started_at finished_at outcome)",
     "deletions (organization_id task_id verdict undone_at)",
@@ -50,7 +49,6 @@ const privileges = {
   "worker SELECT": [
     "audit_log",
     "change_feeds",
-    "change_times",
     "deletion_arrivals",
     "deletion_settler",
     "deletion_tasks",

@@ -10,7 +10,6 @@ import { Clock, Context, Effect, Exit, Layer, Option, Redacted, Scope } from "ef
 import type { Page } from "playwright-core"
 import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
 import { link } from "../../../src/http/Html.ts"
-import { Freshness } from "../../../src/operations/Freshness.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -22,7 +21,6 @@ import {
   figures,
   keysOf,
   processOf,
-  report,
   store,
   taskOf,
   token
@@ -77,7 +75,7 @@ const snapshot = Effect.sync(() =>
 /** Serves the pages until the scope closes. */
 const served = (memory: Parameters<typeof store>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
-    Layer.provide([figures(snapshot), store(memory), Freshness.layerMemory(report)]),
+    Layer.provide([figures(snapshot), store(memory)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))

@@ -24,7 +24,6 @@ const token = "correct-horse-battery"
 const notHere: ReadonlyArray<string> = [
   "practice_data_organization_requests_total",
   "practice_data_replica_lag_seconds",
-  "practice_data_record_age_seconds",
   "practice_data_telemetry_export_failures_total",
   "practice_data_processor_circuit_open",
   "practice_data_processor_account_circuits_open"
@@ -111,7 +110,6 @@ const unknownKey = ({ call }: Client.Client) =>
   })
 
 const lag = "practice_data_changes_lag_seconds"
-const age = 'practice_data_record_age_seconds{resource="charges"}'
 
 describe("/metrics", () => {
   it.live("says which database is not there, whose reads are 503, never 401, and back within 2 seconds", () =>
@@ -125,7 +123,6 @@ describe("/metrics", () => {
         CREDENTIALS_DATABASE_URL: stores.credentials.url
       })
       yield* untilSamples("tasks that are counted", knowsTasks)
-      yield* untilSamples("the age of records", (samples) => age in samples)
       for (const name of ["records", "credentials", "tasks"] as const) {
         const cut = name === "credentials" ? "refuse" : "swallow"
         const { proxy } = stores[name]

@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
-import { ask, basic, busy, checksOf, entryOf, factOf, figures, keysOf, listener, processOf, report } from "./fakes.ts"
+import { ask, basic, busy, checksOf, entryOf, factOf, figures, keysOf, listener, processOf } from "./fakes.ts"
 import { revokedId, store, taskOf, token } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
@@ -25,8 +25,6 @@ const verdicts = ["deleted", "not_found", "clinic_mismatch"] as const
 const facts = verdicts.map((verdict) => factOf(completed, verdict, now))
 
 const memory = { secrets: [secret], tasks: [dead, completed], facts, keys: keysOf(now), audit: [entryOf(dead, now)] }
-
-const age = { seconds: 7200, isAtLeast: false }
 
 const form = { name: "alice", token }
 
@@ -92,29 +90,6 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const text = yield* shows("/ops", ["Replica lag"])
       assert.match(text, /class="tile problem" data-key="Replica lag">(<[^>]+>)+Replica lag(<[^>]+>)+∞/)
     }).pipe(Effect.provide(promoted, { local: true }))
-  )
-
-  it.effect("the overview shows no ages where they are not known, nor of an organization that cannot be read", () =>
-    Effect.gen(function* () {
-      assert.notInclude(yield* shows("/ops", ["Not known of all organizations"]), "All organizations")
-      yield* shows("/ops?organization=org_lost", ["org_lost: There is no such store."])
-    })
-  )
-
-  const known = listener(Layer.merge(well, store({ ...memory, lastChanges: { pets: age } })), { token }, report)
-
-  it.effect("the overview shows the last change of each resource, of one organization, and those that stopped", () =>
-    Effect.gen(function* () {
-      const text = yield* shows("/ops?organization=org_a", ["All organizations", ">Of org_a<"])
-      const row = (name: string) => new RegExp(`>${name}</th>(.*?)</tr>`).exec(text)?.[1]?.replaceAll(/<[^>]+>/g, "|")
-      assert.deepStrictEqual(["invoices", "consumption-logs", "pets", "charges"].map(row), [
-        "|3 min ago||–|",
-        "|more than 31 days ago||–|",
-        "|–||2 h ago|",
-        "|–||–|"
-      ])
-      assert.match(text, /href="\/ops\?organization=org_harbor"\s*>org_harbor<[^]*?3 days ago/)
-    }).pipe(Effect.provide(known, { local: true }))
   )
 
   it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>
@@ -353,21 +328,18 @@ describe("HTML", () => {
       tasks: [task],
       facts: [{ ...factOf(task, "deleted", now), id: text, clinic_id: text }],
       keys: keysOf(now).map((key) => ({ ...key, organization_id: text, name: text })),
-      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }],
-      lastChanges: {}
+      audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }]
     }
     const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [
       ...paths,
       ...["/ops/task", "/ops/task/replay", "/ops/task/undo"].map((path) => ofTask(path, task)),
       link("/ops/deletions", { q: text, organization: text }),
-      link("/ops", { organization: text }),
       link("/ops/keys", { organization: text })
     ]
     const services = Layer.merge(figures(Effect.succeed(own)), store(given))
     const found = Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text)))
-    const ages = { ...report, stopped: [{ organization: text, ...age }] }
-    return Effect.provide(found, listener(services, { token }, ages), { local: true })
+    return Effect.provide(found, listener(services, { token }), { local: true })
   }
 
   test.live("every page has the same elements, whatever the texts on it are", () =>

@@ -12,7 +12,6 @@ import * as Recent from "../../../src/observability/Recent.ts"
 import { Token } from "../../../src/operations/Access.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
-import { type Ages, Freshness, type Report } from "../../../src/operations/Freshness.ts"
 import { Figures, type Snapshot } from "../../../src/operations/Figures.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
@@ -132,17 +131,6 @@ export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
   result: "replayed"
 })
 
-/** Ages: one organization stopped, and no log was written for longer than is known. */
-export const report: Report = {
-  at: 0,
-  resources: {
-    invoices: { seconds: 185, isAtLeast: false },
-    "consumption-logs": { seconds: 31 * 86_400, isAtLeast: true }
-  },
-  stopped: [{ organization: "org_harbor", seconds: 3 * 86_400, isAtLeast: false }],
-  unknown: []
-}
-
 const given = <A>(rows: ReadonlyArray<A> | undefined) =>
   rows === undefined
     ? Effect.fail(new Problem({ status: 503, message: "There is no such store." }))
@@ -158,7 +146,6 @@ export const store = (rows: {
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<SigningSecret>
   readonly audit?: ReadonlyArray<Entry>
-  readonly lastChanges?: Ages
 }) =>
   Layer.sync(OperatorStore, () => {
     let { facts, tasks } = rows
@@ -185,7 +172,6 @@ export const store = (rows: {
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: one,
-      lastChanges: () => Effect.map(given(rows.lastChanges && [rows.lastChanges]), ([ages = {}]) => ages),
       keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
       secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
       countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
@@ -246,11 +232,10 @@ export interface Configured {
   readonly token?: string | undefined
 }
 
-/** The listener, over figures, a store, and ages that were read. */
+/** The listener, over figures and a store. */
 export const listener = (
   services: Layer.Layer<Figures | OperatorStore>,
-  { host = "127.0.0.1", token: own }: Configured = { token },
-  ages?: Report
+  { host = "127.0.0.1", token: own }: Configured = { token }
 ) =>
   Layer.effect(
     Served,
@@ -261,13 +246,7 @@ export const listener = (
         handler
       )
     })
-  ).pipe(
-    Layer.provide([
-      services,
-      Freshness.layerMemory(ages),
-      Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))
-    ])
-  )
+  ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))]))
 
 /** A request: its differences from a reader's on this machine. */
 export interface Asked {
