@@ -194,7 +194,7 @@ const statuses: Readonly<Record<string, Status>> = {
   },
   202: { description: "Stored and committed: status `scheduled`.", example: exampleReceipt },
   401: errorStatus(
-    "The required signature is missing or invalid. `detail` names the header that is missing, too old, too new, or does not match; or states that the organization has no signing secret, or is closed.",
+    "The required signature is missing or invalid. `detail` names the header that is missing, too old, too new, or does not match; or states that the organization has no signing secret.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
   ...bodyStatuses(maximumDelivery),

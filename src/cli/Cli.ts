@@ -8,7 +8,7 @@ import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { layerLogger, note, written } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
-import { erase, organizations } from "./Organizations.ts"
+import { organizations } from "./Organizations.ts"
 import { load } from "./load/Load.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
 import { sync } from "./sync/Sync.ts"
@@ -27,7 +27,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
-    { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, deletions, erase, audit, doctor] },
+    { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, deletions, audit, doctor] },
     { group: "Use it", commands: [sync] }
   ])
 )

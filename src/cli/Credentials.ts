@@ -1,7 +1,6 @@
 /** `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
-import { Effect, Layer, Option, Redacted, Stdio, Stream } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command } from "effect/cli"
-import { TaskDatabase } from "../database/Database.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "../operations/Commands.ts"
@@ -13,18 +12,6 @@ import { command, refused } from "./Usage.ts"
 const idOf = (credential: "key" | "secret") =>
   Argument.String("id").pipe(Argument.withDescription(`Id of the ${credential}, as \`${credential}s list\` shows it`))
 
-/** Notes that an organization has no row, as a misspelled one. */
-const noteUnknown = Effect.fnUntraced(function* (owner: string) {
-  const sql = yield* TaskDatabase
-  // It decides nothing, so that a database that does not respond is no failure.
-  const rows = yield* Effect.option(sql`select 1 from organizations where organization_id = ${owner}`)
-  if (Option.exists(rows, ({ length }) => length === 0)) {
-    yield* Output.note(
-      `No organization ${owner} yet. If the id is correct, run: organizations create ${owner} --name NAME`
-    )
-  }
-})
-
 const printMade = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",
@@ -35,7 +22,6 @@ const printMade = Effect.fnUntraced(function* (
   // First: an output that fails ends the process, and would leave a credential that nobody has and nobody knows of.
   yield* note(`Created ${made.id} for ${made.organization_id}. The ${kind} is shown once.`)
   yield* isJson ? Output.record({ ...made, [kind]: text }) : Output.print(text)
-  yield* noteUnknown(made.organization_id)
 })
 
 const createKey = command("keys create", Operators.keys, {
@@ -78,43 +64,14 @@ export const keys = Command.make("keys").pipe(
   Command.withSubcommands([createKey, listKeys, revokeKey])
 )
 
-/** Reads a secret from standard input: others on the machine see arguments. */
-const readSecret = Effect.gen(function* () {
-  const { stdin } = yield* Stdio.Stdio
-  const noSecret = refused(
-    "Standard input is not a signing secret: expected only whsec_ followed by 24 to 75 bytes in base64."
-  )
-  const text = yield* Effect.mapError(Stream.mkString(Stream.decodeText(stdin)), () => noSecret)
-  return yield* Effect.mapError(Effect.fromOption(SigningSecrets.parse(text)), () => noSecret)
-})
-
 const addSecret = command("secrets add", Operators.tasks, {
-  description: `Create a signing secret for an organization, in addition to existing ones. Standard output contains only the secret.
-
-With --import, read the sender's own secret, such as one made by Svix, from standard input.`,
-  examples: [
-    ["practice-data secrets add --organization org_1"],
-    [
-      `printf %s "$SECRET" | practice-data secrets add --organization org_1 --import`,
-      "Import the sender's secret from a variable"
-    ]
-  ],
-  flags: {
-    organization: Operators.organization,
-    import: Output.flag("import", "Import the sender's secret from standard input"),
-    json: Output.json
-  }
-})(function* ({ import: isImport, json, organization }) {
-  const actor = yield* Commands.commandLine
-  if (isImport) {
-    const { id, isNew } = yield* Commands.importSecret(actor, organization, yield* readSecret)
-    const imported = isNew ? `Imported ${id}` : `This secret already exists as ${id}`
-    yield* json ? Output.record({ id, organization_id: organization }) : Output.print(imported)
-    yield* noteUnknown(organization)
-  } else {
-    const { id, secret } = yield* Commands.addSecret(actor, organization)
-    yield* printMade(json, "secret", { id, organization_id: organization }, secret)
-  }
+  description:
+    "Create a signing secret for an organization, in addition to existing ones. Standard output contains only the secret.",
+  examples: [["practice-data secrets add --organization org_1"]],
+  flags: { organization: Operators.organization, json: Output.json }
+})(function* ({ json, organization }) {
+  const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
+  yield* printMade(json, "secret", { id, organization_id: organization }, secret)
   yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
 })
 
@@ -173,6 +130,6 @@ const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators
 })
 
 export const audit = Command.make("audit").pipe(
-  Command.withDescription("Changes by operators: organizations, clients, API keys, signing secrets and deletions"),
+  Command.withDescription("Changes by operators: organizations, API keys, signing secrets and deletions"),
   Command.withSubcommands([listChanges])
 )

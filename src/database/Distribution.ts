@@ -75,7 +75,6 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
   "deletions",
   "deletion_arrivals",
   "intake_secrets",
-  "closed_organizations",
   "audit_log"
 ]
 

@@ -57,12 +57,6 @@ const held = ({ claims, idIn }: Claimer, columns: string, lock = "") => `
     ${lock}
   ) task`
 
-/**
- * Keeps the payloads of claimed tasks as they are until the transaction ends: an erasure waits, and then finds their facts.
- * Their leases can be renewed meanwhile.
- */
-const keep = (owner: Claimer) => held(owner, "1", "for key share")
-
 /** Stores the facts of claimed tasks, unless they are stored. The fourth parameter is the time of the deletion. */
 const remember = (owner: Claimer) => `
   insert into deletions (
@@ -234,7 +228,6 @@ const settle = (owner: Owner, bound = "") => [
 ]
 
 const statementsOf = (owner: Claimer, isPerOrganization: boolean) => ({
-  keep: keep(owner),
   remember: [remember(owner), unsettle(owner)],
   hold: hold(owner),
   run: kinds.map((kind) => markAgain(kind, owner)),

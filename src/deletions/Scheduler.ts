@@ -142,7 +142,6 @@ export const makeScheduler = Effect.fnUntraced(function* (
   type Group = ReturnType<typeof groupsOf>[number]
 
   const remember = Effect.fnUntraced(function* ({ claims, statements }: Group) {
-    yield* sql.unsafe(statements.keep, claims)
     const now = DateTime.formatIso(yield* DateTime.now)
     yield* Effect.forEach(statements.remember, (text) => sql.unsafe(text, [...claims, now]))
   })
@@ -181,8 +180,6 @@ export const makeScheduler = Effect.fnUntraced(function* (
           ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
           ${payload}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
           ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}`
-        // A process may have been paused since it verified the delivery: its organization may be erased by now.
-        const isOpen = sql`not exists (select from closed_organizations where organization_id = ${organization})`
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = !hasRoom
@@ -191,7 +188,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload, is_known,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
-          ) ${isDistributed() ? sql`values (${row})` : sql`select ${row} where ${isOpen}`}
+          ) values (${row})
           on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) return { status: "scheduled", receipt }
         // The commit of the first may have been given up while it waited for a synchronous standby: then only this server has

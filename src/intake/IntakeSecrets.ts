@@ -11,12 +11,10 @@ import { SchedulerUnavailable } from "../deletions/Scheduler.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
 
-/** The valid secrets, newest first; `unsigned` if there never was one; `closed` if an operator deleted the organization. */
-type Signing = Secrets | "unsigned" | "closed"
+/** The valid secrets, newest first; `unsigned` if there never was one. */
+type Signing = Secrets | "unsigned"
 
-const secretRows = rowsOf(
-  Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)), is_closed: Schema.Boolean })
-)
+const secretRows = rowsOf(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
 
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,
@@ -37,12 +35,9 @@ export class IntakeSecrets extends Context.Service<
               unavailable: SchedulerUnavailable.from
             },
             secretRows(sql`
-              select case when revoked_at is null then secret end as secret, false as is_closed, created_at as at
-              from intake_secrets where organization_id = ${organization}
-              union all select null, true, closed_at from closed_organizations where organization_id = ${organization}
-              order by at desc`)
+              select case when revoked_at is null then secret end as secret
+              from intake_secrets where organization_id = ${organization} order by created_at desc`)
           )
-          if (rows.some(({ is_closed }) => is_closed)) return "closed"
           return rows.length === 0 ? "unsigned" : rows.flatMap(({ secret }) => secret ?? [])
         })
       })

@@ -101,10 +101,6 @@ export const signedDelivery = Layer.effect(
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
         }
-        if (secrets.value === "closed") {
-          yield* note({ refusal: "signature", outcome: "closed" })
-          return yield* new Unauthorized({ detail: "The organization is closed: it accepts no deliveries" })
-        }
         const isUnsigned = secrets.value === "unsigned" && !isRequired
         const fault = isUnsigned ? undefined : yield* signatureFault(headers, secrets.value)
         if (fault === undefined) {

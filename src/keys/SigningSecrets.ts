@@ -18,39 +18,13 @@ export const SigningSecret = Schema.Struct({
 })
 export type SigningSecret = typeof SigningSecret.Type
 
-/** A secret that a sender made, in canonical base64: 24 to 75 bytes cover Standard Webhooks and Svix. */
-export const parse = (text: string): Option.Option<Redacted.Redacted> => {
-  const [, base64 = ""] = /^whsec_([A-Za-z0-9+/]+)={0,2}$/.exec(text.trim()) ?? []
-  const bytes = Buffer.from(base64, "base64")
-  const canonical = bytes.toString("base64")
-  const isSecret = canonical.replace(/=+$/, "") === base64 && bytes.length >= 24 && bytes.length <= 75
-  return isSecret ? Option.some(Redacted.make(`whsec_${canonical}`)) : Option.none()
-}
-
-const insert = Effect.fnUntraced(function* (organization: string, secret: Redacted.Redacted) {
-  const sql = yield* TaskDatabase
-  const id = `secret_${randomBytes(6).toString("hex")}`
-  const row = { organization_id: organization, id, secret: Redacted.value(secret) }
-  yield* sql`insert into intake_secrets ${sql.insert(row)}`
-  return id
-})
-
 /** Creates a secret of an organization, beside its others. From now on its deliveries must be signed. */
 export const create = Effect.fn("SigningSecrets.create")(function* (organization: string) {
-  const secret = Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
-  return { id: yield* insert(organization, secret), secret }
-})
-
-/** Stores a secret that a sender made, as `create` does. A valid one that is imported again is not new. */
-export const importOwn = Effect.fn("SigningSecrets.importOwn")(function* (
-  organization: string,
-  secret: Redacted.Redacted
-) {
   const sql = yield* TaskDatabase
-  const [known] = yield* textsOf(sql`
-    select id as text from intake_secrets
-    where organization_id = ${organization} and secret = ${Redacted.value(secret)} and revoked_at is null`)
-  return { id: known ?? (yield* insert(organization, secret)), isNew: known === undefined }
+  const id = `secret_${randomBytes(6).toString("hex")}`
+  const secret = `whsec_${randomBytes(24).toString("base64")}`
+  yield* sql`insert into intake_secrets ${sql.insert({ organization_id: organization, id, secret })}`
+  return { id, secret: Redacted.make(secret) }
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */

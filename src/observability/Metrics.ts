@@ -55,8 +55,7 @@ export const deliveries = [
   "full",
   "unavailable",
   "invalid",
-  "unsigned",
-  "closed"
+  "unsigned"
 ] as const
 
 /** Pools of connections. The embedded database has one connection for everything. */
@@ -172,7 +171,7 @@ export const metrics = {
     [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
   ),
   practice_data_deliveries_total: counter(
-    "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned, closed (organization).",
+    "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned.",
     { outcome: deliveries }
   ),
   practice_data_changes_lag_seconds: gauge(

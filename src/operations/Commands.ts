@@ -115,13 +115,6 @@ export const addSecret = audited(TaskDatabase, "secret.add", SigningSecrets.crea
   "created"
 ])
 
-export const importSecret = audited(
-  TaskDatabase,
-  "secret.add",
-  SigningSecrets.importOwn,
-  ({ id, isNew }, organization) => (isNew ? [organization, id, "imported"] : undefined)
-)
-
 export const revokeSecret = audited(TaskDatabase, "secret.revoke", SigningSecrets.revoke, (revoked, id) =>
   Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
 )

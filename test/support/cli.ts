@@ -3,7 +3,7 @@ import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Console, Effect, Stdio, Stream } from "effect"
+import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
 import { exitCode } from "../../src/cli/Usage.ts"
 import * as Process from "./Process.ts"
@@ -26,13 +26,11 @@ const sink = () => {
   return { stream, text: () => chunks.join("") }
 }
 
-/** Runs a command in this process, with these variables alone and a text as standard input. */
-export const runWith = (environment: Process.Environment, command: ReadonlyArray<string>, input = "") =>
+/** Runs a command in this process, with these variables alone. */
+export const runWith = (environment: Process.Environment, command: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [stdout, stderr] = [sink(), sink()]
-    const stdin = Stream.encodeText(Stream.make(input))
     const exit = yield* run(command).pipe(
-      Effect.updateService(Stdio.Stdio, (stdio) => ({ ...stdio, stdin })),
       Effect.provide(NodeServices.layer),
       Effect.provideService(Console.Console, new NodeConsole(stdout.stream, stderr.stream)),
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),

@@ -20,7 +20,6 @@ import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { deletions as deletionsCheck } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import * as Erasure from "../../../src/operations/Erasure.ts"
 import * as Organizations from "../../../src/operations/Organizations.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
@@ -140,18 +139,8 @@ const others = (sql: Database): ReadonlyArray<Entry> => [
   ["commands: secrets create", 2, Commands.addSecret(actor, owner)],
   ["commands: secrets revoke", 3, SigningSecrets.revoke("x"), any],
   ["commands: audit", 1, Commands.auditLog(10), any],
-  ["commands: organizations list", 4, Organizations.list(10), any],
-  ["commands: organizations create", 2, Organizations.create(actor, named)],
-  ["commands: organizations rename", 1, Organizations.rename(actor, named)],
-  [
-    "commands: organizations delete, in numbers",
-    19,
-    Effect.all([Organizations.countRecords(owner), Organizations.stateOf(owner)])
-  ],
-  ["commands: organizations delete", 45, Organizations.deleteAll(actor, owner)],
-  ["commands: organizations delete, the end", 20, Organizations.finish(actor, owner)],
-  ["commands: erase, in numbers", 60, Erasure.countRecords({ ...one, client: "x" })],
-  ["commands: erase", 100, Erasure.eraseClient(actor, { ...one, client: "x" })],
+  ["commands: organizations list", 3, Organizations.list(10), any],
+  ["commands: organizations create", 1, Organizations.create(actor, named)],
   ["metrics: counts of tasks", 1, Tasks.counts(sql), any],
   ["doctor: late and dead tasks", 1, deletionsCheck(sql), any]
 ]

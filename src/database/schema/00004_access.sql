@@ -36,14 +36,6 @@ comment on column intake_secrets.secret is 'The secret';
 comment on column intake_secrets.created_at is 'Time of creation';
 comment on column intake_secrets.revoked_at is 'Time of revocation';
 
-create table closed_organizations (
-  organization_id text collate "C" primary key,
-  closed_at       timestamptz not null default now()
-);
-comment on table closed_organizations is 'The organizations that an operator deleted. The intake refuses their deliveries until one is created again';
-comment on column closed_organizations.organization_id is 'The organization';
-comment on column closed_organizations.closed_at is 'Time of its deletion';
-
 create table audit_log (
   organization_id text collate "C" not null,
   id              uuid not null default gen_random_uuid(),
@@ -85,7 +77,7 @@ grant select (
 ) on deletion_tasks to practice_data_api;
 grant select (organization_id, task_id, verdict, undone_at) on deletions to practice_data_api;
 
-grant select on intake_secrets, closed_organizations to practice_data_intake;
+grant select on intake_secrets to practice_data_intake;
 grant select (organization_id) on organizations to practice_data_intake, practice_data_worker;
 grant select, insert (
   organization_id, id, idempotency_key, fingerprint, payload, invoices_count, invoice_lines_count, received_at,

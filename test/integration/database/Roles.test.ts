@@ -37,13 +37,7 @@ const privileges = {
   "intake INSERT": [
     "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at trace_parent is_known)"
   ],
-  "intake SELECT": [
-    "closed_organizations",
-    "deletion_tasks",
-    "intake_secrets",
-    "migrations",
-    "organizations (organization_id)"
-  ],
+  "intake SELECT": ["deletion_tasks", "intake_secrets", "migrations", "organizations (organization_id)"],
   "worker DELETE": ["deletion_arrivals", "deletions"],
   "worker INSERT": ["audit_log", "deletions"],
   "worker SELECT": [

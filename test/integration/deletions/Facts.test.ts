@@ -1,25 +1,15 @@
 /** Deletions as facts that outlive their rows, whoever writes these, and however. */
 import { assert } from "@effect/vitest"
-import { DateTime, Effect, Fiber } from "effect"
+import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Settling from "../../../src/deletions/Settling.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
-import { TaskDatabase } from "../../../src/database/Database.ts"
-import * as Erasure from "../../../src/operations/Erasure.ts"
-import {
-  elsewhere,
-  locksAwaited,
-  openTransaction,
-  settler,
-  unsettled,
-  untilDoneOrBlocked
-} from "../../support/deletions/sessions.ts"
+import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
-  claimOne,
   claimsOf,
   delay,
   deleted,
@@ -339,29 +329,6 @@ suite("facts", single, {
     yield* addFacts(1000, { task_id: `'${task}'` })
     const forget = sql.unsafe(Deletion.acrossOrganizations.forget, [["org_a"], [task], 1000])
     assert.isBelow((yield* readsOf("deletions", forget)).rows, 5000)
-  }),
-  "of a client that is erased while they are stored are erased too": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "x", client_id: "gone" }] }))
-    yield* TestClock.adjust(delay)
-    const claim = yield* claimOne()
-    const other = yield* elsewhere
-    const { rollback } = yield* openTransaction(
-      other,
-      other`insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
-        values ('org_a', ${taskId}, 'invoice', 1, 'x', now(), 'not_found', true, true)`
-    )
-    const running = yield* Effect.forkChild(runOne(claim))
-    assert.strictEqual(yield* untilDoneOrBlocked(sql, running), "blocked")
-    const erasing = yield* Erasure.eraseClient(
-      { name: "tester", source: "command line" },
-      { organization: "org_a", client: "gone" }
-    ).pipe(Effect.provideService(TaskDatabase, sql), Effect.forkChild)
-    yield* Effect.raceFirst(Fiber.await(erasing), Effect.orDie(locksAwaited(sql, 2))).pipe(TestClock.withLive)
-    yield* rollback
-    yield* Fiber.join(running)
-    yield* Fiber.join(erasing)
-    assert.isEmpty(yield* sql`select from deletions`)
   }),
   "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
     const sql = yield* Loaders.begin()

@@ -232,16 +232,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
     })
   )
 
-  it.effect("no task is stored for an organization that was closed after its delivery was verified", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* sql`insert into closed_organizations (organization_id) values ('org_closed')`
-      const { schedule } = yield* Scheduler
-      assert.deepStrictEqual(yield* schedule(delivery("late", undefined, "org_closed")), { status: "unavailable" })
-      assert.deepStrictEqual(yield* sql`select from deletion_tasks where organization_id = 'org_closed'`, [])
-    }).pipe(Effect.provide(layerPostgres), inItsOwnTime)
-  )
-
   it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>
     Effect.gen(function* () {
       const { claim } = yield* completed("1")

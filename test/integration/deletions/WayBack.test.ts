@@ -11,7 +11,6 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { locked } from "../../../src/deletions/WorkerTasks.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import * as Erasure from "../../../src/operations/Erasure.ts"
 import { addFacts, addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
@@ -245,22 +244,6 @@ suite("an undone deletion", single, {
     assert.deepStrictEqual(yield* runOne(claim), outcome)
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
-  }),
-
-  "of a task that has not ended holds where a client of another item is erased": Effect.gen(function* () {
-    yield* seedInvoices
-    const other = yield* elsewhere
-    const holding = yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
-    yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i4" }] }))
-    yield* TestClock.adjust(delay)
-    assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
-    yield* holding.rollback
-    assert.strictEqual(yield* undoInvoice("i4"), 1)
-    yield* Erasure.eraseClient(alice, { organization, client: "client" })
-    yield* TestClock.adjust(lease)
-    yield* runOne(yield* claimOne())
-    yield* settles
-    yield* isServed
   }),
 
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {

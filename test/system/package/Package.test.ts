@@ -63,8 +63,6 @@ const elsewhere = [
   'psql --dbname="$',
   "tables=$(psql ",
   "npm run cli -- keys create ",
-  "npm run cli -- organizations delete ",
-  "npm run cli -- erase ",
   "export DATABASE_URL="
 ]
 

@@ -163,12 +163,6 @@ for (const [where, server, status, body] of [
     { detail: unsigned }
   ],
   [
-    "the organization was deleted",
-    layerIntake(Layer.mergeAll(services, IntakeSecrets.layerMemory({ org_c: "closed" }))),
-    401,
-    { detail: "The organization is closed: it accepts no deliveries" }
-  ],
-  [
     "the secrets cannot be read",
     layerIntake(Layer.merge(services, noSecrets)),
     503,
