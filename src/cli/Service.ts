@@ -5,7 +5,7 @@ import { resources } from "../api/records/index.ts"
 import { restartChanges } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
-import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
+import { migrate as applyMissing } from "../database/Migrations.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import type { Finding } from "../operations/Check.ts"
@@ -33,8 +33,6 @@ export const migrate = command("migrate", Operators.asTheyAre, {
   flags: { json: Output.json }
 })(function* ({ json }) {
   const databases = [yield* TaskDatabase, yield* CredentialDatabase] as const
-  const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
-  if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
   const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
   const { begun, waiting } = yield* restartChanges(databases[0])
   if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })

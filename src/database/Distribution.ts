@@ -50,11 +50,11 @@ const placed = Effect.fnUntraced(function* (sql: Constructor) {
     where c.relnamespace = quote_ident(current_schema())::regnamespace`)
 })
 
-/** True if a table is distributed; without a name, if any is. */
-export const hasDistributedTable = (sql: Constructor, table?: string) =>
+/** True if any table is distributed. */
+export const hasDistributedTable = (sql: Constructor) =>
   Effect.map(
     placed(sql),
-    Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
+    Array.some(({ method }) => method === "h")
   )
 
 /** The distribution that a database reports. Callers that refresh at once share a query. */

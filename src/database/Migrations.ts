@@ -1,6 +1,6 @@
 /**
- * The migrations: files of SQL in `schema/`, and effects for changes of tables that are in use. Each is applied once, in the
- * order of this list, and recorded by its name. One that has landed does not change. Those of an adopter are in `own`.
+ * The migrations: files of SQL in `schema/`. Each is applied once, in the order of this list, and recorded by its name. One
+ * that has landed does not change.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
@@ -9,21 +9,18 @@ import type { SqlError } from "effect/sql/SqlError"
 import { invocation } from "../process/Package.ts"
 import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
-import own from "./own/index.ts"
-import type { Migrations, Statements } from "./Migration.ts"
 import { inLongTransaction, script, scriptOf } from "./script.ts"
 import { isUndefined } from "./SqlFailure.ts"
 
-/** The migrations by their names: those of this package, then the adopter's. */
-export const all: Migrations = {
-  ...Object.fromEntries(
-    ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [
-      name,
-      scriptOf(new URL(`./schema/${name}.sql`, import.meta.url))
-    ])
-  ),
-  ...Object.fromEntries(Object.entries(own).map(([name, migration]) => [`own/${name}`, migration]))
-}
+/** Migrations by their names. */
+export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>>>
+
+export const all: Migrations = Object.fromEntries(
+  ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [
+    name,
+    scriptOf(new URL(`./schema/${name}.sql`, import.meta.url))
+  ])
+)
 
 const lock = 7_240_618_273
 
@@ -33,33 +30,22 @@ export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
   readonly cause?: unknown
 }> {}
 
-/** The problem of a database that is not UTF8, and its remedy. Every server can make such a database. */
-export const otherEncoding = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [encoding] = yield* textsOf(sql`
-    select getdatabaseencoding()::text as text where getdatabaseencoding() <> 'UTF8'`)
-  if (encoding === undefined) return undefined
-  return {
-    message: `The encoding of the database is ${encoding}, and only UTF8 has every character.`,
-    remedy: "Use another database: create database NAME template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'"
-  }
-})
-
-/** Fails if the database cannot have tables of the service. An error of a statement would hide that. */
+/** Fails if the database cannot have tables of the service. An error of a statement would hide the remedy. */
 const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const foreign = yield* otherEncoding(sql)
-  if (foreign !== undefined) return yield* new CannotMigrate({ message: `${foreign.message} ${foreign.remedy}` })
   const [refusal] = yield* textsOf(sql`
-    select case when current_schema() is null
-      then format('No schema of the search path exists: %s. Run: alter database %I reset search_path; or create the schema',
-        current_setting('search_path'), current_database())
+    select case
+      when getdatabaseencoding() <> 'UTF8' then format('The encoding of the database is %s, and only UTF8 has every character. '
+        'Use another: create database NAME template template0 encoding ''UTF8'' lc_collate ''C'' lc_ctype ''C''', getdatabaseencoding())
+      when current_schema() is null then format('No schema of the search path exists: %s. '
+        'Run: alter database %I reset search_path; or create the schema', current_setting('search_path'), current_database())
       else format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
         current_user, current_schema(), current_database()) end as text
-    where has_schema_privilege(current_schema(), 'CREATE') is not true`)
+    where getdatabaseencoding() <> 'UTF8' or has_schema_privilege(current_schema(), 'CREATE') is not true`)
   if (refusal !== undefined) return yield* new CannotMigrate({ message: refusal })
 })
 
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
-const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
+const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[string]) =>
   inLongTransaction(
     sql,
     Effect.gen(function* () {
@@ -71,44 +57,32 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Statements) =>
           applied_at timestamptz not null default now()
         );
         comment on table migrations is 'The migrations that were applied';
-        comment on column migrations.name is 'Its name; own/NAME for one of your own';
+        comment on column migrations.name is 'Its name';
         comment on column migrations.applied_at is 'The time at which it was applied';`)
       if ((yield* sql`select from migrations where name = ${name}`).length > 0) return false
       yield* statements
       yield* sql`insert into migrations (name) values (${name})`
       return true
     })
-  )
+  ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 
 /**
  * Applies the missing migrations, and returns their names. Any number of processes may do so at once: an advisory lock lets
  * one go first, and the others find nothing left to do.
  */
-export const migrate = Effect.fn("Migrations.migrate")(function* (
-  sql: PgClient.PgClient,
-  migrations: Migrations = all
-) {
+export const migrate = Effect.fn("Migrations.migrate")(function* (sql: PgClient.PgClient, migrations = all) {
   const { names } = yield* missing(sql, migrations)
   if (names.length > 0) yield* requireCreate(sql)
-  const applied: Array<string> = []
-  for (const name of names) {
-    const migration = migrations[name] ?? Effect.void
-    const isOnline = "online" in migration
-    const run = Effect.gen(function* () {
-      if (isOnline) yield* migration.online
-      return yield* apply(sql, name, isOnline ? Effect.void : migration)
-    }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-    const isNew = yield* Effect.mapError(
-      run,
+  return yield* Effect.filter(names, (name) =>
+    Effect.mapError(
+      apply(sql, name, migrations[name] ?? Effect.void),
       (cause) => new CannotMigrate({ cause, message: `The migration ${name} failed` })
     )
-    if (isNew) applied.push(name)
-  }
-  return applied
+  )
 })
 
 /** The migrations that a database lacks, in their order. */
-export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
+export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations = all) {
   const recorded: Effect.Effect<ReadonlyArray<string>, SqlError> = Effect.catchIf(
     textsOf(sql`select name as text from migrations`),
     isUndefined,
@@ -120,19 +94,6 @@ export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migr
 
 /** True if every migration has been applied. */
 export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ names }) => names.length === 0)
-
-/**
- * A warning with its remedy if every login may create objects in the schema of the tables; otherwise undefined. Names are
- * qualified, since such objects could be called here too.
- */
-export const openSchema = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [schema] = yield* textsOf(sql`
-    select pg_catalog.quote_ident(schema) as text from pg_catalog.text(pg_catalog.current_schema()) schema
-    where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`)
-  if (schema === undefined) return undefined
-  const message = `Every login may create objects in the schema ${schema}, such as functions that others call in error.`
-  return { message, statement: `revoke create on schema ${schema} from public` }
-})
 
 /** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}

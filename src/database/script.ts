@@ -45,9 +45,6 @@ export const script = (text: string) =>
     )
   )
 
-/** A text as a literal that means the same in every session. */
-export const literalOf = (text: string) => `E'${text.replaceAll(/['\\]/g, "$&$&")}'`
-
 /** Runs a file of SQL. In its function bodies, `home` stands for the schema of the tables. */
 export const scriptOf = Effect.fnUntraced(function* (file: URL) {
   const text = yield* Effect.orDie(Effect.tryPromise(() => readFile(file, "utf8")))

@@ -7,7 +7,7 @@ import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { all, missing, openSchema, otherEncoding } from "../../database/Migrations.ts"
+import { all, missing } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
 import { printable } from "../../process/Printed.ts"
 import type { Role } from "../Settings.ts"
@@ -236,8 +236,6 @@ export const check = Effect.fnUntraced(function* (
   needed: ReadonlyArray<Role>,
   isOfKeys = false
 ) {
-  const foreign = yield* otherEncoding(sql)
-  if (foreign !== undefined) return [fail(foreign.message, foreign.remedy)]
   const catalog = yield* Catalog.read(sql)
   const expected = yield* migratedIn(catalog.schema)
   const ofKeys = /api_key|\.migrations$|^schema /
@@ -252,10 +250,5 @@ export const check = Effect.fnUntraced(function* (
   if (incomplete.length > 0) return incomplete
   const broken = compare(catalog, expected, yield* Distribution.hasDistributedTable(sql))
   if (broken.length > 0) return broken
-  const open = yield* openSchema(sql)
-  return facts(
-    ok(`It has all ${Object.keys(all).length} migrations, and all of their objects.`),
-    open !== undefined && warn(open.message, open.statement),
-    ...(yield* roles)
-  )
+  return facts(ok(`It has all ${Object.keys(all).length} migrations, and all of their objects.`), ...(yield* roles))
 })

@@ -13,14 +13,12 @@ import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { addField, addIndex } from "../../../src/database/addField.ts"
 import { script } from "../../../src/database/script.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { microchip } from "./microchip.ts"
 import { explainBy, judgeAll } from "../../../scripts/scale/citus/judge.ts"
 import { recordAll } from "../../../scripts/scale/citus/operations.ts"
 import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
@@ -170,32 +168,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.deepStrictEqual(yield* problems, [`Distributed tables need: grant ${lacking}.`])
       assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).granted, [lacking])
       assert.deepStrictEqual(yield* problems, [])
-    })
-  )
-
-  it.effect("has an index built beside readers and writers, whose rows are elsewhere, and no field added", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const begun: Array<string> = []
-      const watched = new Proxy(sql, {
-        get: (target, name) =>
-          name === "unsafe"
-            ? (...given: Parameters<typeof sql.unsafe>) => {
-                begun.push(given[0])
-                return target.unsafe(...given)
-              }
-            : Reflect.get(target, name)
-      })
-      const migration = <A, E>(online: Effect.Effect<A, E, SqlClient.SqlClient>) =>
-        Effect.provideService(online, SqlClient.SqlClient, watched)
-      yield* migration(addIndex({ table: "pets", name: "pets_sex", columns: "(organization_id, sex)" }).online)
-      assert.lengthOf(yield* sql`select 1 from pg_class where relname = 'pets_sex'`, 1)
-      assert.isEmpty(begun.filter((text) => text.startsWith("create index")))
-
-      const { message } = yield* Effect.flip(migration(addField(microchip).online))
-      assert.include(message, "select undistribute_table('pets')")
-      const added = sql`select from pg_attribute where attrelid = 'pets'::regclass and attname = 'microchip_number'`
-      assert.isEmpty(yield* added)
     })
   )
 

@@ -4,16 +4,13 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { resources } from "../../../src/api/records/index.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
-import { addField } from "../../../src/database/addField.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { clockOf, pageOf } from "../../support/Follower.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "../records/stores.ts"
-import { microchip } from "./microchip.ts"
 
 const organization = "org_roles"
 
@@ -154,7 +151,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function of the sche
     () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        yield* Effect.provideService(addField(microchip).online, SqlClient.SqlClient, sql)
         const found = yield* sql`
         select proname from pg_proc
         where pronamespace = current_schema()::regnamespace and case prokind

@@ -1,7 +1,6 @@
 /** The SQL of the runbook as it stands there: the end of an organization, and the erasure of a client. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
-import { Client } from "pg"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
@@ -13,6 +12,7 @@ import * as Organizations from "../../../src/operations/Organizations.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import { combinedFeed } from "../../../src/changes/FeedDefinition.ts"
 import { clockOf } from "../../support/Follower.ts"
+import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "../records/stores.ts"
@@ -146,13 +146,8 @@ const runBlock = Effect.fnUntraced(function* (beginning: string, organization = 
   const block = blocks.find(({ code }) => code.startsWith(beginning))
   assert.isDefined(block, beginning)
   const { url } = yield* TestDatabase
-  const client = yield* Effect.acquireRelease(
-    Effect.sync(() => new Client(url)),
-    (made) => Effect.promise(() => made.end())
-  )
-  yield* Effect.promise(() => client.connect())
-  yield* Effect.promise(() => client.query(block.code.replaceAll("org_1", organization)))
-}, Effect.scoped)
+  yield* asPsql(url, block.code.replaceAll("org_1", organization))
+})
 
 layer(services, { excludeTestServices: true })("the SQL of the runbook", (it) => {
   it.effect("renames an organization", () =>

@@ -1,10 +1,12 @@
-/** The example of a resource of src/api/records/README.md. `system/package` compiles the guide's own files. */
+/** The examples of src/api/records/README.md: a resource, and the SQL of a field and a filter. `system/package` compiles the guide's own files. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { all, migrate } from "../../../src/database/Migrations.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { asPsql } from "../../support/asPsql.ts"
+import { snippetsOf } from "../../support/snippets.ts"
+import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { scriptOf } from "../../../src/database/script.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
@@ -34,6 +36,27 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
         assert.isAbove(withBoosters.length, withoutBoosters.length)
         assert.include(withoutBoosters, '"isBooster":false')
       }).pipe(asKnown("org_a"))
+    )
+
+    it.effect("a field is rendered in old and new rows by the SQL of the guide", () =>
+      Effect.gen(function* () {
+        const url = yield* migratedDatabase
+        const sql = yield* clientOf(url)
+        const add = (id: string) =>
+          sql`insert into pets (organization_id, id) values ('org_a', ${id}), ('org_b', ${id})`
+        yield* sql`select change_begin()`
+        yield* add("old")
+        for (const { code } of snippetsOf("src/api/records/README.md").filter(({ language }) => language === "sql")) {
+          yield* asPsql(url, code)
+        }
+        yield* add("new")
+        const rendered = sql`select id from pets where record like '%,"microchipNumber":null}'`
+        assert.lengthOf(yield* rendered, 4)
+        yield* sql`update pets set microchip_number = '985' where id = 'old'`
+        assert.lengthOf(yield* sql`select from pets where record like '%,"microchipNumber":"985"}'`, 2)
+        const [settled] = yield* sql`select bool_and(is_whole and is_settled) as "isSettled" from change_feed_states()`
+        assert.deepStrictEqual<unknown>(settled, { isSettled: true })
+      })
     )
   }
 )

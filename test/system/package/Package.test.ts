@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -258,8 +258,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
           cpSync(join(root, name), join(clone, name), { recursive: true })
         }
         symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
-        // The list of an adopter's migrations is there, and empty.
-        rmSync(join(clone, "src/database/own/index.ts"))
         for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
         const include = files.map(({ file }) => file)
         const project = { extends: "./tsconfig.json", include, exclude: [] }
