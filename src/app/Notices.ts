@@ -7,7 +7,7 @@ import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import type { Fact } from "../operations/Check.ts"
 import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
-import { ignoredParameters, openFiles, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
+import { openFiles, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import type { Settings } from "../operations/Settings.ts"
 
@@ -16,7 +16,7 @@ const log = ({ advice, message }: Fact) =>
 
 /** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
 const logFindings = Effect.fnUntraced(function* (settings: Settings) {
-  const found = [ignoredParameters, user, openFiles, publicAddress].flatMap((check) => check(settings))
+  const found = [user, openFiles, publicAddress].flatMap((check) => check(settings))
   yield* Effect.forEach(found, log, { discard: true })
   if (Option.isNone(settings.databaseUrl)) return
   const pools = poolsOf(settings, settings.databaseUrl.value)

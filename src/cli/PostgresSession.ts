@@ -1,7 +1,7 @@
 /** A session of its own on a Postgres, for commands that copy rows: statements, and COPY from this process. */
-import { Duration, Effect, Predicate, Redacted, Schedule, type Schema } from "effect"
+import { Duration, Effect, Predicate, Redacted, Result, Schedule, type Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
-import * as ServerSelector from "../database/ServerSelector.ts"
+import { connectionOptions } from "../database/ConnectionUrl.ts"
 import type { ColumnType } from "./sync/Target.ts"
 import { type Failed, Refused, Unavailable } from "./Usage.ts"
 
@@ -37,32 +37,25 @@ export const fieldOf = (value: unknown, type: ColumnType) => {
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
 
-/** Opens a connection to the selected server, until the scope closes. */
+/** Opens a connection until the scope closes. */
 const connect = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   applicationName: string,
   toFailure: ReturnType<typeof failureOf>
 ) {
-  const selector = yield* ServerSelector.make(url, {
-    applicationName,
-    connectTimeout: "10 seconds",
-    startupParameters: {}
-  })
-  yield* selector.select
   // Other targets do not load it.
   const { Client } = yield* Effect.promise(() => import("pg"))
-  const config = selector.configOf({})
-  const password = Effect.isEffect(config.password) ? yield* config.password : config.password
+  const { password, ...options } = Result.getOrThrow(connectionOptions(Redacted.value(url)))
   const client = new Client({
-    host: config.host,
-    port: config.port,
-    user: config.username,
-    database: config.database,
-    password: () => Promise.resolve(password === undefined ? "" : Redacted.value(password)),
-    ssl: config.ssl,
-    application_name: config.applicationName,
-    options: config.startupOptions,
-    connectionTimeoutMillis: Duration.toMillis(config.connectTimeout ?? "10 seconds"),
+    host: options.host,
+    port: options.port,
+    user: options.user,
+    database: options.database,
+    password: password && Redacted.value(password),
+    ssl: options.ssl,
+    application_name: options.applicationName ?? applicationName,
+    options: options.options,
+    connectionTimeoutMillis: Duration.toMillis(options.connectTimeout ?? "10 seconds"),
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000
   })
@@ -97,9 +90,7 @@ const settings = {
 /** Opens a session until the scope closes. `name`: the database in messages, without any secret. */
 export const open = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string, applicationName: string) {
   const toFailure = failureOf(name)
-  const { client, end } = yield* Effect.catchTag(connect(url, applicationName, toFailure), "SqlError", ({ reason }) =>
-    Effect.fail(toFailure(reason.cause))
-  )
+  const { client, end } = yield* connect(url, applicationName, toFailure)
   const run = (
     statement: string,
     params: ReadonlyArray<unknown> = []

@@ -2,14 +2,17 @@
  * The databases of the service. They are often the same server, and always separate clients, so that one can be down alone.
  * The embedded database is a single session, so all are the same client there.
  */
-import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Equal, Layer, type Redacted, Schema } from "effect"
+import type { Socket } from "node:net"
+import { PgClient, PgConnection } from "@effect/sql-pg"
+import { Context, Duration, Effect, Equal, Layer, Record, Redacted, Result, Schema } from "effect"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Time from "../process/Time.ts"
 import * as Columns from "./Columns.ts"
+import { connectionOptions } from "./ConnectionUrl.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
-import * as ServerSelector from "./ServerSelector.ts"
+import * as PgSocket from "./Socket.ts"
+import { connectFailure } from "./SqlFailure.ts"
 import * as Store from "./Store.ts"
 
 /**
@@ -19,7 +22,7 @@ import * as Store from "./Store.ts"
 export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
   /** The embedded database has none. */
-  readonly selector?: ServerSelector.ServerSelector
+  readonly url?: Redacted.Redacted
 }
 
 /** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
@@ -105,49 +108,77 @@ export const sessionSettings = (options: PoolOptions): Readonly<Record<string, s
   ...options.settings
 })
 
+/** Settings that statements count on, whatever a login or a database has. */
+const inherited = {
+  DateStyle: "ISO",
+  default_transaction_isolation: "read committed",
+  quote_all_identifiers: "off",
+  standard_conforming_strings: "on"
+}
+
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   const name = options.name ?? "database"
-  const selector = yield* ServerSelector.make(options.url, {
-    applicationName: options.applicationName,
-    connectTimeout: options.connectTimeout ?? "1 second",
-    startupParameters: sessionSettings(options)
-  })
-  const configOf = (maxConnections: number, multiplex: boolean) =>
-    selector.configOf({
-      maxConnections,
-      multiplex,
-      // A connection without use is closed after this time to twice as long.
-      idleTimeout: "30 seconds",
-      maxMessageSize: 256 * 1024 * 1024,
-      types: Columns.types,
-      spanAttributes: { "db.client.connection.pool.name": name }
-    })
+  const parsed = connectionOptions(Redacted.value(options.url))
+  if (Result.isFailure(parsed)) return yield* connectFailure(`The URL is wrong: ${parsed.failure}`)
+  const { host, isPooled, port, ssl, user, ...url } = parsed.success
+  const settings = sessionSettings(options)
+  const sockets = new Set<Socket>()
+  const config = {
+    host,
+    port,
+    username: user,
+    password: url.password,
+    database: url.database,
+    ssl,
+    applicationName: url.applicationName ?? options.applicationName,
+    connectTimeout: url.connectTimeout ?? options.connectTimeout ?? "1 second",
+    // Poolers know no other setting.
+    startupParameters: isPooled
+      ? Record.filter(settings, (_, key) => key === "TimeZone")
+      : { ...inherited, ...settings },
+    startupOptions: isPooled ? undefined : url.options,
+    // A statement that is prepared by name is in one session, and a pooler may continue in another one.
+    prepare: !isPooled,
+    stream: () => {
+      const socket = PgSocket.open({ host, port, isEncrypted: ssl !== false })
+      sockets.add(socket)
+      return socket.once("close", () => sockets.delete(socket))
+    },
+    // A connection without use is closed after this time to twice as long.
+    idleTimeout: "30 seconds",
+    maxMessageSize: 256 * 1024 * 1024,
+    types: Columns.types,
+    spanAttributes: { "db.client.connection.pool.name": name }
+  } as const
   const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
-  // The spans of a client have the host that it was made with, so it gets them all: a failover would make one wrong. Its
-  // connections need none, since the selector opens their sockets and names the server for TLS. It changes this object.
-  const config = configOf(connections, false)
-  const host = selector.url.hosts.map((each) => each.host).join(",")
-  const client = yield* Time.steadily(PgClient.make(Object.assign(config, { host })))
-  const one = configOf(1, true)
-  const attributes = () => ({
-    ...one.spanAttributes,
+  const client = yield* Time.steadily(PgClient.make({ ...config, maxConnections: connections }))
+  // A multiplexed connection cancels no statement that is interrupted: where a server hangs, that takes 5 seconds.
+  const multiplexed = { ...config, multiplex: true }
+  const attributes = {
+    ...config.spanAttributes,
     "db.system.name": "postgresql",
-    "db.namespace": one.database ?? one.username,
-    "server.address": one.host,
-    "server.port": one.port
-  })
-  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
+    "db.namespace": config.database ?? config.username,
+    "server.address": host,
+    "server.port": port
+  }
+  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(multiplexed, attributes), shared))
+  const probe = PgConnection.make(multiplexed).pipe(
+    Effect.flatMap((connection) => connection.query("select 1", [], false)),
+    Effect.scoped,
+    Effect.timeoutOrElse({ duration: config.connectTimeout, orElse: () => connectFailure("No answer in time") })
+  )
   const store = {
     name,
     pool: options.pool,
     connections,
     pipeline,
     isCancellable: true,
-    probe: selector.select
-  } as const
-  return Object.assign(yield* guarded(client, store), { selector })
+    probe,
+    disconnect: () => sockets.forEach((socket) => socket.destroy())
+  }
+  return Object.assign(yield* guarded(client, store), { url: options.url })
 })
 
 /** All databases on the one client that there is. */
@@ -159,5 +190,4 @@ export const layerShared = (client: Database) =>
   )
 
 /** True if two clients have the same URL, or none. Different URLs may still name the same database. */
-export const isSameDatabase = (one: Database, another: Database): boolean =>
-  Equal.equals(one.selector?.text, another.selector?.text)
+export const isSameDatabase = (one: Database, another: Database): boolean => Equal.equals(one.url, another.url)

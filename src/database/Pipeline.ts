@@ -32,12 +32,11 @@ function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
  * A connection that opens when it is needed, and again after it was closed, or idle for long: then it closes, as it does
  * with the scope. A pool of one would do the same: its lease of each statement costs a tenth of a single record's CPU time.
  *
- * @param config is read whenever it opens
  * @param attributes of the span of each statement
  */
 export const connect = Effect.fnUntraced(function* (
   config: PgConnection.Config,
-  attributes: () => Readonly<Record<string, unknown>>
+  attributes: Readonly<Record<string, unknown>>
 ): Effect.fn.Return<SharedConnection, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
@@ -84,7 +83,7 @@ export const connect = Effect.fnUntraced(function* (
         const query = (connection: PgConnection.PgConnection) => connection.query(text, values)
         const rows = Effect.map(current === undefined ? Effect.flatMap(openOnce, query) : query(current), rowsOf<A>)
         if (!Context.get(context, References.TracerEnabled)) return rows
-        const all = { ...attributes(), "effect.sql.method": "execute", "db.query.text": text }
+        const all = { ...attributes, "effect.sql.method": "execute", "db.query.text": text }
         return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })
       })
   }

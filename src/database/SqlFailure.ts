@@ -47,9 +47,14 @@ export const isUnreachable = (error: SqlError): boolean => error.reason.operatio
 /** True if others hold what the statement needs: a serialization failure, a deadlock, or a lock timeout. */
 export const isContended = (error: SqlError): boolean => /^(40001|40P01|55P03)$/.test(codeOf(error))
 
+/** The server takes no writes: it is a standby, perhaps since a moment ago. Its connections are as good as lost. */
+export const isReadOnly = (error: SqlError): boolean => codeOf(error) === "25006"
+
 /** True if no connection could be made, or it was lost. Class 08 from a server is its answer. */
 export const isLost = (error: SqlError): boolean =>
-  isUnreachable(error) || (error.reason._tag === "ConnectionError" && !codeOf(error).startsWith("08"))
+  isUnreachable(error) ||
+  isReadOnly(error) ||
+  (error.reason._tag === "ConnectionError" && !codeOf(error).startsWith("08"))
 
 /** Classifies a failure: no time or room for the statement, a statement that is refused, or no working database. */
 export const kindOf = (error: SqlError) => {

@@ -10,7 +10,7 @@ import * as Series from "../observability/Series.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
-import { isUnreachable, kindOf, reasonOf } from "./SqlFailure.ts"
+import { isReadOnly, isUnreachable, kindOf, reasonOf } from "./SqlFailure.ts"
 
 /** The reason why a statement has no result. */
 export type Failure = Data.TaggedEnum<{
@@ -80,6 +80,8 @@ export interface StoreOptions {
   readonly isCancellable: boolean
   /** Probes the database on a connection of its own. */
   readonly probe: Effect.Effect<unknown, SqlError>
+  /** Closes all connections, to a server that takes no writes any more. */
+  readonly disconnect?: () => void
 }
 
 const tooMany = Failure.Busy({ reason: "Too many statements are waiting for a connection" })
@@ -139,6 +141,7 @@ const after = (context: Context.Context<never>, millis: number, expired: () => v
 
 export const make = Effect.fnUntraced(function* ({
   connections,
+  disconnect = () => {},
   isCancellable,
   name,
   pipeline = Pipeline.make([]),
@@ -223,6 +226,7 @@ export const make = Effect.fnUntraced(function* ({
           if (isOwn(error)) return Effect.fail(error)
           if (!isSqlError(error)) return Effect.die(error)
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
+          if (isReadOnly(error)) disconnect()
           const failure = failureOf(error)
           if (!outage.isDown()) fork(warn(failure))
           return refused(failure)

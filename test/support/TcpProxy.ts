@@ -36,13 +36,14 @@ export const poolerOf = Effect.fnUntraced(function* (direct: string) {
   return Object.assign(new URL(direct), { host: `127.0.0.1:${own}` }).href
 })
 
-/** A proxy to an address. It is whole at first. */
-export const make = Effect.fnUntraced(function* (target: { readonly host: string; readonly port: number }) {
+/** A proxy to an address, which may be another one for later connections. It is whole at first. */
+export const make = Effect.fnUntraced(function* (target: () => { readonly hostname: string; readonly port: string }) {
   const connections = new Map<Socket, Socket>()
   let state: Cut | "whole" = "whole"
 
   const accept = (near: Socket) => {
-    const far = connect(target.port, target.host)
+    const { hostname, port: farPort } = target()
+    const far = connect(Number(farPort), hostname)
     connections.set(near, far)
     near.on("error", () => near.destroy())
     far.on("error", () => far.destroy())
@@ -91,7 +92,7 @@ export type TcpProxy = Effect.Success<ReturnType<typeof make>>
 
 /** A proxy before the server of a URL, and the URL that leads through it. */
 export const through = Effect.fnUntraced(function* (direct: string) {
-  const { hostname, port } = new URL(direct)
-  const proxy = yield* make({ host: hostname, port: Number(port) })
+  const target = new URL(direct)
+  const proxy = yield* make(() => target)
   return { proxy, url: Object.assign(new URL(direct), { host: `${proxy.host}:${proxy.port}` }).href }
 })

@@ -3,6 +3,7 @@ import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schedule } from "effect"
 import * as Cluster from "../../../test/support/Cluster.ts"
+import * as TcpProxy from "../../../test/support/TcpProxy.ts"
 import type { Event } from "./History.ts"
 
 /** What a primary writes, until a failover or a restore takes it back to an earlier place. */
@@ -44,7 +45,9 @@ export const make = Effect.gen(function* () {
   yield* primary.sql.unsafe("update pg_database set datistemplate = false").unprepared
   for (const name of [0, 1]) yield* primary.sql.unsafe(`drop database template${name}`).unprepared
   let standby = yield* Cluster.standbyOf(primary, settings)
-  const urls = [primary, standby].map(({ url }) => new URL(url).host).join()
+  // As behind a load balancer: their addresses stay.
+  const toPrimary = yield* TcpProxy.make(() => new URL(primary.url))
+  const toStandby = yield* TcpProxy.make(() => new URL(standby.url))
   let era: Era = { from: 0 }
   let copy: (Moment & { readonly folder: string }) | undefined
   let isCutOff = false
@@ -111,8 +114,8 @@ export const make = Effect.gen(function* () {
   } satisfies Record<Event, unknown>
 
   return {
-    primaryUrl: `postgres://postgres:postgres@${urls}/postgres?target_session_attrs=read-write`,
-    standbyUrl: `postgres://postgres:postgres@${urls}/postgres?target_session_attrs=standby`,
+    primaryUrl: `postgres://postgres:postgres@127.0.0.1:${toPrimary.port}/postgres`,
+    standbyUrl: `postgres://postgres:postgres@127.0.0.1:${toStandby.port}/postgres`,
     primary: () => primary,
     standby: () => standby,
     count: () => count,

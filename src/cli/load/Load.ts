@@ -232,7 +232,7 @@ Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the data
   const { databaseUrl } = yield* readSettings
   if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
   // The configuration has checked it.
-  const parsed = Result.getOrThrow(ConnectionUrl.parse(Redacted.value(databaseUrl.value)))
+  const parsed = Result.getOrThrow(ConnectionUrl.connectionOptions(Redacted.value(databaseUrl.value)))
   const files = yield* Files.find(paths)
   if (rejects !== undefined && (yield* Files.has(files, rejects))) {
     return yield* misused("--rejects would overwrite a file of the load.")

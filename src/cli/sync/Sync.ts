@@ -7,7 +7,6 @@ import { Argument, Flag } from "effect/cli"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import { count, counted } from "../../operations/Format.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
-import { note as noteText } from "../../process/Printed.ts"
 import * as Time from "../../process/Time.ts"
 import { clientOf, connection } from "../Clients.ts"
 import * as Output from "../Output.ts"
@@ -212,12 +211,10 @@ export const targetOf = Effect.fnUntraced(function* (
     if (schema !== undefined) return yield* misused("--schema is for a postgres:// target.")
     return SqliteTarget.make(given, text, softDelete)
   }
-  const parsed = ConnectionUrl.parse(text)
+  const parsed = ConnectionUrl.connectionOptions(text)
   if (Result.isFailure(parsed)) {
     return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
   }
-  const ignored = parsed.success.ignored.filter((name) => name !== "schema")
-  if (ignored.length > 0) yield* noteText(`Ignored parameters of the target: ${ignored.join(", ")}`)
   const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
   if (name === "") return yield* misused("The schema name is empty.")
   const database = ConnectionUrl.format({ ...parsed.success, user: undefined })

@@ -1,8 +1,8 @@
 /** Checks of a Postgres: the server, its sessions, deletions, changes and replication. */
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Redacted, Result, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
-import { formatHost, isSocket } from "../../database/ConnectionUrl.ts"
+import { connectionOptions, formatHost } from "../../database/ConnectionUrl.ts"
 import { type Database, type PoolOptions as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import type { StatementRequest } from "../../database/Store.ts"
@@ -23,42 +23,24 @@ export interface Examined {
 
 type Session = Pick<Examined, "sql" | "variable"> & { readonly pool: Pool }
 
-const verified = {
-  none: "the server is not verified",
-  authority: "its certificate is verified, but not its host name",
-  host: "its certificate and host name are verified"
-} as const
-
-/** The server of a session, and its encryption. */
-export const connection = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
-  if (sql.selector === undefined) return []
-  const { servers, url } = sql.selector
-  const target = sql.selector.target()
-  const { tls } = target
-  const encryption = tls === undefined ? "not encrypted" : `encrypted, ${verified[tls.verification]}`
-  const isOne = url.hosts.length === 1
-  const place = `${formatHost(target)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
-  // Two hosts of the URL may be the same server.
-  const primaries = new Map(
-    (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
-  )
-  const isRemote = !isLoopback(target.host) && !isSocket(target)
-  const isUnverified = tls === undefined || tls.verification === "none"
+/** The server of a pool, and its encryption. */
+export const connection = ({ pool, variable }: Omit<Session, "sql">) => {
+  // The configuration has checked it.
+  const { host, port, ssl } = Result.getOrThrow(connectionOptions(Redacted.value(pool.url)))
+  const isVerified = ssl !== false && ssl.rejectUnauthorized !== false
+  const encryption =
+    ssl === false ? "not encrypted" : `encrypted, the server is ${isVerified ? "verified" : "not verified"}`
   return facts(
-    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}.`),
-    primaries.size > 1 &&
-      fail(
-        `Several of its servers are primaries, so writes may be lost: ${[...primaries.values()].join(", ")}.`,
-        "Stop the former primary, and make it a standby of the new one."
-      ),
-    isRemote &&
-      isUnverified &&
+    ok(`The ${pool.name ?? variable} is at ${formatHost({ host, port })}: ${encryption}.`),
+    !isVerified &&
+      !isLoopback(host) &&
+      !host.startsWith("/") &&
       warn(
         `The connection to another machine can be read or intercepted: ${encryption}.`,
-        `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE or system.`
+        `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE for an authority of your own.`
       )
   )
-})
+}
 
 /** Settings that fit any pool; times in milliseconds. Not `lock_timeout`: reads want a short one, and deliveries none. */
 const ofLogins: Readonly<Record<string, string>> = {

@@ -58,7 +58,7 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
         const sql = yield* Effect.tap(connect({ ...pool, maxConnections: 1 }), (client) => client`select 1`)
         opened.push(sql)
         const subject = { pool, sql, variable }
-        return [...(yield* DatabaseChecks.connection(subject)), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
+        return [...DatabaseChecks.connection(subject), ...(yield* DatabaseChecks.sessionSettingsLost(subject))]
       })
       findings.push(
         ...(yield* Check.examine(variable, { [`The connection of the ${pool.name ?? "database"}`]: session }))
@@ -103,8 +103,8 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
   const { findings, sql } = Option.isSome(settings.databaseUrl)
     ? yield* servers(settings, settings.databaseUrl.value)
     : { findings: yield* embedded(settings), sql: undefined }
-  const { ignoredParameters, operatorsListener, processor, publicAddress, service } = ServiceChecks
-  const ofSettings = [ignoredParameters, publicAddress, operatorsListener].flatMap((check) => check(settings))
+  const { operatorsListener, processor, publicAddress, service } = ServiceChecks
+  const ofSettings = [publicAddress, operatorsListener].flatMap((check) => check(settings))
   return [
     ...configured,
     ...inArea("Configuration", ofSettings),

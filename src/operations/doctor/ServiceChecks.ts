@@ -19,7 +19,10 @@ import { type Fact, fail, facts, ok, warn } from "../Check.ts"
 const shown = (value: unknown, text: string) => {
   const inner = Option.isOption(value) ? Option.getOrUndefined(value) : value
   if (!Redacted.isRedacted(inner)) return text
-  return Result.match(ConnectionUrl.parse(text), { onFailure: () => "(set)", onSuccess: ConnectionUrl.format })
+  return Result.match(ConnectionUrl.connectionOptions(text), {
+    onFailure: () => "(set)",
+    onSuccess: ConnectionUrl.format
+  })
 }
 
 /** The name of a variable, and its fact unless it is unset. */
@@ -43,19 +46,6 @@ export const environment = Effect.gen(function* () {
   })
   return [...set, ...slips, ok(`${inspected.length - set.length} more have defaults.`)]
 })
-
-const urls = {
-  DATABASE_URL: "databaseUrl",
-  READ_DATABASE_URL: "readDatabaseUrl",
-  CREDENTIALS_DATABASE_URL: "credentialsDatabaseUrl"
-} as const
-
-export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
-  Object.entries(urls).flatMap(([variable, field]) => {
-    const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
-    const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
-    return names === "" ? [] : [warn(`${variable} has ignored parameters: ${names}.`, "Remove them.")]
-  })
 
 export const user = () =>
   facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a dedicated user."))

@@ -1,15 +1,14 @@
 /** Connections that short reads share, and sessions through a pooler that refuses settings. */
 import { connect as connectTo, createServer } from "node:net"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Redacted, Schedule } from "effect"
+import { Array, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { type Database, inOrder } from "../../../src/database/Database.ts"
-import * as ServerSelector from "../../../src/database/ServerSelector.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
 import { fakeTimers } from "../../support/fakeTimers.ts"
-import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
 
 const open = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3, sharedConnections: 1 }))
@@ -120,28 +119,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("A read whose connectio
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("A server that must be writable", (it) => {
-  it.effect("is looked at each second", () =>
+layer(TestDatabase.layer, { excludeTestServices: true })("A server that takes no writes any more", (it) => {
+  it.effect("is left: a write that it refuses closes the connections of the pool", () =>
     Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* clientOf(`${url}?target_session_attrs=read-write&application_name=watched`)
-      const looks = Effect.map(
-        sql`select query_start::text as at from pg_stat_activity
-          where application_name = 'watched' and query like '%pg_is_in_recovery%' and state = 'idle'`,
-        ([look]) => look?.["at"]
-      )
-      const another = (than?: unknown) =>
-        TestClock.withLive(eventually("a look", looks, (at) => at !== undefined && at !== than))
-      yield* another()
-      // The connection that found the server is closed by then.
-      yield* TestClock.withLive(Effect.sleep("300 millis"))
-      const first = yield* looks
-      yield* TestClock.adjust("999 millis")
-      yield* TestClock.withLive(Effect.sleep("100 millis"))
-      assert.strictEqual(yield* looks, first)
-      yield* TestClock.adjust("1 millis")
-      yield* another(first)
-    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
+      const { sql: admin } = yield* TestDatabase
+      const { name, url } = yield* newLogin("writer")
+      // For the sessions that begin by then.
+      yield* admin.unsafe(`alter role ${name} set default_transaction_read_only = on`)
+      const sql = yield* clientOf(url)
+      const write = sql.run(request, sql`delete from pets where organization_id = 'none'`)
+      assert.strictEqual(yield* Effect.flip(write), "UnknownError 25006")
+      yield* admin.unsafe(`alter role ${name} reset default_transaction_read_only`)
+      yield* write
+    })
   )
 })
 
@@ -182,12 +172,11 @@ const pooled = (url: URL, most = Infinity) => {
 }
 
 layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that refuses settings", (it) => {
-  it.effect("statements work, without any that is prepared by name", () =>
+  it.effect("statements of a URL with pgbouncer=true work, without any that is prepared by name", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
-      const given = yield* pooled(new URL(`${url}?options=-c%20geqo%3Doff`))
+      const given = yield* pooled(new URL(`${url}?options=-c%20geqo%3Doff&pgbouncer=true`))
       const sql = yield* clientOf(given, { settings: inOrder, statementTimeout: "5 seconds" })
-      assert.isFalse(sql.selector?.target().sendsSettings)
       assert.deepInclude(yield* sql`show timezone`, { TimeZone: "UTC" })
       for (const n of [1, 2]) assert.deepStrictEqual(yield* sql`select ${n}::int as n`, [{ n }])
       assert.deepStrictEqual(yield* sql`select name from pg_prepared_statements`, [])
@@ -198,11 +187,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
 test.live("A pooler that takes no more connections is busy, and those that are open work on", () =>
   Effect.gen(function* () {
     const { url } = yield* TestDatabase
-    const sql = yield* clientOf(yield* pooled(new URL(url), 1), { maxConnections: 2 })
+    const sql = yield* clientOf(yield* pooled(new URL(`${url}?pgbouncer=true`), 1), { maxConnections: 2 })
     const ask = (seconds: number) =>
       sql.run({ ...request, unavailable: ({ _tag }) => _tag }, sql`select pg_sleep(${seconds}::float8)`)
-    // The connection that has found the server is closing.
-    yield* Effect.retry(ask(0), Schedule.spaced("20 millis"))
+    yield* ask(0)
     const working = yield* Effect.forkChild(ask(1), { startImmediately: true })
     assert.strictEqual(yield* Effect.flip(ask(0)), "Busy")
     yield* Fiber.join(working)
@@ -239,10 +227,10 @@ test.live("The distribution of a database is known to all that ask for it at onc
 test.live("A probe through a pooler whose server hangs fails after a second, and cancels nothing", () =>
   Effect.gen(function* () {
     const { port } = yield* Listening.on(hangingPooler)
-    const url = Redacted.make(`postgres://a:b@127.0.0.1:${port}/c?sslmode=disable`)
-    const common = { applicationName: "probe", connectTimeout: Duration.seconds(1), startupParameters: {} }
-    const { select } = yield* ServerSelector.make(url, common)
-    const [took] = yield* Effect.timed(Effect.flip(select))
-    assert.isBelow(Duration.toSeconds(took), 3)
+    const sql = yield* clientOf(`postgres://a:b@127.0.0.1:${port}/c`)
+    // Probed after a second.
+    const [took, reason] = yield* Effect.timed(Effect.flip(sql.run(request, sql`select 1`)))
+    assert.strictEqual(reason, "The database is down")
+    assert.isBelow(Duration.toSeconds(took), 4)
   })
 )

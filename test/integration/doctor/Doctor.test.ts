@@ -45,11 +45,6 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     ]
   ],
   [
-    "parameters of a URL that are ignored",
-    { DATABASE_URL: `${nowhere}?shape=round` },
-    [["warn", "DATABASE_URL has ignored parameters: shape.", "Configuration"]]
-  ],
-  [
     "an operators' listener that other machines reach",
     { ...open, OPERATIONS_TOKEN: `${secret}-or-more` },
     [["warn", "without a token", "Configuration"]]

@@ -104,10 +104,3 @@ it.effect.each([
     assert.notInclude(message, "s3cret")
   })
 )
-
-it.effect("a parameter of a target that is ignored is named", () =>
-  Effect.gen(function* () {
-    yield* named("postgres://me@db/x?schem=a&sslmod=require&schema=b")
-    assert.deepStrictEqual(yield* TestConsole.errorLines, ["Ignored parameters of the target: schem, sslmod"])
-  })
-)
