@@ -21,7 +21,6 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
-import { CrossOrigins } from "../http/Exchange.ts"
 import { IntakeSecrets } from "../intake/IntakeSecrets.ts"
 import * as MemoryScheduler from "../deletions/MemoryScheduler.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
@@ -192,7 +191,7 @@ const layersOf = (settings: Settings) => {
  * while, in which the worker begins no task; then the server, the operators' listener and the databases close.
  */
 const service = (settings: Settings) => {
-  const { corsOrigins, databaseUrl, drain, maxConnections, roles } = settings
+  const { databaseUrl, drain, maxConnections, roles } = settings
   const layers = layersOf(settings)
   const ofRoles = roles.map((role) => layers[role])
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
@@ -212,7 +211,7 @@ const service = (settings: Settings) => {
     ...ofRoles.map((role) => role.routes)
   ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
   const server = Layer.unwrap(Effect.map(Server.appOf(routes), (app) => Server.serve(app))).pipe(
-    Layer.provide([Layer.succeed(CrossOrigins, corsOrigins), observers, served, listener])
+    Layer.provide([observers, served, listener])
   )
   const draining = Effect.gen(function* () {
     const [health, listening] = [yield* HealthChecks, yield* Listener]

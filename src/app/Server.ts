@@ -5,7 +5,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { DataApi, maximumBody } from "../api/DataApi.ts"
 import { IntakeApi, maximumDelivery, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import { CrossOrigins } from "../http/Exchange.ts"
 import * as Lane from "../http/Lane.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
@@ -75,12 +74,11 @@ const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]:
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-const around = Effect.gen(function* () {
-  const keyed = { prefix: `${dataApiPrefix}/`, keys: yield* AuthorizationServer.earlyLookUp }
-  return Middleware.around(paths, keyed, yield* CrossOrigins)
-})
+const around = Effect.map(AuthorizationServer.earlyLookUp, (keys) =>
+  Middleware.around(paths, { prefix: `${dataApiPrefix}/`, keys })
+)
 
-/** The middleware of a server that has nothing but the APIs: limits, headers, errors and CORS. */
+/** The middleware of a server that has nothing but the APIs: limits, headers and errors. */
 export const middleware = HttpRouter.middleware(around, { global: true })
 
 /** The same, only around requests to the APIs, which are counted: for a server that has other routes too. */

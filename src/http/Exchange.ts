@@ -1,23 +1,12 @@
 /** The parts of every request, whichever way it is answered: its facts, the headers of its response, its observers. */
 import { Context, References } from "effect"
 import type { HttpServerResponse } from "effect/http"
-import { headerNames } from "../api/openapi/Document.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { compress } from "./Compression.ts"
 import { wasRefused } from "./ServedRequest.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
-
-/** The origins whose pages may use the APIs (CORS), which browsers allow only if the service does; by default none. */
-export const CrossOrigins = Context.Reference<ReadonlyArray<string>>("practice-data/http/Exchange/CrossOrigins", {
-  defaultValue: () => []
-})
-
-/** The headers that a page of another origin can read. */
-export const exposedHeaders = [...headerNames, "date", "deprecation", "sunset"]
-
-const exposed = exposedHeaders.join(",")
 
 /** A context in which handlers and statements can note facts of a request, and log lines have its id. */
 export const contextOf = <R>(outer: Context.Context<R>, facts: RequestFacts.Account, id: string): Context.Context<R> =>
@@ -38,16 +27,8 @@ type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefine
 /**
  * Compresses a response if the client accepts it, and adds the headers of all to its own. Those that may have records are
  * not cached.
- *
- * @param origins whose pages may read it; undefined for none
  */
-export const completed = (
-  answer: Response,
-  method: string,
-  { "accept-encoding": encodings, origin }: Headers,
-  id: string,
-  origins?: ReadonlyArray<string>
-) => {
+export const completed = (answer: Response, method: string, { "accept-encoding": encodings }: Headers, id: string) => {
   const response = compress(answer, encodings?.toString())
   // By assignment, for every request: with spread objects it takes three times as long.
   const headers: Record<string, string> = { ...response.headers }
@@ -56,14 +37,6 @@ export const completed = (
     headers["x-content-type-options"] = "nosniff"
   }
   headers["x-request-id"] = id
-  if (origins !== undefined) {
-    const reader = origin?.toString() ?? ""
-    if (origins.includes(reader)) {
-      headers["access-control-allow-origin"] = reader
-      headers["access-control-expose-headers"] = exposed
-    }
-    headers["vary"] = headers["vary"] === undefined ? "Origin" : `${headers["vary"]}, Origin`
-  }
   return { response, headers }
 }
 

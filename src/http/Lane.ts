@@ -71,7 +71,6 @@ interface Shared {
   readonly context: Context.Context<never>
   readonly clock: Clock.Clock
   readonly observers: typeof RequestFacts.RequestObservers.Service
-  readonly origins: ReadonlyArray<string> | undefined
   readonly answered: { readonly add: () => void }
 }
 
@@ -154,9 +153,8 @@ class LaneRequest {
 
   #send(answer: HttpServerResponse.HttpServerResponse) {
     this.#isOver = true
-    const { answered, origins } = this.#shared
-    answered.add()
-    const { headers, response } = Exchange.completed(answer, "POST", this.#request.headers, this.#id, origins)
+    this.#shared.answered.add()
+    const { headers, response } = Exchange.completed(answer, "POST", this.#request.headers, this.#id)
     const { body, status } = response
     this.#request.consume()
     this.#response.writeHead(status, headers)
@@ -188,13 +186,11 @@ export const layer = ({ isKey, reads }: Options) =>
     Effect.gen(function* () {
       const { front } = yield* Listener
       const observers = yield* RequestFacts.RequestObservers
-      const origins = yield* Exchange.CrossOrigins
       const shared: Shared = {
         // By default, each eighth service that a request adds copies all.
         context: Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 }),
         clock: yield* Clock.Clock,
         observers,
-        origins: origins.length > 0 ? origins : undefined,
         answered: (yield* Series.current).counter("practice_data_http_requests_lane_total")
       }
       yield* front((request, response, pass) => {

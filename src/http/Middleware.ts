@@ -1,6 +1,6 @@
 /** The middleware around every request, by the paths that are served. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Types } from "effect"
-import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { bugResponse } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -57,16 +57,6 @@ export const unexpectedErrors = <E, R>(handled: Effect.Effect<HttpServerResponse
 const refused = (methods: ReadonlyArray<string> | undefined) =>
   methods === undefined ? notFound : statusResponse(405, { allow: methods.join(", ") })
 
-/** Answers preflights of pages of these origins. */
-const preflightsOf = (origins: ReadonlyArray<string>) =>
-  HttpMiddleware.cors({
-    allowedOrigins: (origin) => origins.includes(origin),
-    allowedMethods: ["GET", "POST"],
-    exposedHeaders: Exchange.exposedHeaders,
-    // In seconds. Chromium keeps the answer to a preflight no longer.
-    maxAge: 7200
-  })
-
 /** The response of a route, whose errors are handled further out. */
 export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
 
@@ -81,15 +71,13 @@ interface Keys<Outcome extends Exit.Exit<unknown, unknown>> {
  * which observers get with the response. Paths match exactly; the router alone would accept several spellings of one.
  *
  * @param keyed the endpoints below the prefix have keys
- * @param origins of pages that may use the APIs
  */
-export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
-  paths: Paths,
-  keyed: { readonly prefix: string; readonly keys: Keys<Outcome> | undefined },
-  origins: ReadonlyArray<string>
-) => {
-  const preflights = preflightsOf(origins)
-  return (route: Handled) =>
+export const around =
+  <Outcome extends Exit.Exit<unknown, unknown>>(
+    paths: Paths,
+    keyed: { readonly prefix: string; readonly keys: Keys<Outcome> | undefined }
+  ) =>
+  (route: Handled) =>
     Effect.contextWith((context: Context.Context<Request>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
       const { headers, method, remoteAddress, source, url } = request
@@ -107,8 +95,6 @@ export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = Time.monotonicOf(clock)
-      const isCrossOrigin = origins.length > 0 && path.startsWith("/api/")
-      const isPreflight = isCrossOrigin && method === "OPTIONS" && "access-control-request-method" in headers
       const keys = method === "POST" && facts.endpoint.startsWith(keyed.prefix) ? keyed.keys : undefined
       const sampling = RequestFacts.sample(context, source, headers["traceparent"], facts)
 
@@ -131,10 +117,9 @@ export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
       const response = Effect.updateContext(handle(), (outer: Context.Context<Request>) =>
         Exchange.contextOf(outer, facts, id)
       )
-      return (isPreflight && methods !== undefined ? preflights(response) : response).pipe(
+      return response.pipe(
         Effect.map((each) => {
-          const readers = isCrossOrigin && method !== "OPTIONS" ? origins : undefined
-          const completed = Exchange.completed(each, method, headers, id, readers)
+          const completed = Exchange.completed(each, method, headers, id)
           return HttpServerResponse.setHeaders(completed.response, completed.headers)
         }),
         Effect.onExit((exit) =>
@@ -147,7 +132,6 @@ export const around = <Outcome extends Exit.Exit<unknown, unknown>>(
         )
       )
     })
-}
 
 /**
  * Handlers that are built in a part of the context around them. Handlers of an HttpApi run in the context in which they

@@ -7,9 +7,6 @@ import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 
-// As browsers send it.
-const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
-
 const duration = (
   name: string,
   range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
@@ -45,14 +42,6 @@ export const variables = {
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
   deletionDelay: duration("DELETION_DELAY", { maximum: "366d" }, "1m"),
   taskRetention: duration("TASK_RETENTION", { maximum: "36500d" }, "90d"),
-  corsOrigins: Variable.variable(
-    "CORS_ORIGINS",
-    "origins such as https://app.example, separated by commas",
-    (given) => {
-      const origins = given.split(",").map((origin) => origin.trim())
-      return origins.every(isOrigin) ? origins : undefined
-    }
-  ).pipe(Config.withDefault([])),
   requireSignatures: flag("REQUIRE_SIGNATURES"),
   lane: Variable.boolean("LANE").pipe(Config.withDefault(true)),
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),

@@ -13,14 +13,10 @@ import { TestDatabase } from "./TestDatabase.ts"
 
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
-/** The origin whose pages may read responses. */
-export const origin = "https://app.example"
-
 const started = Effect.fnUntraced(function* (environment: Process.Environment) {
   const common = {
     OPERATIONS_PORT: "0",
     LOG_FORMAT: "json",
-    CORS_ORIGINS: origin,
     BODY_TIMEOUT: "3s",
     MIGRATE: "false"
   }

@@ -38,8 +38,7 @@ const production = {
   OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await Effect.runPromise(Listening.listen(collector))}`,
   OTEL_TRACES_SAMPLER: "traceidratio",
   OTEL_TRACES_SAMPLER_ARG: "0.01",
-  RATE_LIMIT: "1000000",
-  CORS_ORIGINS: "https://app.example"
+  RATE_LIMIT: "1000000"
 }
 
 /** The service of a checkout, as its `npm start` starts it. */

@@ -108,8 +108,6 @@ const headers = {
   }
 }
 
-export const headerNames: ReadonlyArray<string> = [...Object.keys(headers), errorHeader]
-
 /** A parameter with its description and its example beside its schema. */
 const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)

@@ -304,13 +304,13 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     "ends once the reader of its output has all of it, or has left",
     () =>
       Effect.gen(function* () {
-        const origins = Array.from({ length: 4000 }, (_, index) => `https://${index}.example.com`).join(",")
-        const env = { ...process.env, DATABASE_URL: "postgres://127.0.0.1:1/nothing", PORT: "0", CORS_ORIGINS: origins }
+        const ROLES = Array.from({ length: 16_000 }, () => "intake").join(",")
+        const env = { ...process.env, DATABASE_URL: "postgres://127.0.0.1:1/nothing", PORT: "0", ROLES }
         const scripts = ['"$@" 2>&1 | cat', '{ "$@"; echo $? >&2; } | head -c 1']
         const [whole, left] = yield* Effect.forEach(scripts, (script) =>
           run("sh", ["-c", script, "sh", ...programArgs, "doctor"], { cwd: root, env })
         )
-        assert.include(whole?.stdout, origins)
+        assert.include(whole?.stdout, ROLES)
         assert.match(whole?.stdout ?? "", /\n\d+ failed, .+ fine\.\n$/)
         assert.deepStrictEqual(left, { code: 0, stdout: "C", stderr: "141\n" })
       }),

@@ -3,7 +3,6 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import { CrossOrigins } from "../../../src/http/Exchange.ts"
 import {
   compact,
   expectAnswer,
@@ -203,71 +202,6 @@ layer(InProcess.layer())("an answer", (it) => {
     Effect.gen(function* () {
       const answer = yield* ask("gzip, br, zstd", 1)
       assert.deepStrictEqual([answer.status, answer.encoding], [200, null])
-    })
-  )
-})
-
-const origin = "https://app.example"
-
-const preflight = (path: string, from: string) =>
-  send({
-    path,
-    method: "OPTIONS",
-    headers: {
-      origin: from,
-      authorization: undefined,
-      "access-control-request-method": "POST",
-      "access-control-request-headers": "authorization,content-type"
-    }
-  })
-
-const layerFor = (origins: ReadonlyArray<string>) =>
-  InProcess.layer().pipe(Layer.provide(Layer.succeed(CrossOrigins, origins)))
-
-const exposed = ["x-request-id", "x-error", "retry-after", "x-changes-lag", "x-changes-complete", "x-changes-next"]
-
-layer(layerFor([origin, "https://admin.example"]))("with CORS_ORIGINS", (it) => {
-  it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
-    Effect.gen(function* () {
-      const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
-      assert.deepStrictEqual([status, headers["access-control-allow-origin"]], [204, origin])
-      assert.strictEqual(headers["access-control-allow-methods"], "GET, POST")
-      assert.strictEqual(headers["access-control-max-age"], "7200")
-      assert.strictEqual(headers["access-control-allow-headers"], "authorization,content-type")
-      assert.strictEqual(headers["vary"], "Origin, Access-Control-Request-Headers")
-      assert.isNotEmpty(headers["x-request-id"])
-    })
-  )
-
-  it.effect("every response to its page can be read, with the documented headers", () =>
-    Effect.gen(function* () {
-      for (const [status, sent] of answers.filter(([, { path = "" }]) => path !== "/unknown")) {
-        const { headers, ...response } = yield* send({ ...sent, headers: { ...sent.headers, origin } })
-        assert.strictEqual(response.status, status)
-        assert.strictEqual(headers["access-control-allow-origin"], origin)
-        assert.match(headers["vary"] ?? "", /Origin/)
-        assert.includeMembers(headers["access-control-expose-headers"]?.split(",") ?? [], exposed)
-      }
-      const compressed = { headers: { origin, "accept-encoding": "gzip" } }
-      const handle = yield* InProcess
-      const document = yield* Effect.promise(() =>
-        handle(new Request("http://localhost/api/v3/openapi.json", compressed))
-      )
-      assert.strictEqual(document.headers.get("vary"), "accept-encoding, Origin")
-    })
-  )
-
-  it.effect("no other origin is allowed, and no path beside the APIs; OPTIONS that is no preflight is 405", () =>
-    Effect.gen(function* () {
-      for (const other of ["https://app.example.org", "http://app.example", "null"]) {
-        const { headers } = yield* preflight("/api/v3/charges/search", other)
-        assert.notProperty(headers, "access-control-allow-origin")
-        const { headers: answered } = yield* send({ headers: { origin: other } })
-        assert.doesNotHaveAnyKeys(answered, ["access-control-allow-origin", "access-control-expose-headers"])
-      }
-      assert.strictEqual((yield* preflight("/", origin)).status, 405)
-      assert.strictEqual((yield* preflight("/api/v3/nothing", origin)).status, 404)
-      assert.strictEqual((yield* send({ method: "OPTIONS", headers: { origin } })).status, 405)
     })
   )
 })

@@ -53,11 +53,6 @@ const wrong: ReadonlyArray<Wrong> = [
   ["ROLES", roles, ["data-api,cook", "Worker", " ", "data-api,"]],
   ["DELETION_DELAY", "a duration of at most 366d, such as 1m", ["soon", "1 fortnight", "367 days", "Infinity", long]],
   ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["36501d"]],
-  [
-    "CORS_ORIGINS",
-    "origins such as https://app.example, separated by commas",
-    ["*", "null", "https://a.example/", "a.example", "https://a.example,", "https://A.example", "file:///a"]
-  ],
   ["REQUIRE_SIGNATURES", boolean, ["maybe", " "]],
   ["MIGRATE", boolean, ["maybe", "constructor", " "]],
   ["LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]],
@@ -149,7 +144,7 @@ describe("the configuration", () => {
       const rows = [...guide.matchAll(/^\| `((?!OTEL)[A-Z_]+)` +\| `((?![A-Z_]+`)[^`]+)` +\|/gm)]
       assert.isAbove(rows.length, 15)
       const defaults = yield* read({})
-      assert.deepInclude(defaults, { drain: Duration.seconds(2), rateLimit: Option.none(), corsOrigins: [] })
+      assert.deepInclude(defaults, { drain: Duration.seconds(2), rateLimit: Option.none() })
       for (const [, variable = "", value = ""] of rows)
         assert.deepStrictEqual(yield* read({ [variable]: value }), defaults, variable)
     })
