@@ -1,6 +1,7 @@
 /** The log of a start: its address and what is open there, the operators' page, and the findings of checks. */
-import { Duration, Effect, Option, Schedule } from "effect"
+import { Duration, Effect, Option, Redacted, Result, Schedule } from "effect"
 import { HttpServer } from "effect/http"
+import { connectionOptions, format } from "../database/ConnectionUrl.ts"
 import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
@@ -54,11 +55,19 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
 `
 
+/** A misspelled variable shows here: without DATABASE_URL, the service runs the demo. */
+const databaseName = ({ dataDir, databaseUrl }: Settings) =>
+  Option.match(databaseUrl, {
+    onNone: () => `the embedded database in ${dataDir}`,
+    // The configuration has checked it.
+    onSome: (url) => format({ ...Result.getOrThrow(connectionOptions(Redacted.value(url))), user: undefined })
+  })
+
 /** Logs that the service listens. */
 export const announce = Effect.fnUntraced(function* (settings: Settings) {
   const { address } = yield* HttpServer.HttpServer
   const url = HttpServer.formatAddress(address)
-  yield* Effect.log(`Listening on ${url}`)
+  yield* Effect.log(`Listening on ${url}, over ${databaseName(settings)}`)
   yield* logFindings(settings)
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.

@@ -84,9 +84,8 @@ export const variables = {
 
 const all = Config.all({ ...variables, otlp: OtlpConfig.config })
 
-/** The settings. Fails if a variable is wrong, or its name is a slip of one of these. */
+/** The settings. Fails if a variable is wrong. */
 export const readSettings = Effect.gen(function* () {
-  yield* Variable.refuseSlips(all)
   const { host, readDatabaseUrl, ...settings } = yield* all
   return {
     ...settings,

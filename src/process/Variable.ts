@@ -1,8 +1,4 @@
-/**
- * Environment variables. An error names what the variable expects, with an example. An empty variable counts as unset. A
- * variable that nothing reads is an error if its name is one slip away from one that is read: `DATABSE_URL` would start
- * the demo.
- */
+/** Environment variables. An error names what the variable expects, with an example. An empty variable counts as unset. */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 
 const longestShown = 40
@@ -96,54 +92,9 @@ const truths = new Map(
 export const boolean = (name: string) =>
   variable(name, "a boolean such as true or false", (given) => truths.get(given.toLowerCase()))
 
-/** True if one letter to add, drop, replace or swap with the next one makes one word of another. */
-const isSlip = (one: string, other: string): boolean => {
-  let at = 0
-  while (at < one.length && one[at] === other[at]) at++
-  const [left, right] = [one.slice(at), other.slice(at)]
-  const swapped = left.replace(/^(.)(.)/, "$2$1")
-  return left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1) || swapped === right
-}
-
-/** Shorter names may be slips of anything. */
-const shortest = 6
-
-/** Names of more parts are not looked at. */
-const mostParts = 16
-
-const namesIn = (
-  provider: ConfigProvider.ConfigProvider,
-  path: ReadonlyArray<string> = []
-): Effect.Effect<ReadonlyArray<string>, ConfigProvider.SourceError> =>
-  Effect.gen(function* () {
-    const node = yield* provider.load(path)
-    const keys = node?._tag === "Record" && path.length < mostParts ? [...node.keys] : []
-    const below = yield* Effect.forEach(keys, (key) => namesIn(provider, [...path, key]))
-    return [...(node?.value === undefined ? [] : [path.join("_")]), ...below.flat()]
-  })
-
-export const namesSet = Effect.orElseSucceed(
-  Effect.flatMap(ConfigProvider.ConfigProvider, (provider) => namesIn(provider)),
-  () => []
-)
-
-/** The names of the variables that a configuration reads, set or not. */
-export const namesOf = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
+/** The name of the variable that a configuration reads first, set or not. */
+export const firstName = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
   const names: Array<string> = []
   yield* Effect.ignore(config.parse(ConfigProvider.make((path) => Effect.sync(() => void names.push(path.join("_"))))))
-  return names
-})
-
-/** The known name that a name nothing reads is a slip of. */
-export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined =>
-  known.includes(name) ? undefined : known.find((each) => each.length >= shortest && isSlip(name, each))
-
-/** Fails if a variable is set whose name is a slip of one that a configuration reads. */
-export const refuseSlips = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
-  const known = yield* namesOf(config)
-  for (const name of yield* namesSet) {
-    const meant = meantBy(name, known)
-    if (meant === undefined) continue
-    return yield* Effect.fail(wrong(name, `unknown; if you meant ${meant}, rename it, otherwise unset it`))
-  }
+  return names[0] ?? ""
 })

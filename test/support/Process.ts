@@ -37,7 +37,7 @@ class NotListening extends Data.TaggedError("NotListening")<{
 const running = new Set<ChildProcess>()
 process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
-const listening = /Listening on (http:\/\/[^\s"\\]+)/
+const listening = /Listening on (http:\/\/[^\s",\\]+)/
 
 /** A folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(

@@ -32,7 +32,7 @@ export const start = async (
   const lines: Array<string> = []
   for await (const line of createInterface(child.stdout)) {
     lines.push(line)
-    const url = /Listening on (http:\/\/[^\s"]+)/.exec(line)?.[1]
+    const url = /Listening on (http:\/\/[^\s",]+)/.exec(line)?.[1]
     if (url === undefined) continue
     // What it logs from now on is read, and not kept.
     child.stdout.resume()

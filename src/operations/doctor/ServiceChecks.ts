@@ -25,26 +25,21 @@ const shown = (value: unknown, text: string) => {
   })
 }
 
-/** The name of a variable, and its fact unless it is unset. */
+/** The fact about a variable, unless it is unset. */
 const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
-  const [name = ""] = yield* Variable.namesOf(setting)
+  const name = yield* Variable.firstName(setting)
   const text = yield* Config.withDefault(Config.String(name), "")
   const value = yield* Effect.result(setting)
-  if (Result.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)] }
-  return { name, set: [fail(Failure.explain(value.failure), `Set ${name} to a valid value, or unset it.`)] }
+  if (Result.isSuccess(value)) return text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)]
+  return [fail(Failure.explain(value.failure), `Set ${name} to a valid value, or unset it.`)]
 })
 
 /** The variables that are set, without secrets, and the mistakes in them. */
 export const environment = Effect.gen(function* () {
   const settings: ReadonlyArray<Config.Config<unknown>> = [...Object.values(variables), ...OtlpConfig.variables]
   const inspected = yield* Effect.forEach(settings, inspect)
-  const set = inspected.flatMap((one) => one.set)
-  const names = inspected.map(({ name }) => name)
-  const slips = (yield* Variable.namesSet).flatMap((name) => {
-    const meant = Variable.meantBy(name, names)
-    return meant === undefined ? [] : [fail(`${name} is set but unknown.`, `If you meant ${meant}, rename it.`)]
-  })
-  return [...set, ...slips, ok(`${inspected.length - set.length} more have defaults.`)]
+  const set = inspected.flat()
+  return [...set, ok(`${inspected.length - set.length} more have defaults.`)]
 })
 
 export const user = () =>

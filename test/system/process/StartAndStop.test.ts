@@ -80,18 +80,24 @@ describe.concurrent("A start", long, () => {
     })
   )
 
-  it.live("logs its address first; without its database it says what is open, and answers 503, without a secret", () =>
-    Effect.gen(function* () {
-      const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
-      assert.include(stdout().split("\n", 1)[0] ?? "", url.replace("127.0.0.1", "0.0.0.0"))
-      assert.match(open, /^Open to every machine that can reach 0\.0\.0\.0: reads with an API key; deletions/)
-      if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
-      assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
-      assert.notInclude(output(), secret)
-      assert.notInclude(output(), "Operators")
-      const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
-      assert.strictEqual(ofOneRole.open, "Open to every machine that can reach 0.0.0.0: reads with an API key; health")
-    })
+  it.live(
+    "logs its address and database first; without the database it says what is open, and answers 503, without a secret",
+    () =>
+      Effect.gen(function* () {
+        const { client, open, output, stdout, url } = yield* openOf({ HOST: "" })
+        const [first = ""] = stdout().split("\n", 1)
+        assert.include(first, `${url.replace("127.0.0.1", "0.0.0.0")}, over postgres://127.0.0.1:1/nothing`)
+        assert.match(open, /^Open to every machine that can reach 0\.0\.0\.0: reads with an API key; deletions/)
+        if (process.getuid?.() === 0) assert.match(output(), /level=WARN message="This process runs as root/)
+        assert.strictEqual((yield* client.ask("/charges/search")).status, 503)
+        assert.notInclude(output(), secret)
+        assert.notInclude(output(), "Operators")
+        const ofOneRole = yield* openOf({ HOST: "0.0.0.0", ROLES: "data-api" })
+        assert.strictEqual(
+          ofOneRole.open,
+          "Open to every machine that can reach 0.0.0.0: reads with an API key; health"
+        )
+      })
   )
 })
 
@@ -167,7 +173,7 @@ describe.concurrent("A stop signal", () => {
         yield* endsInOrder(first, 1)
         const second = yield* Program.start({ DATA_DIR, HOST: "" })
         assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
-        assert.match(second.output(), /Listening on http:\/\/127\.0\.0\.1:\d+/)
+        assert.match(second.output(), /Listening on http:\/\/127\.0\.0\.1:\d+, over the embedded database in \//)
         const open = "Open to this machine only: reads with the public demo API keys; deletions, unsigned"
         yield* eventually("a line about what is open", () => second.output().includes(open))
         yield* endsInOrder(second, 10, "SIGINT")
