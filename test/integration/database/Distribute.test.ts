@@ -1,6 +1,5 @@
 /**
- * Distributing the tables by organization, without Citus: there is a fake of it, and each statement for a distributed
- * database is run on one that is not.
+ * Distributing the tables by organization, without Citus: there is a fake of it.
  *
  * @module-tag long
  */
@@ -19,9 +18,6 @@ import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck
 import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { explainBy, judgeAll } from "../../../scripts/scale/citus/judge.ts"
-import { recordAll } from "../../../scripts/scale/citus/operations.ts"
-import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
 
 const records = resources.map(({ table }) => table)
 const byOrganization = Distribution.byOrganization(records)
@@ -190,17 +186,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       yield* sql`delete from pg_dist_partition where logicalrelid = 'invoices'::regclass`
       // As after a run that was cut short.
       assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).distributed, ["invoices"])
-    })
-  )
-})
-
-layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  it.effect("each statement for a distributed database can be planned and run, and is found not to go to a shard", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const found = yield* judgeAll(yield* recordAll(yield* Recorder.database), explainBy(sql))
-      assert.isAbove(found.length, 300)
-      assert.isEmpty(found.filter(({ problem }) => problem?.startsWith("does not go to a shard") === false))
     })
   )
 })

@@ -1,16 +1,11 @@
-/** The file of the groups, what becomes of ids in a map, and that on a distributed database each statement goes to one server: held by the texts of all statements, since there is no Citus to run them. */
+/** The file of the groups, and what becomes of ids in a map. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it as test, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, FileSystem, Redacted } from "effect"
-import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
-import { tablesOf, unowned } from "../../../scripts/scale/citus/Shape.ts"
-import { recordAll } from "../../../scripts/scale/citus/operations.ts"
 import { read } from "../../../scripts/scale/maps/Groups.ts"
 import { hashOf } from "../../../scripts/scale/maps/Owners.ts"
-import { resources } from "../../../src/api/records/index.ts"
-import { byOrganization } from "../../../src/database/Distribution.ts"
 import { json } from "../../support/Client.ts"
 
 const database = "postgres://maps:secret@10.0.1.10/practice"
@@ -49,32 +44,4 @@ test("The hash of an organization is of the bytes of a header, where a header ca
   // printf 'org_\xe9' | sha256sum
   assert.strictEqual(hashOf("org_é"), "8A48B32D825838C02C81D367D071DC5EC96469C6EE2990C76D8E51F2DAE6D325")
   for (const id of ["", " org", "org\t", "org\n7", "org_ł", "org_\u{1f415}"]) assert.isUndefined(hashOf(id), id)
-})
-
-/** What an UPDATE of a distributed table must not call: with a column nothing but what is immutable, and nothing volatile. */
-const mutableIn = (sql: string) =>
-  [...sql.matchAll(/\bupdate\s+\w+(?:\s+\w+)?\s+set\b(.*?)\b(?:from|where)\b/gis)].flatMap(([, set = ""]) =>
-    [...set.matchAll(/\b(?:interval|jsonb_build_object|clock_timestamp|random|gen_random_uuid)\b/g)].map(String)
-  )
-
-describe("the statements for a distributed database", () => {
-  test.effect("name the organization in the condition of each table, but for those that may ask all servers", () =>
-    Effect.gen(function* () {
-      const all = yield* recordAll(yield* Recorder.database)
-      const seen = new Set<string>()
-      for (const { operation, statements } of all) {
-        assert.isAtLeast(statements.length, operation.statements, `${operation.name} makes its statements`)
-        const wrong = statements.filter(({ sql }) => unowned(sql).length > 0)
-        for (const { sql } of statements) assert.deepStrictEqual(mutableIn(sql), [], operation.name)
-        for (const { sql } of statements) tablesOf(sql).forEach((table) => seen.add(table))
-        if (operation.reason === undefined) assert.deepStrictEqual(wrong, [], operation.name)
-        else {
-          assert.isNotEmpty(wrong, `${operation.name} needs no exception`)
-          // What changes or locks rows is of one organization in any case.
-          for (const { sql } of wrong) assert.notMatch(sql, /\bupdate\b|\binsert\b|\bdelete from\b/i, operation.name)
-        }
-      }
-      assert.sameMembers([...seen], [...byOrganization(resources.map(({ table }) => table))])
-    })
-  )
 })
