@@ -12,7 +12,7 @@ import { made } from "./doctor/made.ts"
 import { guide } from "./operations/metrics.ts"
 
 Effect.gen(function* () {
-  const { sql } = yield* Embedded.connect("memory")
+  const sql = yield* Embedded.connect("memory")
   yield* migrate(sql)
   const texts = {
     ...Record.mapKeys(source(), (name) => `client/generated/${name}`),

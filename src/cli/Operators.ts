@@ -21,7 +21,7 @@ const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
         )
       }
       // Nothing else waits for a command, so a busy database has more time to let it in.
-      return Databases.layer(settings, { fill: loadDemoData, asGuest: true, connectTimeout: "10 seconds" })
+      return Databases.layer(settings, { fill: loadDemoData, connectTimeout: "10 seconds" })
     })
   )
 

@@ -28,7 +28,9 @@ export interface Database extends PgClient.PgClient, Store.Store {
 /** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
   message: Schema.String,
-  cause: Schema.optionalKey(Schema.Defect())
+  cause: Schema.optionalKey(Schema.Defect()),
+  /** True if another process has it open. */
+  isInUse: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 /** The database of the records. */

@@ -29,20 +29,15 @@ export interface LayerOptions {
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<boolean, SqlError>
   /** The time that a connection to a Postgres may take to open. */
   readonly connectTimeout?: Duration.Input
-  /** True if the embedded database may be another process's, as for a command while the service runs. */
-  readonly asGuest?: boolean
 }
 
-const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: LayerOptions) =>
+const embedded = (settings: DatabaseSettings, { fill }: LayerOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
-      if (!isGuest) {
-        const isMigrating = Option.getOrElse(settings.migrate, () => true)
-        if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("The tables are made")
-        if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("The demo data is loaded")
-        yield* admitGuests
-      }
+      const sql = yield* Embedded.connect(settings.dataDir)
+      const isMigrating = Option.getOrElse(settings.migrate, () => true)
+      if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("The tables are made")
+      if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("The demo data is loaded")
       return Database.layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))

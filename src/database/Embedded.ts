@@ -1,32 +1,26 @@
 /**
  * The embedded database: Postgres (PGlite), in a thread since it blocks its thread for seconds at a start, under a data
  * folder or in memory. The same client reaches it by messages. It is a single session, so its client has exactly one
- * connection. One process has it open, and shares it with guests: other processes, such as an operator's command. They have
- * the session in turn, each for a statement or a transaction. Meanwhile the only connection of the owner is held back.
+ * connection. One process has it open: an operator's command needs the service to be stopped.
  */
-import { chmodSync } from "node:fs"
 import { statfs } from "node:fs/promises"
-import * as Net from "node:net"
 import { join, resolve } from "node:path"
 import { Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Exit, FiberSet, FileSystem, Option, Schedule, Schema, Scope } from "effect"
+import { Cause, Effect, Exit, FileSystem, Option, Schedule, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import { makeFolder, takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
-import { type Database, EmbeddedDatabaseError, guarded } from "./Database.ts"
+import { EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 
 const failed = (message: string, cause?: unknown) => new EmbeddedDatabaseError({ message, cause })
 
 /** The Postgres of PGlite, as the file PG_VERSION of a cluster names it. */
 const postgres = "18"
-
-/** The bytes that a system allows a socket's path. A folder with a longer one is not shared. */
-const longestPath = 100
 
 /** MiB that a new cluster takes with its first records and their log. */
 const needed = 128
@@ -59,96 +53,6 @@ const connectionTo = (session: Session) =>
       done(error)
     }
   })
-
-/** The longest turn. A transaction that is open by then is rolled back. */
-const longestTurn = Duration.seconds(5)
-
-/** The time that a guest waits for its turn before it is disconnected. */
-const longestWait = Duration.seconds(30)
-
-/** The bytes of the longest message of a guest. */
-const longestMessage = 16 * 1024 * 1024
-
-/** Fails if the guest leaves before it has sent so many bytes. */
-const read = (guest: Net.Socket, size: number) =>
-  Effect.callback<Buffer, Cause.Done>((resume) => {
-    const receive = () => {
-      const bytes: Buffer | null = size === 0 ? Buffer.alloc(0) : guest.read(size)
-      if (bytes?.length === size) resume(Effect.andThen(stop, Effect.succeed(bytes)))
-      else if (bytes !== null || guest.destroyed) resume(Effect.andThen(stop, Cause.done()))
-    }
-    const stop = Effect.sync(() => guest.off("readable", receive).off("close", receive))
-    guest.on("readable", receive).on("close", receive)
-    receive()
-    return stop
-  })
-
-/** Reads a message of a guest: a head that ends with the length, which counts itself, and a body. */
-const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: number) {
-  const head = yield* read(guest, headSize)
-  const length = head.readInt32BE(headSize - 4)
-  if (length < 4 || length > longestMessage) return yield* Cause.done()
-  return Buffer.concat([head, yield* read(guest, length - 4)])
-})
-
-/** The end of an answer: ReadyForQuery, outside of a transaction. */
-const ready = Buffer.from("Z\0\0\0\x05I")
-
-/** Gives the database to a guest until its statement or transaction is over. */
-const turn = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket, first: Buffer) {
-  yield* Effect.timeout(sql.reserve, longestWait)
-  yield* Effect.addFinalizer(() => Effect.sync(() => reset(session)))
-  const send = (message: Buffer) =>
-    Effect.callback<Buffer>((resume) => session(message, (parts) => resume(Effect.succeed(Buffer.concat(parts)))))
-  const speak = Effect.gen(function* () {
-    let answer = yield* send(first)
-    guest.write(answer)
-    while (!answer.subarray(-ready.length).equals(ready)) {
-      answer = yield* send(yield* readMessage(guest, 5))
-      guest.write(answer)
-    }
-  })
-  yield* Effect.timeout(speak, longestTurn)
-}, Effect.scoped)
-
-const protocol = 196_608
-
-const serveOne = Effect.fnUntraced(function* (session: Session, sql: Database, guest: Net.Socket) {
-  yield* Effect.addFinalizer(() => Effect.sync(() => guest.destroy()))
-  let message = yield* readMessage(guest, 4)
-  if (message.length < 8 || message.readInt32BE(4) !== protocol) return
-  while (true) {
-    yield* turn(session, sql, guest, message)
-    message = yield* readMessage(guest, 5)
-  }
-}, Effect.scoped)
-
-/**
- * Serves guests, one at a time and among the requests of the owner, until the scope closes. Those who are connected then
- * have the time of a turn to finish.
- */
-const serve = Effect.fnUntraced(function* (session: Session, sql: Database, path: string) {
-  const guests = yield* FiberSet.make()
-  const run = yield* FiberSet.runtime(guests)()
-  yield* Effect.acquireRelease(
-    Effect.callback<Net.Server, EmbeddedDatabaseError>((resume) => {
-      const server = Net.createServer((guest) => {
-        guest.on("error", () => guest.destroy())
-        run(Effect.ignore(serveOne(session, sql, guest)))
-      })
-      server.maxConnections = 128
-      server.once("error", (cause) => resume(failed("The embedded database cannot listen.", cause)))
-      server.listen(path, () => resume(Effect.succeed(server)))
-      // It is bound by now, and other users may not come in.
-      if (server.listening) chmodSync(path, 0o600)
-    }),
-    (server) =>
-      Effect.sync(() => server.close()).pipe(
-        Effect.andThen(Effect.interruptible(FiberSet.awaitEmpty(guests))),
-        Effect.timeoutOption(longestTurn)
-      )
-  )
-})
 
 /** Opens a cluster, or one in memory, until the scope closes. Without the files of a cluster, PGlite makes one. */
 const openPglite = Effect.fnUntraced(function* (dataDir: string) {
@@ -224,21 +128,19 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** The folder is another process's, which may be about to end. */
-class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
-
-const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout?: Duration.Input) {
+/** The client of a session. */
+const client = Effect.fnUntraced(function* (session: Session) {
   let connection: Duplex | undefined
-  const client = yield* PgClient.make({
+  const pool = yield* PgClient.make({
     // The session knows no request to cancel a statement, which comes on a connection beside that of the statement. That one
     // is closed, so that a stop waits for the statement alone.
-    stream: () => (connection?.destroyed === false ? new PassThrough().destroy() : (connection = open())),
+    stream: () =>
+      connection?.destroyed === false ? new PassThrough().destroy() : (connection = connectionTo(session)),
     username: "postgres",
     database: "postgres",
     maxConnections: 1,
     maxMessageSize: 256 * 1024 * 1024,
     types: Columns.types,
-    connectTimeout,
     // All connections are one session there, which still has the names that an earlier connection prepared.
     prepare: false
   })
@@ -251,59 +153,28 @@ const clientOf = Effect.fnUntraced(function* (open: () => Duplex, connectTimeout
     // It is up as long as the process is.
     probe: Effect.void
   } as const
-  return yield* guarded(client, store, Distribution.single)
+  return yield* guarded(pool, store, Distribution.single)
 })
 
-const host = Effect.fnUntraced(function* (session: Session, guestSocket?: string) {
-  const sql = yield* clientOf(() => connectionTo(session))
-  return {
-    sql,
-    /** True if another process has the database open, which shares it with this one. */
-    isGuest: false,
-    /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
-    admitGuests: guestSocket === undefined ? Effect.void : serve(session, sql, guestSocket)
-  }
-})
-
-/** Connects to the process that has the folder open, and waits for a turn. */
-const visit = Effect.fnUntraced(function* (socket: string) {
-  const sql = yield* clientOf(() => Net.connect(socket), longestWait)
-  yield* sql`select 1`
-  return { sql, isGuest: true, admitGuests: Effect.void }
-})
-
-/** True if a process listens at a socket: also one whose lock file was deleted. */
-const isAnswered = (socket: string) =>
-  Effect.callback<boolean>((resume) => {
-    const probe = Net.connect(socket, () => probe.destroy())
-    probe.once("error", () => resume(Effect.succeed(false))).once("close", () => resume(Effect.succeed(true)))
-  })
-
-const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
+const openFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
-  const socket = join(folder, "lock.sock")
-  const isShared = Buffer.byteLength(socket) <= longestPath
-  if ((yield* takeLock(join(folder, "lock"))) && !(isShared && (yield* isAnswered(socket)))) {
-    yield* fs.remove(socket, { force: true })
-    return yield* host(yield* openCluster(folder), isShared ? socket : undefined)
+  const owner = join(folder, "pid")
+  if (!(yield* takeLock(join(folder, "lock")))) {
+    const pid = (yield* Effect.orElseSucceed(fs.readFileString(owner), () => "")).trim()
+    return yield* new EmbeddedDatabaseError({
+      message: `The embedded database in ${folder} is in use by ${pid === "" ? "another process" : `process ${pid}`}, such as the running service: it serves one process. Stop that first, or choose another folder with DATA_DIR.`,
+      isInUse: true
+    })
   }
-  if (!asGuest || !isShared) return yield* new Taken()
-  return yield* Effect.mapError(visit(socket), () => new Taken())
+  yield* fs.writeFileString(owner, `${process.pid}\n`)
+  return yield* client(yield* openCluster(folder))
 })
 
-/**
- * Opens the embedded database in a folder; `memory` keeps nothing.
- *
- * @param options `asGuest` if the process that has the folder open may be asked to share it
- */
-export const connect = Effect.fn("Embedded.connect")(function* (
-  dataDir: string,
-  { asGuest = false }: { readonly asGuest?: boolean } = {}
-) {
+/** Opens the embedded database in a folder; `memory` keeps nothing. */
+export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string) {
   if (dataDir === "memory") {
-    const opening = openPglite("memory://")
     const reason = "Cannot create the in-memory database."
-    return yield* host(yield* Effect.mapError(opening, ({ cause }) => failed(reason, cause)))
+    return yield* client(yield* Effect.mapError(openPglite("memory://"), ({ cause }) => failed(reason, cause)))
   }
   const folder = resolve(dataDir)
   const unusableFolder = (cause: unknown) =>
@@ -311,17 +182,17 @@ export const connect = Effect.fn("Embedded.connect")(function* (
   yield* Effect.try({ try: () => makeFolder(folder), catch: unusableFolder })
   // Each attempt that fails closes what it opened.
   const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
-    openFolder(folder, asGuest).pipe(
+    openFolder(folder).pipe(
       Scope.provide(scope),
       Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
   )
   return yield* attempt.pipe(
     Effect.retry({
-      while: Schema.is(Taken),
-      // Another command may have it for a moment, or many of them one after the other.
+      while: (error) => error._tag === "EmbeddedDatabaseError" && error.isInUse === true,
+      // The other process may be about to end.
       schedule: Schedule.spaced("100 millis"),
-      times: asGuest ? 300 : 30
+      times: 30
     }),
     Effect.catchTags({
       UnknownError: ({ cause }) =>
@@ -329,11 +200,7 @@ export const connect = Effect.fn("Embedded.connect")(function* (
           `The data folder ${folder} cannot be locked: ${reasonOfFile(cause)}. Check that it is a folder, and that it and its files belong to you, or choose another with DATA_DIR.`,
           cause
         ),
-      PlatformError: unusableFolder,
-      Taken: () =>
-        failed(
-          `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
-        )
+      PlatformError: unusableFolder
     })
   )
 })

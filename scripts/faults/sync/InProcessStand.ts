@@ -62,7 +62,7 @@ const onlySession = Effect.fnUntraced(function* (sql: Database) {
 
 /** On an embedded database in memory, which is gone when the scope closes. */
 export const embedded = Effect.gen(function* () {
-  const { sql } = yield* Embedded.connect("memory")
+  const sql = yield* Embedded.connect("memory")
   yield* migrate(sql)
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
   const session = yield* onlySession(sql)

@@ -8,7 +8,7 @@ import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
 import { readSettings, type Role, type Settings } from "../Settings.ts"
 import * as Check from "../Check.ts"
-import { fail, facts, type Finding, inArea, ok } from "../Check.ts"
+import { fail, facts, type Finding, inArea, ok, warn } from "../Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as RecordChecks from "./RecordChecks.ts"
@@ -83,13 +83,18 @@ const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
   const isMade = existsSync(join(dataDir, "made"))
   if (!isMade) return inArea(area, [ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)])
   return yield* Effect.gen(function* () {
-    const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
+    const sql = yield* Embedded.connect(dataDir)
     const checks = { "Its migrations": MigrationsCheck.check(sql, []), "Its deletions": DatabaseChecks.deletions(sql) }
-    const open = ok(isGuest ? "Another process has it open and shares it." : "It opens.")
-    return [...inArea(area, [open]), ...(yield* Check.examine(area, checks))]
+    return [...inArea(area, [ok("It opens.")]), ...(yield* Check.examine(area, checks))]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) =>
-      Effect.succeed(inArea(area, [fail("It does not open.", Failure.explain(error))]))
+      Effect.succeed(
+        inArea(area, [
+          error._tag === "EmbeddedDatabaseError" && error.isInUse === true
+            ? warn("It was not examined.", error.message)
+            : fail("It does not open.", Failure.explain(error))
+        ])
+      )
     ),
     Effect.scoped
   )
