@@ -11,7 +11,7 @@ import { audit, keys, secrets } from "./Credentials.ts"
 import { organizations } from "./Organizations.ts"
 import { load } from "./load/Load.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
-import { sync } from "./sync/Sync.ts"
+import { sync } from "./sync/Command.ts"
 import { deletions, tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 

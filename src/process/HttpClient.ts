@@ -7,3 +7,7 @@ export const layer = Layer.provide(
   FetchHttpClient.layer,
   Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })
 )
+
+/** The same client over another `fetch`. */
+export const layerFetch = (fetch: typeof globalThis.fetch) =>
+  Layer.provide(layer, Layer.succeed(FetchHttpClient.Fetch, fetch))

@@ -1,123 +1,129 @@
-/** The service that is copied, read by the client that any user has. */
-import { DateTime, Effect, flow, Option, Schema, Stream } from "effect"
-import * as Client from "../../client/index.ts"
+/** The service that is copied, read by the typed client of its contract. */
+import { DateTime, Effect, Option, Predicate, Ref, Schema, Stream } from "effect"
+import { HttpApiClient } from "effect/http-api"
+import { DataApi } from "../../api/DataApi.ts"
+import { CursorExpired } from "../../api/Errors.ts"
+import { organization } from "../../api/records/Organizations.ts"
+import { type Connection, connect } from "../../client/Connection.ts"
 import { reasonOf } from "../../process/Failure.ts"
-import * as Time from "../../process/Time.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import { endsRound, type ChangePage } from "./Target.ts"
-
-/** The cursor is of an order of changes that has ended: all records are to be read again. */
-export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
+import { type ChangePage, FeedPage } from "./Target.ts"
 
 /** The position in the feed, and the record of the organization, which has no feed. */
-const Cursor = Schema.fromJsonString(
-  Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
-)
-const decode = Schema.decodeEffect(Cursor)
-const encode = Schema.encodeEffect(Cursor)
+const Position = Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
+type Position = typeof Position.Type
+const decodePosition = Schema.decodeEffect(Schema.fromJsonString(Position))
+const encodePosition = Schema.encodeEffect(Schema.fromJsonString(Position))
 
-const ownResource = "organization"
+const encodeOrganization = Schema.encodeEffect(organization.record)
+const encodeText = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
+
+// The body of a 200 is copied as it comes: to decode its records takes longer than the rest of a copy.
+const decodePage = Schema.decodeUnknownEffect(FeedPage)
+const decodeFailure = HttpApiClient.decodeResponse(DataApi, { group: "changes", endpoint: "changes" })
+
+type Client = Effect.Success<ReturnType<typeof connect>>
+type Failure = Effect.Error<ReturnType<Client["changes"]["changes"] | Client["organization"]["get"]>>
+
+/** The innermost cause of a failed connection, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
+const connectionReason = (cause: unknown): string =>
+  Predicate.isError(cause) && Predicate.isError(cause.cause) ? connectionReason(cause.cause) : reasonOf(cause)
+
+const describe = (failure: Failure): string => {
+  if ("httpApiStatus" in failure) return `${failure.httpApiStatus} ${JSON.stringify(failure.detail)}`
+  const isBroken = failure._tag === "HttpClientError" && failure.reason._tag === "TransportError"
+  return isBroken ? connectionReason(failure.reason.cause) : failure.message.replaceAll(/\s+/g, " ")
+}
+
+/** The longest wait for a whole response, with the retries of its request. */
+const patience = "1 minute"
 
 const largestPage = 1000
 
-const isBroken = (cause: unknown): cause is Client.ConnectionError | Client.TimeoutError =>
-  cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError
+/** The page of a copy that leaves out all feeds. */
+const noFeed = { body: [], cursor: undefined, has_more: false, is_consistent: true }
 
-const isTemporary = (cause: unknown) => {
-  if (isBroken(cause)) return true
-  const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
-  // A service that does not implement a request never will.
-  return status === 429 || (status >= 500 && status !== 501)
-}
+/** Opens the records of the organization that an API key belongs to. */
+export const make = Effect.fnUntraced(function* (connection: Connection) {
+  const url = connection.baseUrl
+  const client = yield* connect({ ...connection, retries: 2 })
+  /** Smaller after a page that did not arrive whole, until its round ends. */
+  const limit = yield* Ref.make(largestPage)
 
-/** The records of the organization that the API key of a client belongs to. */
-export const make = (given: string, client: Client.PracticeData) => {
-  const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
-  // Compression costs more than a connection within this machine. Without TLS, `fetch` by itself takes no better one than gzip.
-  const isLocal = /^http:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/.test(url)
-  const headers = { "accept-encoding": isLocal ? "identity" : "br, gzip" }
+  const unavailable = (reason: string) =>
+    new Unavailable({ message: `The service at ${url} does not respond: ${reason}` })
 
-  const failureOf = (cause: unknown): Failed =>
-    isTemporary(cause)
-      ? new Unavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
-      : refused(`The service at ${url} refuses: ${reasonOf(cause)}`)
+  /** Tells the service's refusals, which a retry does not help, from outages. Any other server's response is an outage. */
+  const toFailed = (failure: Failure): Failed =>
+    "httpApiStatus" in failure && failure.httpApiStatus !== 429 && failure.httpApiStatus !== 503
+      ? refused(`The service at ${url} refuses: ${describe(failure)}`)
+      : unavailable(describe(failure))
 
-  /** The failure of a service that has responded before: another server's response comes from something in between. */
-  const interruptionOf = (cause: unknown): Failed =>
-    cause instanceof Client.UnexpectedResponseError ? new Unavailable({ message: reasonOf(cause) }) : failureOf(cause)
+  const readOrganization = client.organization.get({ payload: {} }).pipe(
+    Effect.catchTag("RecordNotFound", () =>
+      refused(
+        "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
+      )
+    ),
+    Effect.mapError((failure) => (failure._tag === "Refused" ? failure : toFailed(failure))),
+    Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable(`no whole response within ${patience}`) }),
+    Effect.flatMap((record) => Effect.orDie(encodeOrganization(record)))
+  )
 
-  /** Smaller from a page that was too large, too slow or cut off to the end of its round. */
-  let limit = largestPage
+  const shrink = Ref.update(limit, (before) => Math.max(1, before / 10))
 
-  const changesFailure = (cause: unknown) => {
-    if (cause instanceof Client.CursorExpiredError) return new CursorExpired()
-    const isTooLarge = cause instanceof Client.ResponseTooLargeError
-    if (isTooLarge && limit === 1) {
-      const advice = "Shorten it there, or leave out its resource: give the others by --resource"
-      return refused(`The service at ${url} has a record of more than 64 MiB, which cannot be copied. ${advice}.`)
-    }
-    const hasBegun = isBroken(cause) && cause.status !== undefined
-    if (hasBegun || cause instanceof Client.UnexpectedResponseError) limit = Math.max(1, limit / 10)
-    return interruptionOf(cause)
-  }
+  const readPage = Effect.fnUntraced(
+    function* (cursor: string | undefined, resources: ReadonlyArray<string>) {
+      const payload = { ...(cursor !== undefined && { cursor }), limit: yield* Ref.get(limit), resources }
+      const response = yield* client.changes.changes({ payload, responseMode: "response-only" })
+      if (response.status !== 200) return yield* Effect.flatMap(decodeFailure(response), Effect.die)
+      return yield* Effect.tapError(Effect.flatMap(response.json, decodePage), () => shrink)
+    },
+    (page) =>
+      page.pipe(
+        Effect.mapError((failure) => (failure._tag === "CursorExpired" ? failure : toFailed(failure))),
+        Effect.timeoutOrElse({
+          duration: patience,
+          orElse: () => Effect.andThen(shrink, unavailable(`no whole response within ${patience}`))
+        })
+      )
+  )
 
-  /** The milliseconds by which the clock of this machine was ahead of the service's when the organization was last read, if it was. */
-  let ahead: number | undefined
+  const changes = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
+    const { feed, own } = yield* Effect.mapError(decodePosition(from ?? "{}"), () => new CursorExpired())
+    const hasOrganization = resources.includes(organization.name)
+    const feeds = resources.filter((resource) => resource !== organization.name)
 
-  const own = Effect.gen(function* () {
-    const begun = yield* Time.wall
-    const { data: record, headers: received } = yield* Effect.tryPromise({
-      try: (signal) => client.organization.get({ signal }).withResponse(),
-      catch: (cause) => {
-        if (!(cause instanceof Client.NotFoundError)) return (ahead === undefined ? failureOf : interruptionOf)(cause)
-        return refused(
-          "This API key's organization does not exist on the service. Its operator can add it with `organizations create`."
-        )
-      }
-    })
-    const date = Option.getOrUndefined(DateTime.make(received.get("date") ?? ""))?.epochMilliseconds ?? begun
-    // The date has no milliseconds: clocks that differ by less than a second count as the same.
-    ahead = begun > date + 1000 ? (yield* Time.wall) - date : 0
-    return record
-  }).pipe(Effect.map((record) => ({ record, text: JSON.stringify(record) })))
-
-  const read = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
-    const position = from === undefined ? {} : yield* Effect.mapError(decode(from), () => new CursorExpired())
-    const hasOwn = resources.includes(ownResource)
-    const before = hasOwn ? position.own : undefined
-    const others = resources.filter((resource) => resource !== ownResource)
-    const signal = yield* Effect.abortSignal
-    const options = { resources: others, limit, signal, headers }
-    const pages: Stream.Stream<Omit<ChangePage, "resources">, Failed | CursorExpired> = others.length > 0
-      ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
-      : // No resource that has a feed.
-        Stream.make({ body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 })
-    const complete = Effect.fnUntraced(function* (
-      page: Omit<ChangePage, "resources">
-    ): Effect.fn.Return<ChangePage, Failed> {
-      if (!page.has_more) limit = largestPage
+    const next = Effect.fnUntraced(function* (at: Position) {
+      const requestedAt = yield* DateTime.now
+      const page = feeds.length === 0 ? noFeed : yield* readPage(at.feed, feeds)
+      if (!page.has_more) yield* Ref.set(limit, largestPage)
       // The record of the organization is read at the end of a round.
-      const change = hasOwn && endsRound(page) ? yield* own : undefined
-      const after = change?.text ?? before
-      const news = change === undefined || after === before ? [] : [{ resource: ownResource, record: change.record }]
-      const cursor = yield* Effect.orDie(encode({ feed: page.cursor, own: after }))
-      return { ...page, body: [...page.body, ...news], resources, cursor }
+      const record = hasOrganization && page.is_consistent ? yield* readOrganization : undefined
+      const text = record === undefined ? at.own : yield* Effect.orDie(encodeText(record))
+      const news = record === undefined || text === at.own ? [] : [{ resource: organization.name, record }]
+      const after: Position = { feed: page.cursor, own: text }
+      const cursor = yield* Effect.orDie(encodePosition(after))
+      const whole: ChangePage = { ...page, body: [...page.body, ...news], cursor, resources, requestedAt }
+      return [[whole], page.has_more ? Option.some(after) : Option.none()] as const
     })
+
+    const position: Position = { feed, own: hasOrganization ? own : undefined }
+    const pages = Stream.paginate<Position, ChangePage, Failed | CursorExpired>(position, next)
+    if (from === undefined || feed !== undefined) return pages
     // A copy that left out all feeds has no place in them, and may have their records.
-    const isBehind = from !== undefined && position.feed === undefined
-    const body = isBehind ? others.map((resource) => ({ resource, reset: true as const })) : []
-    const resets = Stream.make({ body, cursor: undefined, has_more: true, is_consistent: false, lag: 0 })
-    return Stream.mapEffect(body.length === 0 ? pages : Stream.concat(resets, pages), complete)
-  })
+    const requestedAt = yield* DateTime.now
+    const body = feeds.map((resource) => ({ resource, reset: true as const }))
+    const resets: ChangePage = { body, cursor: from, resources, requestedAt, has_more: true, is_consistent: false }
+    return Stream.concat(Stream.make(resets), pages)
+  }, Stream.unwrap)
 
   return {
     url,
-    organization: Effect.map(own, ({ record }) => record.id),
-    /** A time of this machine, by the clock of the service if that is behind. */
-    timeOf: (time: DateTime.Utc) => DateTime.subtract(time, { milliseconds: ahead ?? 0 }),
+    organization: Effect.map(readOrganization, ({ id }) => id),
     /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
-    changes: flow(read, Stream.unwrap)
+    changes
   }
-}
+})
 
-export type Source = ReturnType<typeof make>
+export type Source = Effect.Success<ReturnType<typeof make>>

@@ -232,15 +232,14 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.ChangePage, requestedAt: DateTime.Utc) {
+  const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
     const state: Target.State = {
       cursor: page.cursor,
       resources: page.resources.map((each) => marks.get(each) ?? each)
     }
     const changes = Map.groupBy(page.body, ({ resource }) => resource)
     const { staged, ...committed } = progress
-    const isLast = Target.endsRound(page)
-    const next = yield* advance(progress, isLast ? state : { ...committed, staged: state })
+    const next = yield* advance(progress, page.is_consistent ? state : { ...committed, staged: state })
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
       const given = changes.get(table.resource) ?? []
@@ -250,15 +249,13 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const rows = given.slice(from).map(stagedRow)
       if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
     }
-    if (!isLast) return next
+    if (!page.is_consistent) return next
     const now = yield* DateTime.now
     for (const table of staged === undefined ? touched : options.tables) yield* merge(table, DateTime.formatIso(now))
     if (!page.has_more) {
-      // Changes behind an open transaction are not in the copy.
-      const at = DateTime.subtract(requestedAt, { seconds: page.is_consistent ? 0 : page.lag })
       const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
       yield* run(
-        `update ${resources} set in_step_at = cast('${DateTime.formatIso(at)}' as ${instant})
+        `update ${resources} set in_step_at = cast('${DateTime.formatIso(page.requestedAt)}' as ${instant})
          where resource in (${inStep})`
       )
     }
@@ -273,9 +270,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       const { cursor, resources: whole } = progress.staged ?? progress
       return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
     }),
-    apply: (page: Target.ChangePage, requestedAt: DateTime.Utc) =>
-      Effect.map(orGone(transaction(apply(page, requestedAt), !Target.endsRound(page))), (next) => {
-        if (Target.endsRound(page)) for (const resource of page.resources) unmade.delete(resource)
+    apply: (page: Target.ChangePage) =>
+      Effect.map(orGone(transaction(apply(page), !page.is_consistent)), (next) => {
+        if (page.is_consistent) for (const resource of page.resources) unmade.delete(resource)
         progress = next
       })
   } satisfies Target.Copy

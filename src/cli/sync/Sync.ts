@@ -1,27 +1,14 @@
 /**
- * `sync`: keeps a copy of the records in step by their changes. The target records the state of the copy: a sync that was
- * killed, or that meets an outage, resumes there.
+ * The rounds of a sync. The target records the state of the copy: a sync that was killed, or that meets an outage, resumes
+ * there.
  */
-import { DateTime, Duration, Effect, Layer, Redacted, Result, Stream } from "effect"
-import { Argument, Flag } from "effect/cli"
-import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
+import { DateTime, Duration, Effect, Ref, Schedule, Stream } from "effect"
 import { count, counted } from "../../operations/Format.ts"
-import { endAtSecondSignal } from "../../process/Failure.ts"
 import * as Time from "../../process/Time.ts"
-import { clientOf, connection } from "../Clients.ts"
 import * as Output from "../Output.ts"
-import { command, type Failed, misused, Unavailable } from "../Usage.ts"
-import * as PostgresTarget from "./PostgresTarget.ts"
-import * as Source from "./Source.ts"
-import * as SqliteTarget from "./SqliteTarget.ts"
-import {
-  type Change,
-  type ChangePage,
-  type Copy,
-  type OpenOptions,
-  tables as allTables,
-  type Target
-} from "./Target.ts"
+import { type Failed, Unavailable } from "../Usage.ts"
+import type * as Source from "./Source.ts"
+import type { Change, ChangePage, Copy, OpenOptions, Target } from "./Target.ts"
 
 export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly source: Source.Source
@@ -31,237 +18,151 @@ export interface SyncOptions extends Omit<OpenOptions, "origin"> {
   readonly watch: Duration.Duration | undefined
 }
 
-interface RequestedPage {
-  readonly page: ChangePage
-  /** A time before it was requested. */
-  readonly requestedAt: DateTime.Utc
-}
+const none = { records: 0, removed: 0, reset: 0 }
 
-/**
- * Pages with a time before each was requested. The client requests a page while the one before it arrives, but not before
- * that is taken: when the one before that had come.
- */
-const pagesOf = <E>(pages: Stream.Stream<ChangePage, E>): Stream.Stream<RequestedPage, E> =>
-  Effect.map(DateTime.now, (begun) =>
-    Stream.mapAccumEffect(
-      pages,
-      () => [begun, begun] as const,
-      ([requestedAt, next], page) => Effect.map(DateTime.now, (now) => [[next, now], [{ page, requestedAt }]] as const)
-    )
-  ).pipe(Stream.unwrap)
+const sentence = ({ records, removed, reset }: typeof none) =>
+  [
+    counted(records, "record"),
+    ...(removed === 0 ? [] : [`${count(removed)} removed`]),
+    ...(reset === 0 ? [] : [`${counted(reset, "resource")} reloaded`])
+  ].join(", ")
 
 /** Reports the changes since the copy was last in step. */
-export const reporting = (report: Output.Report) => {
-  const none = { records: 0, removed: 0, reset: 0 }
-  let counts = none
-  let limited = Output.everySecond()
-  let isFirst = true
-  const total = () =>
-    [
-      counted(counts.records, "record"),
-      ...(counts.removed === 0 ? [] : [`${count(counts.removed)} removed`]),
-      ...(counts.reset === 0 ? [] : [`${counted(counts.reset, "resource")} reloaded`])
-    ].join(", ")
+export const reporting = Effect.fnUntraced(function* (report: Output.Report) {
+  const counts = yield* Ref.make(none)
+  const limited = yield* Ref.make(Output.everySecond())
+  const isFirst = yield* Ref.make(true)
   return {
-    applied: (changes: ReadonlyArray<Change>) => {
-      const countOf = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
-      counts = {
-        records: counts.records + countOf("record"),
-        removed: counts.removed + countOf("removed"),
-        reset: counts.reset + countOf("reset")
-      }
-      return limited(report({ event: "applied", ...counts }, `${total()} so far`))
-    },
-    /** The copy has every change that the service has shown, except those of `lag` seconds behind an open transaction. */
-    inStep: (seconds: number, lag: number) => {
-      const hasNews = Object.values(counts).some((value) => value > 0)
-      const news = `In step: ${hasNews ? total() : "nothing new"}, after ${seconds.toFixed(1)} s.`
-      // Some transaction is always open on a busy server.
-      const held = ` The last ${lag} s are delayed by an open transaction in the service's database.`
-      const line = { event: "in_step", seconds, lag, ...counts }
-      const isShown = isFirst || hasNews
-      counts = none
-      limited = Output.everySecond()
-      isFirst = false
-      return isShown ? report(line, lag > 5 ? `${news}${held}` : news) : Effect.void
-    }
+    applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Change>) {
+      const countOf = (kind: keyof typeof none | "record") => changes.filter((change) => kind in change).length
+      const total = yield* Ref.updateAndGet(counts, (before) => ({
+        records: before.records + countOf("record"),
+        removed: before.removed + countOf("removed"),
+        reset: before.reset + countOf("reset")
+      }))
+      const everySecond = yield* Ref.get(limited)
+      yield* everySecond(report({ event: "applied", ...total }, `${sentence(total)} so far`))
+    }),
+    /** The copy has every change that the service has shown. Rounds without one are reported the first time alone. */
+    inStep: Effect.fnUntraced(function* (seconds: number) {
+      const total = yield* Ref.getAndSet(counts, none)
+      yield* Ref.set(limited, Output.everySecond())
+      const hasNews = Object.values(total).some((value) => value > 0)
+      if (!(yield* Ref.getAndSet(isFirst, false)) && !hasNews) return
+      const news = hasNews ? sentence(total) : "nothing new"
+      yield* report({ event: "in_step", seconds, ...total }, `In step: ${news}, after ${seconds.toFixed(1)} s.`)
+    })
   }
-}
+})
 
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
+
+const keepsRestarting = new Unavailable({ message: "The order of changes keeps restarting" })
+
+interface Progress {
+  /** False until the service and the target were there once. */
+  readonly hasBegun: boolean
+  /** True from a restart of the order of changes to a round without one. */
+  readonly isRestarting: boolean
+  /** The monotonic time at which the outage began, if there is one. */
+  readonly downSince: number | undefined
+}
 
 /**
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
  * target was unavailable for longer than a minute; never for this with `watch`.
  */
-export const run = (options: SyncOptions): Effect.Effect<void, Failed> => {
+export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn.Return<void, Failed> {
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
-  const progress = reporting(report)
+  const reports = yield* reporting(report)
+  const progress = yield* Ref.make<Progress>({ hasBegun: false, isRestarting: false, downSince: undefined })
+  const update = (change: Partial<Progress>) => Ref.update(progress, (before) => ({ ...before, ...change }))
   const note = (message: string) => Output.warn(report, message)
-  let hasBegun = false
-  let downSince: number | undefined
-  /** True from a restart of the order of changes to a round without one. The next one is waited out as an outage is. */
-  let isRestarted = false
-  let mayRestart = true
 
-  const endOutage = Effect.suspend(() => {
-    if (downSince === undefined) return Effect.void
-    downSince = undefined
-    return note("Recovered.")
+  const endOutage = Effect.gen(function* () {
+    const { downSince, isRestarting } = yield* Ref.get(progress)
+    if (downSince === undefined || isRestarting) return
+    yield* update({ downSince: undefined })
+    yield* note("Recovered.")
   })
 
-  /** Waits until the next attempt. Fails once the outage has lasted too long. */
-  const waitOut = Effect.fnUntraced(function* (error: Unavailable) {
-    if (!hasBegun && watch === undefined) return yield* error
+  /** Waits until the next attempt. False once the outage has lasted too long. */
+  const waitOut = Effect.fnUntraced(function* (error: Failed) {
+    const { downSince, hasBegun } = yield* Ref.get(progress)
+    if (error._tag === "Refused" || (!hasBegun && watch === undefined)) return false
     const now = yield* Time.monotonic
     if (downSince === undefined) yield* note(`${error.message}. Retrying.`)
-    downSince ??= now
-    const elapsed = now - downSince
-    if (watch === undefined && elapsed > patience) return yield* error
+    const elapsed = now - (downSince ?? now)
+    yield* update({ downSince: downSince ?? now })
+    if (watch === undefined && elapsed > patience) return false
     // It doubles each time.
     yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
-    mayRestart = true
+    return true
   })
 
-  /** The page that begins a load: what does not come again until the round ends is gone. */
-  const resets: ChangePage = {
-    body: requested.map((resource) => ({ resource, reset: true })),
-    cursor: undefined,
-    resources: requested,
-    has_more: true,
-    is_consistent: false,
-    lag: 0
-  }
-
-  /** Reads and applies a round. Returns its last page. */
+  /** Reads and applies a round. */
   const readRound = Effect.fnUntraced(function* (copy: Copy) {
-    let last: ChangePage = { ...resets, ...(yield* copy.state) }
-    const keep = Effect.fnUntraced(function* (page: ChangePage, requestedAt: DateTime.Utc) {
-      // A stop signal waits until the page is applied.
-      yield* Effect.uninterruptible(copy.apply(page, source.timeOf(requestedAt)))
-      last = page
+    // A stop signal waits until the page is applied.
+    const keep = (page: ChangePage) => Effect.uninterruptible(copy.apply(page))
+    const receive = Effect.fnUntraced(function* (page: ChangePage) {
+      yield* keep(page)
+      yield* endOutage
+      yield* reports.applied(page.body)
     })
-    const keepResets = Effect.flatMap(DateTime.now, (now) => keep(resets, now))
-    const receive = Effect.fnUntraced(function* ({ requestedAt, page }: RequestedPage) {
-      yield* keep(page, requestedAt)
-      if (!isRestarted) yield* endOutage
-      yield* progress.applied(page.body)
+    /** Begins a load: what does not come again until the round ends is gone. */
+    const reset = Effect.gen(function* () {
+      const body = requested.map((resource) => ({ resource, reset: true as const }))
+      const state = { cursor: undefined, resources: requested, has_more: true, is_consistent: false }
+      yield* keep({ ...state, body, requestedAt: yield* DateTime.now })
     })
-    const follow = Effect.suspend(() =>
-      // Two pages are read ahead of the one that is applied.
-      Stream.runForEach(Stream.buffer(pagesOf(source.changes(last.cursor, requested)), { capacity: 2 }), receive)
+    // Two pages are read ahead of the one that is applied.
+    const follow = (cursor: string | undefined) =>
+      Stream.runForEach(Stream.buffer(source.changes(cursor, requested), { capacity: 2 }), receive)
+
+    const resume = Effect.gen(function* () {
+      const { cursor, resources } = yield* copy.state
+      const whole = requested.filter((resource) => resources.includes(resource))
+      if (cursor === undefined || whole.length === 0) {
+        yield* reset
+        return yield* follow(undefined)
+      }
+      if (whole.length === requested.length) return yield* follow(cursor)
+      // A resource that a request leaves out comes with a reset when it is requested again.
+      yield* Stream.runForEach(Stream.take(source.changes(cursor, whole), 1), receive)
+      yield* follow((yield* copy.state).cursor)
+    })
+    const restart: Effect.Effect<void, Failed> = Effect.gen(function* () {
+      const { isRestarting } = yield* Ref.get(progress)
+      if (!isRestarting) yield* note("The order of changes restarted: reloading all records.")
+      else if (!(yield* waitOut(keepsRestarting))) return yield* keepsRestarting
+      yield* update({ isRestarting: true })
+      yield* reset
+      yield* Effect.catchTag(follow(undefined), "CursorExpired", () => restart)
+    })
+    yield* resume.pipe(
+      Effect.andThen(update({ isRestarting: false })),
+      Effect.catchTag("CursorExpired", () => restart)
     )
-    const whole = requested.filter((resource) => last.resources.includes(resource))
-    // A resource that a request leaves out comes with a reset when it is requested again.
-    const leaveOut = Stream.runForEach(Stream.take(pagesOf(source.changes(last.cursor, whole)), 1), receive)
-    const resume = whole.length < requested.length ? leaveOut : Effect.void
-    const restart = Effect.gen(function* () {
-      if (!isRestarted) yield* note("The order of changes restarted: reloading all records.")
-      isRestarted = true
-      mayRestart = false
-      yield* keepResets
-      yield* follow
-    })
-    const end = Effect.sync(() => {
-      isRestarted = false
-      mayRestart = true
-    })
-    yield* Effect.andThen(last.cursor === undefined || whole.length === 0 ? keepResets : resume, follow).pipe(
-      Effect.andThen(end),
-      Effect.catchTag("CursorExpired", (expired) => (mayRestart ? restart : expired)),
-      Effect.catchTag("CursorExpired", () => new Unavailable({ message: "The order of changes keeps restarting" }))
-    )
-    return last
+    yield* endOutage
   })
 
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* target.open({ ...options, origin })
+    const { hasBegun } = yield* Ref.get(progress)
     if (!hasBegun) {
-      const sentence = `${origin.organization} at ${origin.url}, to ${target.name}`
-      yield* report({ event: "opened", ...origin, target: target.name }, sentence)
+      const opened = `${origin.organization} at ${origin.url}, to ${target.name}`
+      yield* report({ event: "opened", ...origin, target: target.name }, opened)
+      yield* update({ hasBegun: true })
     }
-    hasBegun = true
-    while (true) {
-      const [duration, { lag }] = yield* Effect.timed(readRound(copy))
-      yield* progress.inStep(Duration.toSeconds(duration), lag)
-      if (watch === undefined) return
-      yield* Effect.sleep(watch)
-    }
+    const round = Effect.gen(function* () {
+      const [duration] = yield* Effect.timed(readRound(copy))
+      yield* reports.inStep(Duration.toSeconds(duration))
+    })
+    yield* watch === undefined ? round : Effect.repeat(round, Schedule.spaced(watch))
   }).pipe(Effect.scoped)
 
-  const attempt: Effect.Effect<void, Failed> = Effect.catchTag(session, "Unavailable", (error) =>
-    Effect.andThen(waitOut(error), attempt)
-  )
-  return attempt
-}
-
-/** The target of `postgres://...` or `sqlite:FILE`. */
-export const targetOf = Effect.fnUntraced(function* (
-  text: string,
-  { schema, softDelete }: Readonly<{ schema: string | undefined; softDelete: boolean }>
-) {
-  const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite):(.+)/s.exec(text) ?? []
-  if (kind === undefined) {
-    return yield* misused("The target must be postgres://... or sqlite:FILE.")
-  }
-  if (kind === "sqlite") {
-    if (schema !== undefined) return yield* misused("--schema is for a postgres:// target.")
-    return SqliteTarget.make(given, text, softDelete)
-  }
-  const parsed = ConnectionUrl.connectionOptions(text)
-  if (Result.isFailure(parsed)) {
-    return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
-  }
-  const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
-  if (name === "") return yield* misused("The schema name is empty.")
-  const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
-  return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
-})
-
-const names = allTables.map(({ resource }) => resource)
-
-export const sync = command("sync", Layer.empty, {
-  description: `Keep a copy of the records in Postgres or SQLite, in step with the service.
-
-The first run copies everything, one table per resource. Later runs, or --watch, apply the changes since then. Changes become visible in one transaction, so a query sees a consistent state: an invoice with its lines. _synced_at is the time at which a row was written.
-
-You can kill a run at any point; the next one resumes. It never touches tables that it did not create. A SQLite file is readable only by its owner.
-
-Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and reloads a dropped table.`,
-  examples: [
-    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
-    ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-    ["practice-data sync sqlite:charges.db --resource charges", "The charges alone"]
-  ],
-  flags: {
-    target: Argument.String("target").pipe(Argument.withDescription("postgres://USER@HOST/DATABASE or sqlite:FILE")),
-    tables: Flag.Literals("resource", names).pipe(
-      Flag.between(0, names.length),
-      Flag.withDescription(
-        "Only this resource; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
-      ),
-      Flag.map((chosen) => allTables.filter(({ resource }) => chosen.length === 0 || chosen.includes(resource)))
-    ),
-    watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
-      Flag.map(Duration.seconds),
-      Output.optional
-    ),
-    schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
-    softDelete: Output.flag("soft-delete", "Set _removed_at on removed rows instead of deleting them"),
-    report: Output.progress("notes"),
-    ...connection,
-    allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
-  }
-})(function* (given) {
-  const source = Source.make(given.url, yield* clientOf(given))
-  // Until the command ends, only their user can read files that are made.
-  yield* Effect.acquireRelease(
-    Effect.sync(() => process.umask(0o077)),
-    (before) => Effect.sync(() => process.umask(before))
-  )
-  yield* Effect.sync(endAtSecondSignal)
-  yield* run({ ...given, source, target: yield* targetOf(given.target, given) })
+  yield* Effect.retry(session, { while: waitOut })
 })

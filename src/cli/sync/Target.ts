@@ -51,11 +51,20 @@ export const shapeOf = (columns: ReadonlyArray<Column>) =>
   hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)
 
 /** A change of a resource. After a reset, records of the copy that do not come until the round ends are gone. */
-export type Change = { readonly resource: string } & (
-  | { readonly record: object }
-  | { readonly removed: string }
-  | { readonly reset: true }
-)
+export const Change = Schema.Union([
+  Schema.Struct({ resource: Schema.String, record: Schema.ObjectKeyword }),
+  Schema.Struct({ resource: Schema.String, removed: Schema.String }),
+  Schema.Struct({ resource: Schema.String, reset: Schema.Literal(true) })
+])
+export type Change = typeof Change.Type
+
+/** A page of the service's feed, whose records are the API's JSON. */
+export const FeedPage = Schema.Struct({
+  body: Schema.Array(Change),
+  cursor: Schema.String,
+  has_more: Schema.Boolean,
+  is_consistent: Schema.Boolean
+})
 
 export const State = Schema.Struct({
   /** The start of the next page. Missing: the feed is to be read from the beginning. */
@@ -69,19 +78,16 @@ export type State = typeof State.Type
 export interface ChangePage extends State {
   readonly body: ReadonlyArray<Change>
   readonly has_more: boolean
+  /** True if the copy after this page is a state of the service's database. It ends a round. */
   readonly is_consistent: boolean
-  /** The delay in seconds of changes behind an open transaction. */
-  readonly lag: number
+  /** A time before the page was requested. */
+  readonly requestedAt: DateTime.Utc
 }
-
-/** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
-export const endsRound = ({ has_more, is_consistent }: Pick<ChangePage, "has_more" | "is_consistent">) =>
-  is_consistent || !has_more
 
 export interface Copy {
   readonly state: Effect.Effect<State, Failed>
-  /** Applies a page with its state, or nothing; fails if another process changed the copy. It has all until `requestedAt`. */
-  readonly apply: (page: ChangePage, requestedAt: DateTime.Utc) => Effect.Effect<void, Failed>
+  /** Applies a page with its state, or nothing; fails if another process changed the copy. */
+  readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
 }
 
 export interface OpenOptions {

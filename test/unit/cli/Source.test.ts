@@ -1,88 +1,197 @@
 /** The pages that a sync reads of a service. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Fiber, Redacted, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import * as Source from "../../../src/cli/sync/Source.ts"
-import { ResponseTooLargeError } from "../../../src/client/index.ts"
-import { baseUrl, clientOf, sentOf } from "../client/support.ts"
 
-const respond = (url: string) =>
-  Response.json(
-    url.endsWith("/changes")
-      ? { body: [], cursor: "1", has_more: false, is_consistent: true, schema: "" }
-      : { id: "org_a" },
-    { headers: { "x-changes-lag": "0" } }
-  )
+const organization = {
+  id: "org_a",
+  name: null,
+  created_at: "2026-01-31T09:30:00.000Z",
+  updated_at: "2026-01-31T09:30:00.000Z"
+}
+const page = { body: [], cursor: "1", has_more: false, is_consistent: true, schema: "" }
 
-it.effect("a copy of the organization alone reads feeds that join it from a reset, and once", () =>
+const respond = (path: string) => Response.json(path.endsWith("/changes") ? page : organization)
+
+/** A request as the service receives it. */
+interface Received {
+  readonly path: string
+  readonly headers: Headers
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** A source over a service that responds so. */
+const sourceOf = (handle: (received: Received) => Response | Promise<Response>) =>
+  Source.make({
+    baseUrl: "http://service/data",
+    apiKey: Redacted.make("key"),
+    fetch: (input, init) => {
+      const request = new Request(input, init)
+      const { headers, url } = request
+      return request.text().then((text) => handle({ path: new URL(url).pathname, headers, body: JSON.parse(text) }))
+    }
+  })
+
+const readFrom = (source: Source.Source, from: string | undefined, ...resources: ReadonlyArray<string>) =>
+  Effect.map(Stream.runCollect(source.changes(from, resources)), (pages) => ({
+    cursor: pages.at(-1)?.cursor,
+    body: pages.flatMap(({ body }) => body)
+  }))
+
+it.effect("a request has the API key, and neither follows a redirect nor continues a trace", () =>
   Effect.gen(function* () {
-    const source = Source.make(
-      baseUrl,
-      clientOf((url) => Promise.resolve(respond(url)))
-    )
-    const changes = Effect.fnUntraced(function* (from: string | undefined, ...resources: ReadonlyArray<string>) {
-      const pages = yield* Stream.runCollect(source.changes(from, resources))
-      return { cursor: pages.at(-1)?.cursor, body: pages.flatMap(({ body }) => body) }
+    const source = yield* sourceOf(({ headers, path }) => {
+      assert.strictEqual(path, "/data/api/v3/organization/get")
+      assert.strictEqual(headers.get("authorization"), "Bearer key")
+      assert.isNull(headers.get("traceparent"))
+      return new Response(null, { status: 302, headers: { location: "http://elsewhere" } })
     })
-    const own = yield* changes(undefined, "organization")
-    const joined = yield* changes(own.cursor, "organization", "charges")
-    assert.deepStrictEqual(joined.body, [{ resource: "charges", reset: true }])
-    assert.deepStrictEqual((yield* changes(joined.cursor, "organization", "charges")).body, [])
+    const error = yield* Effect.flip(source.organization)
+    assert.strictEqual(error._tag, "Unavailable")
+    assert.include(error.message, "302")
   })
 )
 
-/** Reads to the end, again after each failure. Returns the limits of the requests, and the last failure. */
-const limitsOf = Effect.fnUntraced(function* (fetchPage: (limit: number) => Promise<Response>) {
+it.effect("pages follow each other by their cursors, and their records are copied as they came", () =>
+  Effect.gen(function* () {
+    const cursors: Array<unknown> = []
+    const record = { id: "a", unknown_field: 1 }
+    const source = yield* sourceOf(({ body: { cursor, resources } }) => {
+      cursors.push(cursor)
+      assert.deepStrictEqual(resources, ["charges"])
+      const item = { resource: "charges", ...(cursor === undefined ? { record } : { removed: "b" }) }
+      return Response.json({ ...page, cursor: `${cursors.length}`, body: [item], has_more: cursor === undefined })
+    })
+    const read = yield* readFrom(source, undefined, "charges")
+    assert.deepStrictEqual(read.body, [
+      { resource: "charges", record },
+      { resource: "charges", removed: "b" }
+    ])
+    assert.deepStrictEqual(cursors, [undefined, "1"])
+    yield* readFrom(source, read.cursor, "charges")
+    assert.strictEqual(cursors.at(-1), "2")
+  })
+)
+
+it.effect(
+  "the record of the organization comes at the end of a round, and again when it has changed or was left out",
+  () =>
+    Effect.gen(function* () {
+      let name = "One"
+      const source = yield* sourceOf(({ path }) =>
+        path.endsWith("/get") ? Response.json({ ...organization, name }) : respond(path)
+      )
+      const names: Array<unknown> = []
+      const read = Effect.fnUntraced(function* (from: string | undefined, ...resources: ReadonlyArray<string>) {
+        const { body, cursor } = yield* readFrom(source, from, ...resources)
+        names.push(
+          body.flatMap((change) => ("record" in change && "name" in change.record ? [change.record.name] : []))
+        )
+        return cursor
+      })
+      const first = yield* read(undefined, "organization", "charges")
+      const second = yield* read(first, "organization", "charges")
+      name = "Two"
+      const third = yield* read(second, "organization", "charges")
+      const without = yield* read(third, "charges")
+      yield* read(without, "organization", "charges")
+      assert.deepStrictEqual(names, [["One"], [], ["Two"], [], ["Two"]])
+    })
+)
+
+it.effect("a copy of the organization alone reads feeds that join it from a reset, and once", () =>
+  Effect.gen(function* () {
+    const source = yield* sourceOf(({ path }) => respond(path))
+    const own = yield* readFrom(source, undefined, "organization")
+    const joined = yield* readFrom(source, own.cursor, "organization", "charges")
+    assert.deepStrictEqual(joined.body, [{ resource: "charges", reset: true }])
+    assert.deepStrictEqual((yield* readFrom(source, joined.cursor, "organization", "charges")).body, [])
+  })
+)
+
+const failure = (status: number, code: string) =>
+  Response.json(
+    { detail: `It is ${code}` },
+    {
+      status,
+      headers: { "x-service": "practice-data", "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" }
+    }
+  )
+
+it.effect.each([
+  ["an unknown key", () => failure(401, "unauthorized"), "Refused", "401"],
+  ["an organization without a record", () => failure(404, "record_not_found"), "Refused", "organizations create"],
+  ["too many requests", () => failure(429, "too_many_requests"), "Unavailable", "429"],
+  ["a store that is down", () => failure(503, "record_store_down"), "Unavailable", "It is record_store_down"],
+  ["a bug", () => new Response(null, { status: 500 }), "Unavailable", "500"],
+  ["a 404 of a proxy", () => new Response("<html>", { status: 404 }), "Unavailable", "404"],
+  ["another server's page", () => new Response("<html>"), "Unavailable", "JSON"],
+  [
+    "no connection",
+    () => Promise.reject(new TypeError("x", { cause: new Error("ECONNREFUSED") })),
+    "Unavailable",
+    "ECONN"
+  ],
+  ["no response", () => Promise.withResolvers<Response>().promise, "Unavailable", "1 minute"]
+] as const)("%s is %s, after retries if one may help", ([, handle, tag, reason]) =>
+  Effect.gen(function* () {
+    const source = yield* sourceOf(handle)
+    const reading = yield* Effect.forkScoped(Effect.flip(source.organization))
+    yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => reading.pollUnsafe() !== undefined, times: 70 })
+    const error = yield* Fiber.join(reading)
+    assert.strictEqual(error._tag, tag)
+    assert.include(error.message, reason)
+  })
+)
+
+it.effect("changes that the service does not serve are refused, and an order that has ended is told apart", () =>
+  Effect.gen(function* () {
+    const failureOf = (status: number, code: string) =>
+      Effect.flatMap(
+        sourceOf(() => failure(status, code)),
+        (source) => Effect.flip(Stream.runDrain(source.changes(undefined, ["charges"])))
+      )
+    assert.strictEqual((yield* failureOf(501, "changes_not_served"))._tag, "Refused")
+    assert.strictEqual((yield* failureOf(410, "cursor_expired"))._tag, "CursorExpired")
+  })
+)
+
+/** Reads to the end, again after each failure. Returns the limits of the requests. */
+const limitsOf = Effect.fnUntraced(function* (respondTo: (limit: number) => Response | Promise<Response>) {
   const limits: Array<number> = []
-  const client = clientOf(
-    (url, init) => {
-      const { limit } = JSON.parse(sentOf(url, init).body)
-      limits.push(limit)
-      return fetchPage(limit)
-    },
-    { timeout: 20 }
-  )
-  const source = Source.make(baseUrl, client)
-  const read = Stream.runDrain(source.changes(undefined, ["charges"]))
-  const failed = yield* Effect.retry(read, { times: 5, while: ({ _tag }) => _tag === "Unavailable" }).pipe(
-    Effect.flip,
-    Effect.option
-  )
-  return { limits, failed, read }
+  const source = yield* sourceOf(({ body: { limit } }) => {
+    limits.push(Number(limit))
+    return respondTo(Number(limit))
+  })
+  const read = Effect.retry(Stream.runDrain(source.changes(undefined, ["charges"])), { times: 5 })
+  const reading = yield* Effect.forkScoped(Effect.exit(read))
+  yield* Effect.repeat(TestClock.adjust("5 seconds"), { until: () => reading.pollUnsafe() !== undefined })
+  return { limits, read: source.changes(undefined, ["charges"]) }
 })
 
-const whole = () => Promise.resolve(respond("/changes"))
-const tooLarge = () => Promise.reject(new ResponseTooLargeError("too large"))
-const endless = () => Promise.resolve(new Response(new ReadableStream()))
-const cut = () => Promise.resolve(new Response('{"body":['))
-const breaking = {
-  start: (controller: ReadableStreamDefaultController) => controller.error(new TypeError("terminated"))
-}
-const broken = () => Promise.resolve(new Response(new ReadableStream(breaking)))
+const endless = () => new Response(new ReadableStream())
+const cut = () => new Response('{"body":[')
+const broken = () =>
+  new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError("terminated")) }))
 
-it.live.each([
-  ["too large", tooLarge],
+it.effect.each([
   ["too slow", endless],
   ["cut off", cut],
   ["broken off", broken]
 ] as const)("a page that is %s is followed by smaller ones, until a round ends", ([, failing]) =>
   Effect.gen(function* () {
-    const { failed, limits, read } = yield* limitsOf((limit) => (limit > 10 ? failing() : whole()))
-    assert.isTrue(Option.isNone(failed))
+    const { limits, read } = yield* limitsOf((limit) => (limit > 10 ? failing() : respond("/changes")))
     assert.deepStrictEqual(limits, [1000, 100, 10])
-    yield* Effect.flip(read)
+    yield* Effect.forkScoped(Stream.runDrain(read))
+    yield* TestClock.adjust("1 second")
     assert.strictEqual(limits.at(-1), 1000)
   })
 )
 
-it.effect("a record that is too large is refused, and an outage makes no page smaller", () =>
+it.effect("an outage makes no page smaller", () =>
   Effect.gen(function* () {
-    const { failed, limits } = yield* limitsOf(tooLarge)
-    assert.deepStrictEqual(limits, [1000, 100, 10, 1])
-    assert.include(
-      String(Option.getOrThrow(failed)),
-      "has a record of more than 64 MiB, which cannot be copied. Shorten it"
-    )
-    const down = yield* limitsOf(() => Promise.reject(new TypeError("refused")))
-    assert.deepStrictEqual(down.limits, [1000, 1000, 1000, 1000, 1000, 1000])
+    const { limits } = yield* limitsOf(() => failure(503, "record_store_down"))
+    assert.deepStrictEqual(new Set(limits), new Set([1000]))
   })
 )

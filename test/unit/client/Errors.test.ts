@@ -1,12 +1,11 @@
 /** The class of each error, its message, the privacy of keys and secrets; responses of other servers, none of which is taken for one of ours. */
 import { inspect } from "node:util"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Effect, Redacted, Stream } from "effect"
+import { Effect, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Authorization.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import * as Source from "../../../src/cli/sync/Source.ts"
 import * as Client from "../../../src/client/index.ts"
 import { InProcess, key } from "../../support/inProcess.ts"
 import { long } from "../../support/tries.ts"
@@ -299,21 +298,3 @@ test("a response is given up beyond 64 MiB", long, async () => {
   assert.match(String(error), /ResponseTooLargeError: The response is larger than 67108864 bytes. Request fewer/)
   assert.isBelow(sent, 70)
 })
-
-test.effect("another server's response refuses a copy, or interrupts one that has begun", () =>
-  Effect.gen(function* () {
-    const other = others["a 404 that is worded like ours"]
-    const { changes, organization } = Source.make(baseUrl, clientOf(steps(other, json({ id: "org" }), other).fetch))
-    const refusal = yield* Effect.flip(organization)
-    yield* organization
-    const interruptions = [
-      yield* Effect.flip(organization),
-      yield* Effect.flip(Stream.runDrain(changes("{}", ["pets"])))
-    ]
-    assert.deepStrictEqual(
-      [refusal, ...interruptions].map(({ _tag }) => _tag),
-      ["Refused", "Unavailable", "Unavailable"]
-    )
-    assert.include(refusal.message, `404 from ${baseUrl}/api/v3/`)
-  })
-)

@@ -29,7 +29,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
       yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const applied = Effect.flatMap(target.open(opening), (copy) =>
-        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"] }, requestedAt)
+        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"], requestedAt })
       )
       const error = yield* Effect.flip(Effect.scoped(applied))
       assert.strictEqual(error._tag, "Unavailable", error.message)
@@ -60,9 +60,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const pooled = PostgresTarget.make({ ...settings, url: Redacted.make(yield* TcpProxy.poolerOf(url)) })
       const direct = PostgresTarget.make({ ...settings, url: Redacted.make(url) })
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
-      const next = { ...page(1, [charge("a", "1")]), resources: ["charges"] }
-      yield* one.apply(next, requestedAt)
-      assert.include((yield* Effect.flip(two.apply(next, requestedAt))).message, "Another process changed the copy")
+      const next = { ...page(1, [charge("a", "1")]), resources: ["charges"], requestedAt }
+      yield* one.apply(next)
+      assert.include((yield* Effect.flip(two.apply(next))).message, "Another process changed the copy")
       const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (
         select oid from pg_database where datname = current_database())`
       assert.deepStrictEqual(yield* locks, [])

@@ -3,12 +3,11 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { CursorExpired } from "../../../../src/api/Errors.ts"
 import type { Line, Report } from "../../../../src/cli/Output.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
-import * as Source from "../../../../src/cli/sync/Source.ts"
-import { type Fetch, PracticeData } from "../../../../src/client/index.ts"
 import { Refused, Unavailable } from "../../../../src/cli/Usage.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { charge, type Given, more, page, type Script, syncWith } from "./fixture.ts"
@@ -89,7 +88,7 @@ it.effect("waits out an outage in the middle of a round, and notes when it begin
 
 it.effect.each([
   ["an outage", down],
-  ["restarts", Effect.fail(new Source.CursorExpired())]
+  ["restarts", Effect.fail(new CursorExpired())]
 ] as const)("gives up after a minute of %s", ([, failure]) =>
   Effect.gen(function* () {
     const { run } = yield* stand
@@ -114,7 +113,7 @@ it.effect.each([
       const script: Script = (at) => {
         if (at === 0) loads += 1
         return isBroken && at > last
-          ? Effect.fail(new Source.CursorExpired())
+          ? Effect.fail(new CursorExpired())
           : page(at + 1, [charge("a", `${at}`)], at === 0 ? more : {})
       }
       yield* Effect.forkScoped(run(script, { watch }))
@@ -163,47 +162,7 @@ it.effect("a copy is in step as of a time before its last page was requested", (
     )
     yield* pass(40)
     yield* Fiber.join(running)
-    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:10.000Z")
-  })
-)
-
-/** A page of two, as the service sends it. */
-const jsonOf = (at: number) => JSON.stringify({ ...page(at + 1, [], { has_more: at === 0 }), schema: "" })
-
-it.effect("a page that is requested while the one before it arrives is not dated by that", () =>
-  Effect.gen(function* () {
-    const { file, run } = yield* stand
-    const isRequested = yield* Deferred.make<void>()
-    const arriving = new TransformStream<Uint8Array, Uint8Array>()
-    let requests = 0
-    const fetch: Fetch = () => {
-      requests += 1
-      if (requests === 1)
-        return Promise.resolve(new Response(arriving.readable, { headers: { "x-changes-next": "1" } }))
-      Deferred.doneUnsafe(isRequested, Effect.void)
-      return Promise.resolve(new Response(jsonOf(1)))
-    }
-    const baseUrl = "http://service"
-    const { changes } = Source.make(baseUrl, new PracticeData({ baseUrl, apiKey: "key", fetch }))
-    const running = yield* Effect.forkScoped(run(() => down, { source: { changes } }))
-    yield* Deferred.await(isRequested)
-    yield* TestClock.adjust("10 seconds")
-    yield* Effect.promise(() => new Response(jsonOf(0)).body?.pipeTo(arriving.writable) ?? Promise.reject())
-    yield* Fiber.join(running)
-    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:00.000Z")
-  })
-)
-
-it.effect("a copy of a machine whose clock is an hour ahead is in step by the clock of the service", () =>
-  Effect.gen(function* () {
-    const { file, run } = yield* stand
-    const headers = { date: "Wed, 31 Dec 1969 23:00:00 GMT" }
-    const fetch: Fetch = (url) =>
-      Promise.resolve(new Response(url.includes("changes") ? jsonOf(1) : '{"id": "org_a"}', { headers }))
-    const baseUrl = "http://service"
-    const source = Source.make(baseUrl, new PracticeData({ baseUrl, apiKey: "key", fetch }))
-    yield* run(() => down, { source })
-    assert.strictEqual(inStepAt(file), "1969-12-31T23:00:00.000Z")
+    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:20.000Z")
   })
 )
 

@@ -2,11 +2,11 @@
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
-import { DateTime, Effect, Redacted, Schema, type Scope } from "effect"
+import { Effect, Redacted, Schema, type Scope } from "effect"
+import { CursorExpired } from "../../../../src/api/Errors.ts"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
-import { CursorExpired } from "../../../../src/cli/sync/Source.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import { tables, type Target } from "../../../../src/cli/sync/Target.ts"
 import { Refused } from "../../../../src/cli/Usage.ts"
@@ -90,7 +90,6 @@ const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Rec
 const expired = Effect.fail(new CursorExpired())
 const refused = new Refused({ message: "The service refuses" })
 const all = ["charges", "charge-refunds"]
-const timeOf = (text: unknown) => DateTime.makeUnsafe(String(text)).epochMilliseconds
 const nothing: Script = (at) => page(at)
 
 /** A first load of two pages, then one page. */
@@ -238,18 +237,6 @@ for (const [kind, make] of Object.entries(kinds)) {
         yield* run(script)
         assert.deepStrictEqual(yield* rows, { charges: { a: "2", d: "2" }, refunds: [] })
         assert.notStrictEqual(yield* inStepAt("charges"), before)
-      })
-    )
-
-    it.effect("ends a load with the last page of its round while a transaction holds changes back", () =>
-      Effect.gen(function* () {
-        const { inStepAt, rows, run } = yield* stand
-        yield* run(() => page(7, [charge("a", "1"), charge("b", "1")]))
-        const before = timeOf(yield* inStepAt("charges"))
-        const held = { is_consistent: false, lag: 60 }
-        yield* run((at) => (at === 7 ? expired : page(1, [charge("a", "2")], held)))
-        assert.deepStrictEqual(yield* rows, { charges: { a: "2" }, refunds: [] })
-        assert.isBelow(timeOf(yield* inStepAt("charges")), before)
       })
     )
 

@@ -1,12 +1,14 @@
 /** Scripts of a service's feed, and records for tests of a copy. */
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Fiber, Option, Stream } from "effect"
+import { Clock, DateTime, Effect, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import type { CursorExpired, Source } from "../../../../src/cli/sync/Source.ts"
+import type { CursorExpired } from "../../../../src/api/Errors.ts"
+import type { Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
 import { type Change, type ChangePage, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
-import type { AnyRecord } from "../../../../src/client/index.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
+
+type AnyRecord = Readonly<Record<string, unknown>>
 
 const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
 
@@ -28,15 +30,14 @@ export const refund = (id: string): Change => {
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
-type Response = Omit<ChangePage, "resources">
+type Response = Omit<ChangePage, "resources" | "requestedAt">
 
 /** The page before a cursor; the last one of its round by default. */
-export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<ChangePage> = {}): Response => ({
+export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<Response> = {}): Response => ({
   body,
   cursor: `${next}`,
   has_more: false,
   is_consistent: over.has_more !== true,
-  lag: 0,
   ...over
 })
 
@@ -56,16 +57,15 @@ export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")
 const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   url: origin.url,
   organization: Effect.succeed(origin.organization),
-  timeOf: (time) => time,
   changes: (from, resources) =>
     Stream.paginate(Number(from ?? 0), (at) =>
-      Effect.map(
-        Effect.suspend(() => {
-          const found = script(at, resources)
-          return Effect.isEffect(found) ? found : Effect.succeed(found)
-        }),
-        (found) => [[{ ...found, resources }], found.has_more ? Option.some(Number(found.cursor)) : Option.none()]
-      )
+      Effect.gen(function* () {
+        const requestedAt = yield* DateTime.now
+        const response = script(at, resources)
+        const found = Effect.isEffect(response) ? yield* response : response
+        const next = found.has_more ? Option.some(Number(found.cursor)) : Option.none()
+        return [[{ ...found, resources, requestedAt }], next]
+      })
     ),
   ...over
 })
