@@ -18,16 +18,31 @@ console.log(caption(`medians of ${rounds} interleaved rounds`))
 const postgres = await open()
 const ours = await service.start(postgres.database)
 
+interface Found {
+  readonly id: string
+  readonly updated_at: string
+}
+
 interface Page {
-  readonly body: ReadonlyArray<{ readonly id: string; readonly updated_at: string }>
+  readonly body: ReadonlyArray<Found>
   readonly cursor?: string
   readonly has_more?: boolean
 }
 
-const read = async (work: Work): Promise<Page> => JSON.parse(await ask(ours, work))
+const read = async (work: Work): Promise<Page> => {
+  const page = JSON.parse(await ask(ours, work))
+  return {
+    ...page,
+    body: page.body.map((item: Found | { readonly record: Found }) => ("record" in item ? item.record : item))
+  }
+}
 
 const limit = 1000
-const changes = (body: Work["body"]): Work => ({ name: "changes", endpoint: "changes", body })
+const changes = (body: Work["body"]): Work => ({
+  name: "changes",
+  endpoint: "changes",
+  body: { ...body, resources: ["consumption-logs"] }
+})
 const search = (body: Work["body"]): Work => ({ name: "search", endpoint: "search", body })
 const all = { limit, include_deleted: true }
 

@@ -8,14 +8,7 @@ import { faults } from "./Faults.ts"
 import { bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { pspGroups } from "./Psp.ts"
 import { allChanges, resources } from "./records/index.ts"
-import {
-  completeHeader,
-  defaultLimit,
-  lagHeader,
-  longestWait,
-  maximumChanges,
-  maximumLimit
-} from "./records/Requests.ts"
+import { defaultLimit, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 
 /** The most bytes of a request body. */
 export const maximumBody = 1024 ** 2
@@ -46,46 +39,30 @@ To keep a copy, use \`POST /changes\`: one feed of all resources, in transaction
 
 1. **Request** changes with \`limit\` ${maximumChanges} and your saved cursor. Omit the cursor the first time: you get every record. \`resources\` limits the feed to the resources you name.
 2. **Apply** the items in the \`body\` of a 200 in order: upsert each \`record\` by its \`id\`, delete each \`removed\` id. Save the copy and \`cursor\` in one transaction. After a crash or a restart, resume from the saved cursor.
-3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or long-poll with \`wait\` (up to ${longestWait} seconds): the response arrives as soon as there is a change.
+3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or long-poll with \`wait\` (up to ${longestWait} seconds): the response arrives within a second of a change.
 4. **Retry** with the same cursor: after a 503 or 429, wait \`Retry-After\` seconds; after a timeout or a broken connection, a few seconds.
 5. **Restart a resource** after an item with \`reset\`: its table was emptied, or you request it for the first time. Its records follow in this response and the next ones. Once \`has_more\` is false, delete the records that did not arrive.
 6. **Start again** after 410: discard the cursor and go to step 1 with an empty copy, or treat every resource as \`reset\`. Either the database was restored or upgraded, or it lost its last commits in a failover, or the cursor was unused for 31 days.
 
-A 400 means that the cursor is damaged, or belongs to another feed or organization.
+A 400 means that the cursor is damaged, or belongs to another organization.
 
 Guarantees:
 
 - Whenever \`is_consistent\` is true, the copy equals a past state of the database: each invoice with all its lines, each payment with its charge. Apply all responses up to that one in one transaction, and queries of the copy see only such states.
-- On a primary, \`is_consistent\` is true whenever \`has_more\` is false, and an open transaction does not delay other changes. A service on a replica returns the changes that the replica has, and waits for older transactions: \`${lagHeader}\` is that delay in seconds.
+- \`is_consistent\` is true whenever \`has_more\` is false, and an open transaction does not delay other changes.
 - A record may arrive more than once, but never an older state after a newer one. A transaction that fits into one response is never split.
 - Soft-deleted records arrive as a \`record\`. Rows deleted since your first request arrive as \`removed\`, including rows that the copy never had.
 - \`schema\` changes when a field or a resource is added. The records with the new field follow as changes.
 - Writes with a table's triggers disabled are not covered.
 
-\`POST /X/changes\` is the feed of one resource: records in \`body\`, ids in \`removed\`. Instead of a \`reset\` (step 5), it returns 410. Once the header \`${completeHeader}\` is \`true\`, you have every record that existed when you began without a cursor, except those changed since, which arrive as changes.
-
 ### By search alone
 
-If you cannot use \`/changes\`, allow for three things. A timestamp is set before its transaction commits, so records can appear behind your position. A changed record moves to the end of the order, so later ones move up and an \`offset\` skips one. Times have millisecond precision, and one millisecond may hold more records than a page.
-
-The time of a resource is the field that its search is ordered by; the filter is \`updated_at_since\` or \`modified_since\`.
-
-A round reads its pages sequentially, never in parallel:
-
-1. **Request** pages with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the search has it.
-2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even if its time is earlier: a transaction that began earlier may commit later.
-3. **Continue** with pages that overlap by one record. If the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records with time T, minus one. Otherwise add the number of this page's records, minus one, to \`offset\`.
-4. **Step back** if a page with an \`offset\` is empty, or starts with a record that this round has not yet read with the filter's time: records have moved. Apply the page, but do not continue from it: repeat the request with \`offset\` lowered by ${maximumLimit / 2}, to at least 0, until it fits.
-5. **End** the round at a page that fits and has fewer than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. Repeat an interrupted round.
-
-Clinics have no time filter, so every round reads all of them: omit the filter, and treat all clinics as having the same time.
-
-Guarantee: when a round ends, the copy has the last committed state of every record that did not change during the round. This holds if the minutes exceed the longest write transaction plus replica lag plus clock skew, and if writers stamp the time of their transaction. Deleted rows go unnoticed. A round ends if you read pages faster than records change.
+If you cannot use \`/changes\`: search each resource by \`updated_at_since\` or \`modified_since\`, with \`include_deleted: true\` where the search has it, and upsert what arrives by \`id\`. Begin each round some minutes before the last one began: a time is stamped before its transaction commits, so records appear behind your position. Never rely on \`offset\` while records change. Deleted rows go unnoticed.
 `.trim()
 
 const statuses: Readonly<Record<string, Status>> = {
   400: errorStatus(
-    "An invalid value: a number out of range, a missing or blank id, a damaged cursor or one of another resource, or an organization other than the key's.",
+    "An invalid value: a number out of range, a missing or blank id, a damaged cursor, or an organization other than the key's.",
     new Errors.OrgMismatch()
   ),
   401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized()),

@@ -27,7 +27,8 @@ import { Scheduler } from "../deletions/Scheduler.ts"
 import { SenderTasks } from "../deletions/SenderTasks.ts"
 import { OrgResolver } from "../keys/OrgResolver.ts"
 import { ClinicAccounts, PspReads } from "../psp/PspReads.ts"
-import { ChangeClock, Connections } from "../changes/ChangeClock.ts"
+import { ChangeClock } from "../changes/ChangeClock.ts"
+import { LongPolls } from "../changes/LongPolls.ts"
 import { Repositories } from "../records/Repository.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
@@ -42,7 +43,8 @@ import { Figures } from "../operations/Figures.ts"
 
 /** The services of the data API, over the databases and a processor. */
 export const services = Layer.mergeAll(
-  Layer.provideMerge(Repositories.layer, ChangeClock.layer),
+  Layer.provideMerge(Repositories.layer, LongPolls.layer),
+  ChangeClock.layer,
   OrgResolver.layer,
   SenderTasks.layer,
   PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
@@ -191,13 +193,13 @@ const layersOf = (settings: Settings) => {
  * while, in which the worker begins no task; then the server, the operators' listener and the databases close.
  */
 const service = (settings: Settings) => {
-  const { databaseUrl, drain, maxConnections, roles } = settings
+  const { databaseUrl, drain, roles } = settings
   const layers = layersOf(settings)
   const ofRoles = roles.map((role) => layers[role])
   const database = Layer.provide(databasesOf(settings), NodeServices.layer)
   const served = HealthChecks.layer(roles).pipe(
     Layer.provideMerge(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.services))),
-    Layer.provideMerge([database, Layer.succeed(Connections, maxConnections)])
+    Layer.provideMerge(database)
   )
   const observers = Layer.provide(requestObservers(settings), Recent.Recent.layer)
   const figures = Layer.provide(operators(settings), Figures.layer(roles))
@@ -215,8 +217,8 @@ const service = (settings: Settings) => {
   )
   const draining = Effect.gen(function* () {
     const [health, listening] = [yield* HealthChecks, yield* Listener]
-    const changes = Option.toArray(yield* Effect.serviceOption(ChangeClock))
-    const stops = [health.stop, ...changes.map((clock) => clock.stopWaiting), listening.drain(drain)]
+    const polls = Option.toArray(yield* Effect.serviceOption(LongPolls))
+    const stops = [health.stop, ...polls.map(({ stop }) => stop), listening.drain(drain)]
     yield* Effect.addFinalizer(() => Effect.all(stops, { discard: true }))
   })
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))

@@ -4,7 +4,7 @@ import type { HttpServerResponse } from "effect/http"
 import type { CurrentOrganization } from "../api/Authorization.ts"
 import type { DetailError } from "../api/Errors.ts"
 import { allChanges, searchable } from "../api/records/index.ts"
-import { combinedChanges } from "../changes/Handlers.ts"
+import { changesHandler } from "../changes/Handlers.ts"
 import type * as Lane from "../http/Lane.ts"
 import { decoderOf } from "../http/JsonBodyServer.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
@@ -45,14 +45,13 @@ export const make = Effect.fnUntraced(function* (prefix: string) {
   }
 
   return new Map([
-    readOf(allChanges.endpoints.changes, combinedChanges(repositories.changes)),
+    readOf(allChanges.endpoints.changes, changesHandler(repositories.changes)),
     ...searchable.flatMap((resource) => {
-      const { changes, get, search } = handlersOf(repositories.of(resource))
+      const { get, search } = handlersOf(repositories.of(resource))
       const { endpoints } = resource.group
       return [
         readOf(endpoints.search, (payload) => search({ endpoint: endpoints.search, payload })),
-        readOf(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload })),
-        readOf(endpoints.changes, (payload) => changes({ endpoint: endpoints.changes, payload }))
+        readOf(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload }))
       ]
     })
   ])

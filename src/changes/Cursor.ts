@@ -21,24 +21,19 @@ const Cursor = Schema.Struct({
 })
 export type Cursor = typeof Cursor.Type
 
-interface Owner {
-  readonly organization: string
-  /** The resource; `*` for the feed of all. */
-  readonly resource: string
-}
-
 const checksumLength = 8
 
-/** A text with a checksum, which binds it to its owner. */
-const sealed = (text: string, { organization, resource }: Owner): string => {
-  const checksum = hash("sha256", JSON.stringify([organization, resource, text]), "base64url")
+/** A text with a checksum, which binds it to its organization. */
+const sealed = (text: string, organization: string): string => {
+  const checksum = hash("sha256", JSON.stringify([organization, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, checksumLength)
 }
 
-const textOf = (cursor: string): string => Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
+const unsealed = (cursor: string): string => Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
 
-/** True if a cursor was given out to an owner. */
-export const belongsTo = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
+/** True if a cursor was given out to an organization. */
+export const belongsTo = (cursor: string, organization: string): boolean =>
+  sealed(unsealed(cursor), organization) === cursor
 
 const isPosition = Schema.is(Walk.Position)
 
@@ -66,8 +61,8 @@ export const fitting = (walks: ReadonlyArray<Walk.Walk>): ReadonlyArray<Walk.Wal
 }
 
 /** The text of a cursor. */
-export const encode = (cursor: Cursor, owner: Owner): string =>
-  sealed(JSON.stringify({ ...cursor, walks: cursor.walks.map(differences) }), owner)
+export const encode = (cursor: Cursor, organization: string): string =>
+  sealed(JSON.stringify({ ...cursor, walks: cursor.walks.map(differences) }), organization)
 
 /** The longest text that is decoded: a forged one costs no more than any other. */
 const longest = 128 * 1024
@@ -75,7 +70,7 @@ const longest = 128 * 1024
 /** The cursor of a text; undefined if it is none. */
 export const decode = (text: string): Cursor | undefined => {
   if (text.length > longest) return undefined
-  const cursor = Option.getOrUndefined(decodeText(textOf(text)))
+  const cursor = Option.getOrUndefined(decodeText(unsealed(text)))
   if (cursor === undefined) return undefined
   const walks = cursor.walks.map(sums)
   const isValid = fitting(walks).length === walks.length && walks.every(({ running }) => running.every(isPosition))
@@ -92,22 +87,21 @@ export const needsNoneBelow = ({ walks }: Pick<Cursor, "walks">, position: numbe
  * The verdict about a cursor, or about a reader without one.
  *
  * - `Readable`: the changes after it can be read.
- * - `Behind`: a standby has not replayed what the reader has seen, or never will: its primary knows.
  * - `Expired`: the order has ended, the reader needs removals that are deleted, or it has seen what did not survive a
  *   failover or a restore.
  * - `Unsettled`: the order has to restart first, or the run of the server has no mark yet.
  */
-export type Verdict = "Readable" | "Behind" | "Expired" | "Unsettled"
+export type Verdict = "Readable" | "Expired" | "Unsettled"
 
-export const verdictOf = (snapshot: FeedSnapshot, order: string | undefined, cursor: Cursor | undefined): Verdict => {
-  const { isStandby, keptFrom, mark, state } = snapshot
+export const judge = (snapshot: FeedSnapshot, order: string | undefined, cursor: Cursor | undefined): Verdict => {
+  const { keptFrom, mark, state } = snapshot
   if (state?.isInPlace !== true || !state.isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
   if (cursor.order !== order || !needsNoneBelow(cursor, keptFrom)) return "Expired"
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
-  if (cursor.mark === mark) return isStandby || isBelow(cursor, visibleIn(snapshot).next) ? "Readable" : "Expired"
+  if (cursor.mark === mark) return isBelow(cursor, visibleIn(snapshot).next) ? "Readable" : "Expired"
   const { durableUntil, proven } = state
-  if (proven === null) return isStandby ? "Behind" : "Expired"
+  if (proven === null) return "Expired"
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"
 }
@@ -121,7 +115,6 @@ export const isUnchanged = (
 ) =>
   settled.run === now.run &&
   settled.mark === now.mark &&
-  settled.isStandby === now.isStandby &&
   Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
   (cursor === undefined || cursor.mark === now.mark) &&
-  verdictOf({ ...now, state: settled.state }, order, cursor) === "Readable"
+  judge({ ...now, state: settled.state }, order, cursor) === "Readable"

@@ -1,44 +1,28 @@
 /** The statements that read a feed of changes. */
-import { Array, Effect, Schema } from "effect"
-import type { Constructor } from "effect/sql/Statement"
+import { Effect, Schema } from "effect"
 import { maximumChanges } from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
-import { type ChangeRow, type FeedDefinition, type Removal, removalMark, type WrittenRecord } from "./FeedDefinition.ts"
+import { type ChangeRow, orderTable, type Removal, removalMark, type WrittenRecord } from "./FeedPage.ts"
 import { FeedSnapshot } from "./FeedSnapshot.ts"
-import { lowestEnded, maximumRunning, rangesOf, type Visible, type Walk } from "./Walk.ts"
-
-/** The SQL of the progress of a server: the members of a JSON object. */
-export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
-  'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
-
-/** True if the rows of a feed have branches: those of one resource need none. */
-const hasBranches = ({ resources }: FeedDefinition) => resources.length > 1
+import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
 
 /** The SQL of the snapshot of a feed: one row, JSON. With the mark of a cursor, `$4`, the state of the feed is in it. */
-const snapshotText = ({ orderTable, resources }: FeedDefinition, isMarked: boolean) => {
+const snapshotText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
   const tables = [...new Set([orderTable, ...resources.map(({ table }) => table)])]
-  const listed = (textOf: (table: string) => string) => tables.map(textOf).join(", ")
+  const listed = (render: (table: string) => string) => tables.map(render).join(", ")
   const state = `, 'state', json_build_object(
     'isInPlace', coalesce(f.is_in_place, false),
-    'isMarked', coalesce(
-      pg_is_in_recovery() and n.token is not null
-        or (n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time()),
-      false),
+    'isMarked', coalesce(n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time(), false),
     'proven', m.proven, 'durableUntil', change_wal(m.durable_until))`
   return `
-    select json_build_object(${progressMembers}, 'tokens', coalesce(f.tokens, '{}'),
+    select json_build_object('base', change_base(), 'snapshot', pg_current_snapshot()::text,
+      'tokens', coalesce(f.tokens, '{}'),
       'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0), 'keptFrom', coalesce(n.kept_from, 0),
-      'run', concat_ws('|', pg_postmaster_start_time(),
-        -- Of a standby, also the connection to its primary, which may be started again.
-        case when pg_is_in_recovery() then (select pid from pg_stat_get_wal_receiver()) end,
-        ${listed((table) => `pg_relation_filepath('${table}')`)}),
-      'wal', change_wal(case
-        when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
-        when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
-        -- From an archive, or after a start. What a record did is seen before it counts as replayed.
-        else pg_last_wal_replay_lsn() + 16777216 end),
+      'run', concat_ws('|', pg_postmaster_start_time(), ${listed((table) => `pg_relation_filepath('${table}')`)}),
+      -- A standby has no marks of its own run, so its snapshot is refused.
+      'wal', case when pg_is_in_recovery() then 0 else change_wal(pg_current_wal_flush_lsn()) end,
       'organization', $1::text${isMarked ? state : ""})::text
     from (
       select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
@@ -49,7 +33,7 @@ const snapshotText = ({ orderTable, resources }: FeedDefinition, isMarked: boole
 }
 
 /** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
-const rangesText = ({ resources }: FeedDefinition, walks: ReadonlyArray<Walk>): string =>
+const rangesText = (resources: ReadonlyArray<Resource>, walks: ReadonlyArray<Walk>): string =>
   JSON.stringify(
     walks.flatMap((walk) => {
       const read = resources.flatMap(({ name, table }, index) =>
@@ -71,7 +55,7 @@ interface SnapshotRow {
   /** The snapshot, as JSON. */
   readonly detail: string
   readonly position: null
-  readonly branch?: null
+  readonly branch: null
 }
 
 interface RemovalRow extends Omit<Removal, "id" | "existsAgain"> {
@@ -84,34 +68,32 @@ export type FeedRow = SnapshotRow | RemovalRow | (WrittenRecord & { readonly det
 
 const decodeSnapshot = Schema.decodeEffect(Schema.fromJsonString(FeedSnapshot))
 
-const removalOf = ({ branch, detail, position }: SnapshotRow | RemovalRow): Removal => ({
+const decodeRemoval = ({ branch, detail, position }: SnapshotRow | RemovalRow): Removal => ({
   record: null,
   id: detail.slice(1),
   existsAgain: detail.startsWith("+"),
   position: position ?? 0,
-  ...(typeof branch === "string" && { branch })
+  branch: branch ?? ""
 })
 
 /** Decodes the rows of a query. */
 export const decodeRows = ([first, ...rows]: ReadonlyArray<FeedRow>) =>
   Effect.map(Effect.orDie(decodeSnapshot(first?.detail ?? "")), (snapshot) => ({
     snapshot,
-    rows: rows.map((row): ChangeRow => (row.record === null ? removalOf(row) : row))
+    rows: rows.map((row): ChangeRow => (row.record === null ? decodeRemoval(row) : row))
   }))
 
 /**
  * The text of a query of the first changes, in the order of the ranges. Each table is read in the order of an index, and
- * merged as it is read. A standby, and a server with very many running transactions, is read below its horizon. A
- * transaction that is still running is passed over.
+ * merged as it is read. A server with very many running transactions is read below its horizon. A transaction that is
+ * still running is passed over.
  */
-const changesText = (definition: FeedDefinition, isMarked: boolean) => {
-  const { resources } = definition
+const changesText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
   // The plan is made for the largest page. A smaller one stops earlier: with a text for each limit, those that a connection
   // keeps prepared would take 100 MB.
   const bounds = `limit ${maximumChanges + 1}`
   // Hidden from the planner, which would plan anew for each value.
   const stop = "limit (select $2::bigint)"
-  const also = (column: string) => (hasBranches(definition) ? `, ${column}` : "")
   /** The changes of a table in a range of an index, in the order of the changes. */
   const changesIn = (columns: string, table: string, branch: string, isIn: string) => `
       select ${columns}, t.id, t.change_position, ${branch} as branch from ${table} t
@@ -137,63 +119,33 @@ const changesText = (definition: FeedDefinition, isMarked: boolean) => {
   ].join(" union all ")
   const existing = resources.map((resource) => `when '${resource.table}${removalMark}' then ${existingIn(resource)}`)
   return `
-      select null::bpchar as record, s.text as detail, null::float8 as position${also("null::text as branch")}
-      from (${snapshotText(definition, isMarked)}) s (text)
+      select null::bpchar as record, s.text as detail, null::float8 as position, null::text as branch
+      from (${snapshotText(resources, isMarked)}) s (text)
       union all
       select ${bytesOf("c.record")}, case when c.record is null then coalesce(
           case c.branch ${existing.join(" ")} end, '-') || c.id end,
-        c.change_position::float8${also("c.branch")}
+        c.change_position::float8, c.branch
       from (select c.* from (
         select g.position, g.id, g.branch, g.tables, g.removed,
           case when b.is_held_back then least(g.high, change_horizon()) else g.high end as high
         from (
-          select pg_is_in_recovery()
-            or (select count(*) from pg_snapshot_xip(pg_current_snapshot())) > ${maximumRunning}
+          select (select count(*) from pg_snapshot_xip(pg_current_snapshot())) > ${maximumRunning}
         ) b (is_held_back), json_to_recordset($3::json)
           as g (position bigint, id text, branch text, high bigint, tables bigint, removed text[])
         where g.high > g.position + 1 or case
           when g.position < change_horizon() then true
           else pg_visible_in_snapshot((g.position - change_base())::text::xid8, pg_current_snapshot()) end
       ) r cross join lateral (
-        ${branches} order by change_position, id${also("branch")} ${bounds}
+        ${branches} order by change_position, id, branch ${bounds}
       ) c ${stop}) c`
 }
 
 /** Makes the queries of a feed: of at most `limit` changes and one more, and, with the mark of a cursor, of its state. */
-export const makeChangesQuery = (definition: FeedDefinition) => {
-  const [text, markedText] = [changesText(definition, false), changesText(definition, true)]
-  const columns = ["record", "detail", "position", ...(hasBranches(definition) ? ["branch" as const] : [])] as const
+export const makeChangesQuery = (resources: ReadonlyArray<Resource>) => {
+  const [text, markedText] = [changesText(resources, false), changesText(resources, true)]
   return (walks: ReadonlyArray<Walk>, limit: number, mark?: string): Query<FeedRow> => {
-    const values = [String(limit + 1), rangesText(definition, walks)]
+    const values = [String(limit + 1), rangesText(resources, walks)]
     const given = mark === undefined ? { text, values } : { text: markedText, values: [...values, mark] }
-    return { ...given, columns, limit, isPlannedOnce: true }
+    return { ...given, columns: ["record", "detail", "position", "branch"], limit, isPlannedOnce: true }
   }
-}
-
-/** The changes that a reader who waits has seen. */
-export interface SeenState {
-  readonly organization: string
-  readonly tables: ReadonlyArray<string>
-  /** The transactions of which there is nothing more. */
-  readonly snapshot: Visible
-}
-
-/** The indexes of the readers with a change in a transaction that ended since they read, or began after. */
-export const wokenQuery = (sql: Constructor, readers: ReadonlyArray<SeenState>, now: Visible) => {
-  const tables = Array.dedupe(readers.flatMap((reader) => reader.tables)).toSorted()
-  const bitsOf = (reader: SeenState) => reader.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
-  const isNew = sql`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
-  const hasChanges = tables.map(
-    (table, index) => sql`(w.tables & ${2 ** index}::bigint <> 0 and (
-      exists (select from ${sql.literal(table)} t where ${isNew})
-      or exists (select from removals t where ${isNew} and t.table_name = ${table})))`
-  )
-  return sql`
-    select (w.number - 1)::int as index
-    from unnest(
-      ${readers.map(({ organization }) => organization)}::text[],
-      ${readers.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
-      ${readers.map(bitsOf)}::bigint[]
-    ) with ordinality as w (organization, lowest, tables, number)
-    where ${sql.or(hasChanges)}`
 }

@@ -1,22 +1,13 @@
-/** The progress of a server, and the snapshot of a feed in the statement that reads it. Positions are those of `Walk`. */
+/** The snapshot of a feed in the statement that reads it. Positions are those of `Walk`. */
 import { Schema } from "effect"
 import { maximumRunning, type Visible } from "./Walk.ts"
 
-export const Progress = Schema.Struct({
+/** The feeds in the snapshot of the statement that reads them. */
+export const FeedSnapshot = Schema.Struct({
   /** The position of the transaction id 0. */
   base: Schema.Int,
   /** As Postgres writes it: `10:20:10,14`. */
   snapshot: Schema.String,
-  /** The number of transactions with an id at or above the end of the snapshot. */
-  inFlight: Schema.Int,
-  /** True for a standby, which does not know what its primary has done since, nor which transactions are running. */
-  isStandby: Schema.Boolean
-})
-export type Progress = typeof Progress.Type
-
-/** The feeds in the snapshot of the statement that reads them. */
-export const FeedSnapshot = Schema.Struct({
-  ...Progress.fields,
   organization: Schema.String,
   /** The token of the feed of each table. */
   tokens: Schema.Record(Schema.String, Schema.String),
@@ -35,7 +26,7 @@ export const FeedSnapshot = Schema.Struct({
     Schema.Struct({
       /** True if the tables are those for which the order began. */
       isInPlace: Schema.Boolean,
-      /** True if the newest mark is of this run of the server; on a standby, if there is one. */
+      /** True if the newest mark is of this run of the server, which is a primary. */
       isMarked: Schema.Boolean,
       /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
       proven: Schema.NullOr(Schema.Int),
@@ -46,22 +37,20 @@ export const FeedSnapshot = Schema.Struct({
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
 
+type Progress = Pick<FeedSnapshot, "base" | "snapshot">
+
 /** The transactions that a server shows, in positions. */
-export const visibleIn = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): Visible => {
+export const visibleIn = ({ base, snapshot }: Progress): Visible => {
   const [, next = "", running = ""] = snapshot.split(":")
   return { next: base + Number(next), running: running === "" ? [] : running.split(",").map((id) => base + Number(id)) }
 }
 
-/** The lowest id that is not known to have ended: of a standby, that of its snapshot. */
-export const horizonOf = ({ base, snapshot }: Progress): number => base + Number(snapshot.split(":", 1)[0])
+/** The lowest id that is not known to have ended. */
+export const lowestRunning = ({ base, snapshot }: Progress): number => base + Number(snapshot.split(":", 1)[0])
 
-/**
- * True if the feed is read below the horizon only: a standby does not know which transactions are running, and a cursor has
- * no room for more of them.
- */
-export const isHeldBack = (progress: Progress): boolean =>
-  progress.isStandby || visibleIn(progress).running.length > maximumRunning
+/** True if more transactions are running than a cursor has room for: the feed is read below the horizon only. */
+export const isHeldBack = (progress: Progress): boolean => visibleIn(progress).running.length > maximumRunning
 
 /** The transactions whose changes a reader gets. */
 export const readableIn = (progress: Progress): Visible =>
-  isHeldBack(progress) ? { next: horizonOf(progress), running: [] } : visibleIn(progress)
+  isHeldBack(progress) ? { next: lowestRunning(progress), running: [] } : visibleIn(progress)

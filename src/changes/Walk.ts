@@ -27,10 +27,8 @@ const beforeAll = (position: number): Place => ({ position, id: "", branch: "" }
 
 export const start = beforeAll(-1)
 
-export const lastBranch = "~"
-
 /** The place after all changes below a position. One whose id is not ASCII may come once more. */
-const afterAllBelow = (position: number): Place => ({ position: position - 1, id: "~", branch: lastBranch })
+const afterAllBelow = (position: number): Place => ({ position: position - 1, id: "~", branch: "~" })
 
 /** The transactions whose changes a statement sees: those below `next` that are not running. */
 export interface Visible {
@@ -73,13 +71,6 @@ export const fromStart = (feeds: Walk["feeds"]): Walk => ({
 const horizonOf = ({ next, running }: Visible): number => running[0] ?? next
 
 const isVisible = ({ next, running }: Visible, position: number) => position < next && !running.includes(position)
-
-/** The lowest transaction that has ended since a snapshot, or may have; infinite if there is none. */
-export const lowestEnded = (since: Visible, now: Visible): number =>
-  Math.min(
-    ...since.running.filter((position) => isVisible(now, position)),
-    now.next > since.next ? since.next : Infinity
-  )
 
 /** Changes after a place, and below a position. */
 interface Range extends Place {

@@ -53,7 +53,7 @@ export const distribute = command("distribute", Operators.tasks, {
   if (done.distributed.length > 0) {
     yield* Output.note([
       "Moved rows still take up space on this server. To free it, run for each table: select truncate_local_data_after_distributing_table('TABLE')",
-      "Running services notice within 10 seconds. From now on, POST /X/changes returns 501."
+      "Running services notice within 10 seconds. From now on, POST /changes returns 501."
     ])
   }
   if (done.refused.length > 0) {

@@ -38,6 +38,11 @@ export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(
   "practice-data/database/Database/RecordDatabase"
 ) {}
 
+/** The primary of the records, which the changes are read from. */
+export class ChangeDatabase extends Context.Service<ChangeDatabase, Database>()(
+  "practice-data/database/Database/ChangeDatabase"
+) {}
+
 /** The database of the API keys. */
 export class CredentialDatabase extends Context.Service<CredentialDatabase, Database>()(
   "practice-data/database/Database/CredentialDatabase"
@@ -187,6 +192,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
 export const layerShared = (client: Database) =>
   Layer.mergeAll(
     Layer.succeed(RecordDatabase, client),
+    Layer.succeed(ChangeDatabase, client),
     Layer.succeed(CredentialDatabase, client),
     Layer.succeed(TaskDatabase, client)
   )

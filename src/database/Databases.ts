@@ -71,12 +71,13 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
   })
   // Enough to keep the process busy. The others are for statements that take longer.
   const sharedConnections = Math.floor(settings.poolSize / 3)
+  const reads = { sharedConnections, settings: { ...Database.inOrder, ...Database.lockTimeout } }
   return {
     records: poolOf("records", "record store", {
-      url: Option.getOrElse(settings.readDatabaseUrl, () => url),
-      sharedConnections,
-      settings: { ...Database.inOrder, ...Database.lockTimeout }
+      ...reads,
+      url: Option.getOrElse(settings.readDatabaseUrl, () => url)
     }),
+    changes: poolOf("changes", "record store", reads),
     credentials: poolOf("credentials", "credential store", {
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
       sharedConnections,
@@ -94,7 +95,12 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
 
 /** A pool of its own, or that of the tasks: without the data API, only operators look at records and keys. */
 const poolOr = <I>(database: Context.Key<I, Database.Database>, pool: Database.PoolOptions | false) =>
-  pool === false ? Layer.effect(database, Database.TaskDatabase) : Layer.effect(database, Database.connect(pool))
+  Layer.effect(
+    database,
+    Effect.gen(function* () {
+      return pool === false ? yield* Database.TaskDatabase : yield* Database.connect(pool)
+    })
+  )
 
 /** The databases of the configuration, or the embedded one. */
 export const layer = (settings: DatabaseSettings, options: LayerOptions) =>
@@ -103,10 +109,15 @@ export const layer = (settings: DatabaseSettings, options: LayerOptions) =>
     onSome: (url) => {
       const pools = poolsOf(settings, url, options.connectTimeout)
       const hasKeys = needsKeys(settings) || Option.isSome(settings.credentialsDatabaseUrl)
-      const databases = Layer.mergeAll(
-        poolOr(Database.RecordDatabase, needsKeys(settings) && pools.records),
-        poolOr(Database.CredentialDatabase, hasKeys && pools.credentials)
-      ).pipe(Layer.provideMerge(Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks))))
+      const hasReplica = needsKeys(settings) && Option.isSome(settings.readDatabaseUrl)
+      const changes = Effect.gen(function* () {
+        return hasReplica ? yield* Database.connect(pools.changes) : yield* Database.RecordDatabase
+      })
+      const databases = Layer.effect(Database.ChangeDatabase, changes).pipe(
+        Layer.provideMerge(poolOr(Database.RecordDatabase, needsKeys(settings) && pools.records)),
+        Layer.provideMerge(poolOr(Database.CredentialDatabase, hasKeys && pools.credentials)),
+        Layer.provideMerge(Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks)))
+      )
       const migrated = Option.getOrElse(settings.migrate, () => false)
         ? Layer.effectDiscard(migrating(settings))
         : Layer.empty

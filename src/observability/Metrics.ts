@@ -59,7 +59,7 @@ export const deliveries = [
 ] as const
 
 /** Pools of connections. The embedded database has one connection for everything. */
-export const pools = ["records", "credentials", "tasks", "embedded"] as const
+export const pools = ["records", "changes", "credentials", "tasks", "embedded"] as const
 export type Pool = (typeof pools)[number]
 
 export const statementOutcomes = [
@@ -174,11 +174,6 @@ export const metrics = {
     "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned.",
     { outcome: deliveries }
   ),
-  practice_data_changes_lag_seconds: gauge(
-    "Delay of changes by an open transaction or a replica. Absent while the records are unreadable.",
-    {}
-  ),
-  practice_data_changes_waiting: gauge("Requests waiting for changes.", {}),
   practice_data_replica_lag_seconds: gauge(
     "Delay of the replica in READ_DATABASE_URL; infinite after its promotion. Absent while it or its primary is unreachable.",
     {}

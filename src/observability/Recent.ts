@@ -41,10 +41,7 @@ export type Window = { readonly [Group in keyof typeof groups]: Rows }
 
 export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
-export type Observed = Pick<
-  RequestFacts,
-  "endpoint" | "organization" | "isKnown" | "status" | "duration" | "polled" | "refusal"
->
+export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "isKnown" | "status" | "duration" | "refusal">
 
 const add = (to: Sum, from: Counts) => {
   to.requests += from.requests
@@ -112,9 +109,9 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   }
   return {
     record: (now: number, observed: Observed) => {
-      const { duration, endpoint, isKnown, organization, polled, refusal, status } = observed
+      const { duration, endpoint, isKnown, organization, refusal, status } = observed
       if (now >= slot.start + step) next(now)
-      const bucket = bounds.findIndex((bound) => duration - polled <= bound)
+      const bucket = bounds.findIndex((bound) => duration <= bound)
       count(slot.slots, slot.name, status, bucket)
       count(slot.endpoints, endpoint, status, bucket)
       if (isKnown) count(slot.organizations, organization, status, bucket)

@@ -42,8 +42,6 @@ export class Account {
   database = 0
   /** While statements waited for a connection. */
   waited = 0
-  /** While a request for changes waited for one, as its client chose. */
-  polled = 0
   organization: string | undefined
   /** False of an organization that a delivery names, unless it is one of the records or has signed it. */
   isKnown = true
@@ -69,11 +67,9 @@ export class Account {
     this.address = address
   }
 
-  /** Takes facts of handlers. Times of polls add up; of any other fact, the last note counts. */
+  /** Takes facts of handlers. Of each, the last note counts. */
   readonly note = (noted: Noted): void => {
-    const { polled } = this
     Object.assign(this, noted)
-    if (noted.polled !== undefined) this.polled += polled
   }
 
   /** Adds the times of a statement. */
@@ -84,10 +80,7 @@ export class Account {
 }
 
 type Noted = Partial<
-  Pick<
-    Account,
-    "polled" | "organization" | "isKnown" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome"
-  >
+  Pick<Account, "organization" | "isKnown" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome">
 >
 
 /** The facts of a request with its response. */
@@ -109,13 +102,6 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   "practice-data/observability/RequestObservers",
   { defaultValue: () => [] }
 )
-
-/** Notes the duration of an effect in which the current request waits because its client chose to. */
-export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.clockWith((clock) => {
-    const begun = Time.monotonicOf(clock)
-    return Effect.onExit(waiting, () => note({ polled: Time.monotonicOf(clock) - begun }))
-  })
 
 /** The path of a URL without its query. */
 export const pathOf = (url: string): string => {
@@ -154,7 +140,6 @@ export const accessLog = Effect.fnUntraced(function* ({ format, level }: LogOpti
       ms: rounded(facts.duration),
       database_ms: spent(facts.database),
       wait_ms: spent(facts.waited),
-      poll_ms: spent(facts.polled),
       organization: claimed(facts.organization),
       key: facts.keyPrefix,
       rows: facts.rows,
@@ -256,7 +241,7 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
     const { bytes, duration, requests } = seriesOf(endpoint)
     requests(status).add()
     bytes.add(facts.bytes)
-    duration.observe((facts.duration - facts.polled) / 1000)
+    duration.observe(facts.duration / 1000)
     const reason = reasonOf(facts)
     if (reason !== undefined) refused(reason).add()
     if (endpoint === intake) {

@@ -6,13 +6,7 @@ import { errorHeader, errorName } from "../api/Errors.ts"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
 import type { Privilege } from "../database/Catalog.ts"
 import { rowsOf } from "../database/Columns.ts"
-import {
-  CredentialDatabase,
-  type Database,
-  isSameDatabase,
-  RecordDatabase,
-  TaskDatabase
-} from "../database/Database.ts"
+import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { all as migrations } from "../database/Migrations.ts"
 import { isUndefined } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
@@ -20,7 +14,7 @@ import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import { PspReads } from "../psp/PspReads.ts"
-import { ChangeClock } from "../changes/ChangeClock.ts"
+import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
 import type { Fact } from "./Check.ts"
 import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
 import { migratedIn, roleOf } from "./doctor/MigrationsCheck.ts"
@@ -44,32 +38,20 @@ const warn = (output: string): State => ({ status: "warn", output })
 /** The state by a fact that the doctor finds too. Only its failures are warnings here. */
 const stateOf = ({ message, status }: Fact) => (status === "fail" ? warn(message.replace(/\.$/, "")) : pass)
 
-interface Kind {
-  readonly primary?: Database | undefined
-  readonly isWritten?: boolean
-}
-
-/** An answer in time, of a server whose clock is about right; and its replication from a primary that answers. */
-const stateOfDatabase = (sql: Database, { isWritten = false, primary }: Kind = {}) => {
-  const answer = Effect.match(sql.run(request, DatabaseChecks.timed(sql)), {
+/** An answer in time, of a server whose clock is about right. */
+const stateOfDatabase = (sql: Database, { isWritten = false } = {}) =>
+  Effect.match(sql.run(request, DatabaseChecks.timed(sql)), {
     onFailure: warn,
     onSuccess: (measured) =>
       isWritten && measured.isReadOnly ? warn("Accepts only reads") : stateOf(DatabaseChecks.clock(measured))
-  })
-  const replication = primary && Effect.map(DatabaseChecks.replication(primary, sql, request), stateOf)
-  const states = [answer, ...(replication === undefined ? [] : [replication])].map((state) =>
-    Effect.timeoutOrElse(state, { duration: longest, orElse: () => Effect.succeed(pass) })
-  )
-  return Effect.map(
-    Effect.all(states, { concurrency: "unbounded" }),
-    (all) => all.find(({ status }) => status === "warn") ?? pass
-  )
-}
+  }).pipe(Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.succeed(pass) }))
 
-const stateOfChanges = (seconds: number, isDistributed: boolean): State => {
-  if (isDistributed) return { ...pass, output: "Not served: the database is distributed over several servers" }
-  if (seconds <= DatabaseChecks.longestDelay) return pass
-  return warn(`Delayed by ${seconds} seconds: a replica lags, or a writing transaction is open on its primary`)
+const changeStates: Readonly<Record<FeedState, State>> = {
+  Served: pass,
+  // The database has a check of its own.
+  Unknown: pass,
+  Unsettled: warn("Not served: the order of changes waits for triggers, indexes, or a writer"),
+  Distributed: { ...pass, output: "Not served: the database is distributed over several servers" }
 }
 
 const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {
@@ -204,14 +186,12 @@ export class HealthChecks extends Context.Service<
         yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
         const checks = {
           ...(roles.includes("data-api") && {
-            records: stateOfDatabase(records, { primary: isSameDatabase(records, tasks) ? undefined : tasks }),
+            records: stateOfDatabase(records),
             credentials: stateOfDatabase(credentials)
           }),
           tasks: stateOfDatabase(tasks, { isWritten: true }),
           ...(Option.isSome(changes) && {
-            changes: Effect.map(changes.value.lastLag, (lag) =>
-              stateOfChanges(lag, records.distribution.isDistributed() === true)
-            )
+            changes: Effect.map(changes.value.state, (state) => changeStates[state])
           }),
           ...(Option.isSome(psp) && {
             processor: Effect.map(psp.value.state, (state) => statesOfProcessor[state])

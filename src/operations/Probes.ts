@@ -1,18 +1,11 @@
-/** Probes of the databases, which read figures for the metrics: the backlog of tasks, and the lag of a replica. */
-import { Clock, Duration, Effect, identity, Layer, Option, Record } from "effect"
-import {
-  CredentialDatabase,
-  type Database,
-  isSameDatabase,
-  RecordDatabase,
-  TaskDatabase
-} from "../database/Database.ts"
+/** Probes of the databases, which read the figures of the backlog of tasks. */
+import { Clock, Duration, Effect, identity, Layer, Record } from "effect"
+import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
-import { replicaLag } from "./doctor/DatabaseChecks.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import type { Role } from "./Settings.ts"
 
@@ -57,14 +50,6 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }
 
-/** Updates the lag of the replica that serves the records each time that it runs: infinite, once it is promoted. */
-const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
-  const lag = gauge("practice_data_replica_lag_seconds")
-  return Effect.map(Effect.option(replicaLag(primary, replica, probe)), (seconds) =>
-    lag.set(Option.getOrUndefined(seconds))
-  )
-}
-
 const together = <E>(all: ReadonlyArray<Effect.Effect<unknown, E>>) =>
   Effect.forEach(all, (one) => Effect.ignore(one), { concurrency: "unbounded", discard: true })
 
@@ -77,10 +62,7 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
-      const whenReady = [
-        ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
-        ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
-      ]
+      const whenReady = has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []
       const round = Effect.gen(function* () {
         if (yield* health.isReady) yield* together(whenReady)
         yield* together(used.map((sql) => sql.run(probe, sql`select 1`)))

@@ -9,7 +9,7 @@ import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
-import { type ChangesPayload, combinedChanges, resourceChanges } from "../changes/Handlers.ts"
+import { changesHandler } from "../changes/Handlers.ts"
 import type { Json } from "../database/RecordJson.ts"
 import { type FilterValues, Repositories, type Repository } from "./Repository.ts"
 
@@ -25,22 +25,18 @@ interface EndpointRequest<R extends Resource, Verb extends string, Payload> {
 }
 
 /** The handlers of a resource. Without generators: they run for every read. */
-export const handlersOf = <R extends Resource>(repository: Repository<R>) => {
-  const changes = resourceChanges(repository.changes)
-  return {
-    search: ({
-      payload
-    }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
-      Effect.flatMap(CurrentOrganization.check(payload), () =>
-        Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
-      ),
-    get: ({ payload }: EndpointRequest<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
-      Effect.flatMap(CurrentOrganization.check(payload), () =>
-        Effect.flatMap(idOf(payload), (id) => Effect.map(repository.get(id), json))
-      ),
-    changes: ({ payload }: EndpointRequest<R, "changes", ChangesPayload>) => changes(payload)
-  }
-}
+export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
+  search: ({
+    payload
+  }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
+    Effect.flatMap(CurrentOrganization.check(payload), () =>
+      Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
+    ),
+  get: ({ payload }: EndpointRequest<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
+    Effect.flatMap(CurrentOrganization.check(payload), () =>
+      Effect.flatMap(idOf(payload), (id) => Effect.map(repository.get(id), json))
+    )
+})
 
 const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (handlers) =>
   Effect.map(Repositories, (repositories) => {
@@ -56,7 +52,7 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
 
 const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handlers) =>
   Effect.map(Repositories, ({ changes }) => {
-    const handle = combinedChanges(changes)
+    const handle = changesHandler(changes)
     return handlers.handleAll({ changes: ({ payload }) => handle(payload) })
   })
 )

@@ -5,11 +5,9 @@ import { RecordNotFound, RecordStoreDown } from "../api/Errors.ts"
 import { type Records, resources, searchable } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import type { Page } from "../api/records/Requests.ts"
-import { ChangeClock } from "../changes/ChangeClock.ts"
-import type * as Feed from "../changes/Feed.ts"
-import { combinedFeed, resourceFeed } from "../changes/FeedDefinition.ts"
 import { databaseFeed, memoryFeed } from "../changes/FeedStores.ts"
-import { type Database, RecordDatabase } from "../database/Database.ts"
+import { LongPolls } from "../changes/LongPolls.ts"
+import { ChangeDatabase, type Database, RecordDatabase } from "../database/Database.ts"
 import { concat, type Json } from "../database/RecordJson.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -25,18 +23,16 @@ export interface Repository<R extends Resource = Resource> {
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (filters: FilterValues<R>, page: Page) => Effect.Effect<Json, RecordStoreDown, CurrentOrganization>
   readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | RecordStoreDown, CurrentOrganization>
-  readonly changes: Feed.Feed
 }
 
 export class Repositories extends Context.Service<Repositories>()("practice-data/records/Repository", {
   make: Effect.gen(function* () {
     const sql = yield* RecordDatabase
-    const clock = yield* ChangeClock
     return {
       /** Makes the repository of a resource: call it when a layer is built, not for each request. */
-      of: <R extends Resource>(resource: R) => make(sql, resource, clock),
+      of: <R extends Resource>(resource: R) => make(sql, resource),
       /** The changes of all resources. */
-      changes: databaseFeed(sql, combinedFeed(searchable), clock)
+      changes: databaseFeed(yield* ChangeDatabase, searchable, yield* LongPolls)
     }
   })
 }) {
@@ -61,7 +57,7 @@ export class Repositories extends Context.Service<Repositories>()("practice-data
         )
         return Repositories.of({
           of: (resource) => makeMemory(resource, rows.get(resource.name) ?? []),
-          changes: memoryFeed(combinedFeed(searchable), rows)
+          changes: memoryFeed(searchable, rows, yield* LongPolls.make)
         })
       })
     )
@@ -82,19 +78,13 @@ const searchPage = (rows: ReadonlyArray<{ readonly record: Json }>): Effect.Effe
 const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
 
 /** @param deep as in `searchQuery` */
-export const make = <R extends Resource>(
-  sql: Database,
-  resource: R,
-  clock: Feed.Store["clock"],
-  deep?: number
-): Repository<R> => {
+export const make = <R extends Resource>(sql: Database, resource: R, deep?: number): Repository<R> => {
   const read = OrganizationReads.make(sql)
   const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
   return {
     resource,
     search: (filters, page) => asSearch(Effect.flatMap(read(searchQuery(resource, filters, page, deep)), searchPage)),
-    get: (id) => asGet(Effect.flatMap(read(getQuery(resource, id)), ([row]) => foundOrNot(row?.record))),
-    changes: databaseFeed(sql, resourceFeed(resource), clock)
+    get: (id) => asGet(Effect.flatMap(read(getQuery(resource, id)), ([row]) => foundOrNot(row?.record)))
   }
 }
 
@@ -115,7 +105,6 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
         const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
         return searchPage(matching.slice(offset, offset + limit))
       }),
-    get: (id) => Effect.flatMap(owned, (all) => foundOrNot(all.find((row) => row.id === id)?.record)),
-    changes: memoryFeed(resourceFeed(resource), new Map([[resource.name, rows]]))
+    get: (id) => Effect.flatMap(owned, (all) => foundOrNot(all.find((row) => row.id === id)?.record))
   }
 }

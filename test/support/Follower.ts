@@ -1,14 +1,15 @@
-/** Readers that keep a copy in step by a feed of changes, and the services that they ask. */
+/** Readers that keep a copy of a resource in step by the feed of changes, and the services that they ask. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
-import { type Database, inOrder, lockTimeout, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
+import { type Database, inOrder, lockTimeout, TaskDatabase } from "../../src/database/Database.ts"
 import { ChangeClock } from "../../src/changes/ChangeClock.ts"
-import * as Records from "../../src/records/Repository.ts"
+import { databaseFeed } from "../../src/changes/FeedStores.ts"
+import { LongPolls } from "../../src/changes/LongPolls.ts"
+import { searchable } from "../../src/api/records/index.ts"
 import { clientOf } from "./TestDatabase.ts"
-import { eventually } from "./eventually.ts"
 import { toText } from "../../src/database/RecordJson.ts"
 
 export const organization = "org_copy"
@@ -27,42 +28,54 @@ const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(StoredRecord))
 
 const Page = Schema.fromJsonString(
   Schema.Struct({
-    body: Schema.Array(StoredRecord),
-    removed: Schema.Array(Schema.String),
+    body: Schema.Array(
+      Schema.Union([
+        Schema.Struct({ resource: Schema.String, record: StoredRecord }),
+        Schema.Struct({ resource: Schema.String, removed: Schema.String }),
+        Schema.Struct({ resource: Schema.String, reset: Schema.Literal(true) })
+      ])
+    ),
     cursor: Schema.String,
     has_more: Schema.Boolean
   })
 )
 const decodePage = Schema.decodeEffect(Page)
 
-/** A page of a feed of one resource. */
-export const pageOf = (json: Uint8Array) => decodePage(toText(json))
+/** A page of the feed of one resource. */
+export const pageOf = (json: Uint8Array) =>
+  Effect.map(decodePage(toText(json)), ({ body, ...page }) => ({
+    ...page,
+    body: body.flatMap((item) => ("record" in item ? [item.record] : [])),
+    removed: body.flatMap((item) => ("removed" in item ? [item.removed] : [])),
+    isReset: body.some((item) => "reset" in item)
+  }))
 
 const pool = (url: string) =>
   clientOf(url, { maxConnections: 4, statementTimeout: "5 seconds", settings: { ...inOrder, ...lockTimeout } })
 
-/** A clock of the changes of databases. */
-export const clockOf = (tasks: Database, records = tasks) =>
-  ChangeClock.make.pipe(Effect.provideService(TaskDatabase, tasks), Effect.provideService(RecordDatabase, records))
+/** A clock of the changes of a database. */
+export const clockOf = (sql: Database) => Effect.provideService(ChangeClock.make, TaskDatabase, sql)
+
+/** The feed of a database, whose clock has ticked. */
+export const feedOf = Effect.fnUntraced(function* (sql: Database) {
+  yield* Effect.flatMap(clockOf(sql), ({ tick }) => tick)
+  return databaseFeed(sql, searchable, yield* LongPolls.make)
+})
 
 interface Urls {
   readonly url: string
 }
 
 /**
- * The reads of a service over databases, in this process.
+ * The reads of a service over a database, in this process.
  *
- * @param primary the one of DATABASE_URL
- * @param replica the one of READ_DATABASE_URL
  * @param isWatched whether it looks at the order once a second, as a process does
  */
-export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls = primary, isWatched = true) {
-  const tasks = yield* pool(primary.url)
-  const records = yield* pool(replica.url)
-  const clock = yield* clockOf(tasks, records)
+export const service = Effect.fnUntraced(function* ({ url }: Urls, isWatched = true) {
+  const sql = yield* pool(url)
+  const clock = yield* clockOf(sql)
   if (isWatched) yield* Effect.forkScoped(clock.watch)
-  const changesOf = (resource: Resource) => Records.make(records, resource, clock).changes
-  return { clock, changesOf }
+  return { clock, changes: databaseFeed(sql, searchable, yield* LongPolls.make) }
 })
 
 export type Service = Effect.Success<ReturnType<typeof service>>
@@ -72,39 +85,40 @@ export const make = (resource: Resource = pets) => {
   let copy: ReadonlyMap<string, StoredRecord> = new Map()
   let cursor: string | undefined
   let gone = 0
-  /** Reads a page, and applies it. True if there are more. On 410 it starts again, with an empty copy. */
-  const step = Effect.fnUntraced(function* ({ changesOf }: Service, limit = 1000) {
-    const answer = yield* changesOf(resource)({ cursor, limit }).pipe(
+  /** Reads a page, and applies it. True if there are more. On 410 or a reset it starts again, with an empty copy. */
+  const step = Effect.fnUntraced(function* ({ changes }: Service, limit = 1000) {
+    const answer = yield* changes({ cursor, limit, resources: [resource.name] }).pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization })),
       Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
     )
     if (answer === "RecordStoreDown") {
       yield* Effect.sleep(20)
-      return { hasMore: true, lag: 0 }
+      return true
     }
     if (answer === "CursorExpired") {
       assert.isDefined(cursor, "A reader without a cursor has none that is gone")
       gone += 1
       copy = new Map()
       cursor = undefined
-      return { hasMore: true, lag: 0 }
+      return true
     }
     const page = yield* pageOf(answer.json)
     assert.isAtMost(page.body.length + page.removed.length, limit)
-    const next = new Map(copy)
+    if (page.isReset) gone += 1
+    const next = new Map(page.isReset ? [] : copy)
     for (const record of page.body) next.set(record.id, record)
     for (const id of page.removed) next.delete(id)
     copy = next
     cursor = page.cursor
-    return { hasMore: page.has_more, lag: answer.lag }
+    return page.has_more
   })
   return {
     resource,
     step,
     /** Reads on until there is no more. */
-    drain: (from: Service, limit?: number) => Effect.repeat(step(from, limit), { while: ({ hasMore }) => hasMore }),
+    drain: (from: Service, limit?: number) => Effect.repeat(step(from, limit), { while: (hasMore) => hasMore }),
     copy: () => copy,
-    /** How often it began anew. */
+    /** How often it has started again. */
     gone: () => gone
   }
 }
@@ -131,7 +145,3 @@ export const goesOn = Effect.fnUntraced(function* (
   yield* assertEqual(follower, sql)
   assert.strictEqual(follower.gone(), gone)
 })
-
-/** Reads until nothing is held back. */
-export const settled = (follower: Follower, from: Service) =>
-  eventually("a feed that holds nothing back", follower.drain(from), ({ lag }) => lag === 0)

@@ -57,8 +57,7 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
       Effect.map(Repositories, ({ changes, of }) =>
         Repositories.of({
           changes,
-          of: (resource) =>
-            names.includes(resource.name) ? { ...methods, resource, changes: of(resource).changes } : of(resource)
+          of: (resource) => (names.includes(resource.name) ? { ...methods, resource } : of(resource))
         })
       )
     ).pipe(Layer.provide(layerDemo))
@@ -68,7 +67,7 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
 export const paths = [
   "/api/v3/organization/get",
   "/api/v3/changes",
-  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`, `/api/v3/${name}/changes`])
+  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
 ]
 
 /** The path of every live read of the processor. */

@@ -43,8 +43,12 @@ const databases = Layer.mergeAll(
   Layer.effect(Database.TaskDatabase, client("tasks"))
 )
 
+const primary = Layer.effect(Database.ChangeDatabase, Database.RecordDatabase)
+
 /** A database of the test's own, and the counts. */
 export const store = Layer.merge(TestDatabase.layerDemo, Statements.layer)
 
 /** The services over it. */
-export const services = App.services.pipe(Layer.provide([databases, PspClient.layerMemory(accounts)]))
+export const services = App.services.pipe(
+  Layer.provide([Layer.provideMerge(primary, databases), PspClient.layerMemory(accounts)])
+)

@@ -6,7 +6,6 @@ import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type Http
 import { expectTypeOf } from "vitest"
 import { DataApi } from "../../src/api/DataApi.ts"
 import {
-  CursorExpired,
   error,
   OutOfRange,
   RecordNotFound,
@@ -48,16 +47,14 @@ export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers
     .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
     // Errors of the middleware are declared as well.
     .handle("get", searchFailingWith(new Unauthorized()))
-    .handle("changes", searchFailingWith(new CursorExpired()))
 )
 
 export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
     // @ts-expect-error A search finds nothing rather than failing.
     .handle("search", searchFailingWith(new RecordNotFound()))
-    .handle("get", searchFailingWith(new RecordNotFound()))
     // @ts-expect-error No endpoint declares this error.
-    .handle("changes", searchFailingWith(new Error("undeclared")))
+    .handle("get", searchFailingWith(new Error("undeclared")))
 )
 
 class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}

@@ -20,7 +20,7 @@ export interface Contender {
 /** The request for some work, the same for every contender. */
 export const requestOf = (work: Work) => ({
   method: "POST" as const,
-  path: `/api/v3/consumption-logs/${work.endpoint}`,
+  path: work.endpoint === "changes" ? "/api/v3/changes" : `/api/v3/consumption-logs/${work.endpoint}`,
   headers: {
     authorization: `Bearer ${work.hasKey === false ? "unknown" : key}`,
     "content-type": "application/json"

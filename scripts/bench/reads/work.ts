@@ -4,7 +4,7 @@
 export interface Work {
   readonly name: string
   readonly endpoint: "search" | "get" | "changes"
-  readonly body: Readonly<Record<string, string | number | boolean>>
+  readonly body: Readonly<Record<string, string | number | boolean | ReadonlyArray<string>>>
   readonly hasKey?: false
 }
 

@@ -37,7 +37,6 @@ export const Change = Data.taggedEnum<Change>()
 export type Event =
   | "crash"
   | "restart"
-  | "crash of the standby"
   | "cut off the standby"
   | "failover"
   | "copy"
@@ -74,11 +73,7 @@ export type Step = Data.TaggedEnum<{
 }>
 export const Step = Data.taggedEnum<Step>()
 
-/** The services that a reader reads from: the first one, the second one, which reads a replica, or both in turn. */
-export type Manner = "changes" | "replica" | "both"
-
 export interface Reader {
-  readonly manner: Manner
   readonly room: Room
   /** True for a reader of the changes of all resources of the room's organization. */
   readonly isOfAll: boolean

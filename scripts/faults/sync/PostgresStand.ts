@@ -1,4 +1,4 @@
-/** A stand on real Postgres: services that are started and asked over HTTP, and a streaming replica where it is our own. */
+/** A stand on real Postgres: a service that is started and asked over HTTP, and a standby where it is our own. */
 import { Effect, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { migrate } from "../../../src/database/Migrations.ts"
@@ -40,19 +40,7 @@ export const settled = (observer: Session.Session) =>
     yield* until(observer, "select where pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", [now])
   })
 
-/** Waits until a replica has all that was committed. A commit brings all before it to the disk, and so to the replica. */
-const replayed = Effect.fnUntraced(function* (observer: Session.Session, replicaUrl: string) {
-  const replica = yield* Session.open(() => replicaUrl)
-  // Otherwise a reader brings the mark of a new run to the replica before it is there.
-  yield* observer.run("select change_mark()")
-  // Otherwise a standby learns only after a while which transactions a crash has ended.
-  yield* observer.run("checkpoint")
-  yield* observer.run("select pg_logical_emit_message(true, 'sync', '')::text")
-  const written = yield* valueOf(observer, "pg_current_wal_flush_lsn()")
-  yield* until(replica, "select where pg_last_wal_replay_lsn() >= $1::pg_lsn", [written])
-}, Effect.scoped)
-
-/** A stand without a replica, on a Postgres that has the tables. */
+/** A stand on a Postgres that has the tables. */
 export const over = Effect.fnUntraced(function* (url: () => string, primary: Ask) {
   const [observer, sessions] = yield* Effect.all([Session.open(url), Effect.replicateEffect(Session.open(url), 5)])
   const version = yield* valueOf(observer, "current_setting('server_version')")
@@ -85,13 +73,10 @@ const given = Effect.fnUntraced(function* (url: string) {
 /** A stand on servers of our own. */
 const own = Effect.gen(function* () {
   const servers = yield* Servers.make
-  yield* prepare(servers.primaryUrl)
-  const stand = yield* over(() => servers.primary().url, yield* service({ DATABASE_URL: servers.primaryUrl }))
-  const standbyHasAll = Effect.suspend(() => replayed(stand.observer, servers.standby().url))
-  yield* standbyHasAll
-  const replica = yield* service({ DATABASE_URL: servers.primaryUrl, READ_DATABASE_URL: servers.standbyUrl })
-  const caughtUp = Effect.all([stand.caughtUp, Effect.orDie(servers.mend), standbyHasAll], { discard: true })
-  return { ...stand, replica, servers, caughtUp }
+  yield* prepare(servers.url)
+  const stand = yield* over(() => servers.primary().url, yield* service({ DATABASE_URL: servers.url }))
+  const caughtUp = Effect.all([stand.caughtUp, Effect.orDie(servers.mend)], { discard: true })
+  return { ...stand, servers, caughtUp }
 })
 
 /** Makes a stand, which is gone when the scope closes. */

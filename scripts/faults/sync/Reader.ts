@@ -1,19 +1,17 @@
 /**
- * A reader by changes, of a resource or of several: it keeps a copy of the records of a room, a page at a time, and can
+ * A reader of the changes of one resource or of several: it keeps a copy of the records of a room, a page at a time, and can
  * resume from what it saved last, as after a kill.
  */
 import { Effect } from "effect"
 import { json } from "../../../test/support/Client.ts"
 import { type Kind, ledgers } from "./Room.ts"
-import { allChanges, type Ask, changes, type Item, Refused } from "./Service.ts"
+import { type Ask, changes, type Item, Refused } from "./Service.ts"
 
 /** A copy: the JSON of each record, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
 
 interface Options {
-  /** The kinds to read; one, unless it is a reader of the changes of all resources. */
   readonly kinds: ReadonlyArray<Kind>
-  readonly isOfAll: boolean
   readonly key: string
   readonly ask: Ask
 }
@@ -49,7 +47,7 @@ const torn = ({ copy, versions }: State) => {
 }
 
 /** A reader, with an empty copy. */
-export const make = ({ ask, isOfAll, key, kinds: given }: Options) => {
+export const make = ({ ask, key, kinds: given }: Options) => {
   let kinds = given
   let state = empty
   let saved = empty
@@ -66,14 +64,12 @@ export const make = ({ ask, isOfAll, key, kinds: given }: Options) => {
       const asked = kinds
       const resources = asked.map(({ resource }) => resource)
       const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
-      const page = yield* isOfAll
-        ? allChanges(ask, key, { ...request, resources })
-        : changes(ask, resources.join(), key, request)
+      const page = yield* changes(ask, key, { ...request, resources })
       if (page === undefined) {
         state = empty
         return { isDone: false, isCurrent: false, isGone: true, seen: "410" }
       }
-      const { has_more: hasMore, isConsistent, items, lag } = page
+      const { body: items, has_more: hasMore, is_consistent: isConsistent } = page
       if (items.filter((item) => !("reset" in item)).length > limit) {
         return yield* new Refused({ message: `${items.length} of at most ${limit}` })
       }
@@ -109,13 +105,13 @@ export const make = ({ ask, isOfAll, key, kinds: given }: Options) => {
       })
       for (const item of items) yield* apply(item)
       state = { copy, versions, cursor: page.cursor }
-      const unlike = isConsistent === true ? torn(state) : []
+      const unlike = isConsistent ? torn(state) : []
       if (unlike.length > 0) return yield* new Refused({ message: `Consistent, but torn: ${unlike.join()}` })
-      const ends = `${hasMore ? "more" : "no more"}, lag ${lag}${isConsistent === true ? ", consistent" : ""}`
+      const ends = `${hasMore ? "more" : "no more"}${isConsistent ? ", consistent" : ""}`
       return {
         isDone: !hasMore,
         /** True if the copy is the last committed state, by the service's own word. */
-        isCurrent: isConsistent ?? (!hasMore && lag === 0),
+        isCurrent: isConsistent,
         isGone: false,
         seen: `${words.join(" ")}; ${ends}`
       }

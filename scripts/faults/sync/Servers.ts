@@ -29,8 +29,8 @@ const settings = {
   min_wal_size: "32MB",
   // A crash loses what commits asynchronously.
   wal_writer_delay: "10s",
-  // Behind enough for readers to meet it.
-  recovery_min_apply_delay: "10ms"
+  // Statements of the history go on while the standby replays.
+  max_standby_streaming_delay: -1
 } as const
 
 const walOf = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster, place: string) {
@@ -45,9 +45,8 @@ export const make = Effect.gen(function* () {
   yield* primary.sql.unsafe("update pg_database set datistemplate = false").unprepared
   for (const name of [0, 1]) yield* primary.sql.unsafe(`drop database template${name}`).unprepared
   let standby = yield* Cluster.standbyOf(primary, settings)
-  // As behind a load balancer: their addresses stay.
-  const toPrimary = yield* TcpProxy.make(() => new URL(primary.url))
-  const toStandby = yield* TcpProxy.make(() => new URL(standby.url))
+  // As behind a load balancer: its address stays.
+  const proxy = yield* TcpProxy.make(() => new URL(primary.url))
   let era: Era = { from: 0 }
   let copy: (Moment & { readonly folder: string }) | undefined
   let isCutOff = false
@@ -90,7 +89,6 @@ export const make = Effect.gen(function* () {
   const events = {
     crash: () => Effect.all([marked, primary.kill, primary.start]),
     restart: () => Effect.all([marked, primary.stop, primary.start]),
-    "crash of the standby": () => Effect.all([standby.kill, standby.start]),
     "cut off the standby": Effect.fnUntraced(function* () {
       if (isCutOff) return false
       yield* Cluster.follow(standby, undefined)
@@ -114,10 +112,8 @@ export const make = Effect.gen(function* () {
   } satisfies Record<Event, unknown>
 
   return {
-    primaryUrl: `postgres://postgres:postgres@127.0.0.1:${toPrimary.port}/postgres`,
-    standbyUrl: `postgres://postgres:postgres@127.0.0.1:${toStandby.port}/postgres`,
+    url: `postgres://postgres:postgres@127.0.0.1:${proxy.port}/postgres`,
     primary: () => primary,
-    standby: () => standby,
     count: () => count,
     /** Lets an event happen. False where it has no meaning now. Copies go away with the scope. */
     befall: (event: Event) =>

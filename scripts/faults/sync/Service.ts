@@ -15,48 +15,24 @@ const Item = Schema.Union([
 ])
 export type Item = typeof Item.Type
 
-const state = { cursor: Schema.String, has_more: Schema.Boolean }
-
-/** Reads pages, and refuses those that are not as documented; undefined if the cursor has expired. */
-const pagesOf = <A extends object>(schema: Schema.Codec<A, unknown>) => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty: "error" })
-  return Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
-    const body = json(request)
-    const { headers, status, text } = yield* ask(path, key, body)
-    if (status === 410) return undefined
-    const refuse = (reason: string) => new Refused({ message: `${path} ${body}: ${status} ${reason}` })
-    if (status !== 200) return yield* refuse(text.slice(0, 300))
-    const page = yield* Effect.mapError(decode(text), ({ message }) => refuse(message))
-    return { ...page, lag: Number(headers["x-changes-lag"]) }
-  })
-}
-
-const changed = pagesOf(
+const Page = Schema.fromJsonString(
   Schema.Struct({
-    body: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)),
-    removed: Schema.Array(Schema.String),
-    ...state
+    body: Schema.Array(Item),
+    cursor: Schema.String,
+    has_more: Schema.Boolean,
+    is_consistent: Schema.Boolean,
+    schema: Schema.String
   })
 )
+const decode = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 
-/** A page of the changes of a resource; undefined if the cursor has expired. */
-export const changes = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
-  const page = yield* changed(ask, `/api/v3/${resource}/changes`, key, request)
-  if (page === undefined) return undefined
-  const items: ReadonlyArray<Item> = [
-    ...page.removed.map((removed) => ({ resource, removed })),
-    ...page.body.map((record) => ({ resource, record }))
-  ]
-  return { ...page, items, isConsistent: undefined }
+/** A page of the changes of resources, refused if it is not as documented; undefined if the cursor has expired. */
+export const changes = Effect.fnUntraced(function* (ask: Ask, key: string, request: object) {
+  const path = "/api/v3/changes"
+  const body = json(request)
+  const { status, text } = yield* ask(path, key, body)
+  if (status === 410) return undefined
+  const refuse = (reason: string) => new Refused({ message: `${path} ${body}: ${status} ${reason}` })
+  if (status !== 200) return yield* refuse(text.slice(0, 300))
+  return yield* Effect.mapError(decode(text), ({ message }) => refuse(message))
 })
-
-const allChanged = pagesOf(
-  Schema.Struct({ body: Schema.Array(Item), is_consistent: Schema.Boolean, schema: Schema.String, ...state })
-)
-
-/** A page of the changes of resources; undefined if the cursor has expired. */
-export const allChanges = (ask: Ask, key: string, request: object) =>
-  Effect.map(
-    allChanged(ask, "/api/v3/changes", key, request),
-    (page) => page && { ...page, items: page.body, isConsistent: page.is_consistent }
-  )

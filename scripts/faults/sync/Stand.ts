@@ -12,8 +12,6 @@ export interface Stand {
   readonly observer: Session
   readonly sessions: ReadonlyArray<Session>
   readonly primary: Ask
-  /** A second service, which reads a replica. */
-  readonly replica?: Ask
   /** The servers, where they are our own. */
   readonly servers?: Servers
   /** Waits until everything that is committed is there for every reader. */

@@ -41,7 +41,6 @@ const onConflict = oneOf<OnConflict>(always(1, "fail"), always(2, "do nothing"),
 const event = oneOf<Event>(
   always(4, "crash"),
   always(1, "restart"),
-  always(1, "crash of the standby"),
   always(4, "failover"),
   always(2, "restore"),
   always(1, "restore into a new timeline")
@@ -118,14 +117,9 @@ const drawChange = (room: Room | undefined, isMultiple: boolean, isNested: boole
   )
 }
 
-/** Readers of a room and of all resources, of the primary, and of the replica or of both. */
-const readersOf = (room: Room, hasReplica: boolean) =>
-  Effect.forEach([false, true], (isOfAll) =>
-    Effect.map(chance(0.5), (isReplica): ReadonlyArray<Reader> => {
-      const other = isReplica ? "replica" : "both"
-      return [{ manner: "changes", room, isOfAll }, ...(hasReplica ? [{ manner: other, room, isOfAll } as const] : [])]
-    })
-  )
+/** Two readers of the resource of each room, and two of all resources. */
+const readersIn = (rooms: ReadonlyArray<Room>) =>
+  rooms.flatMap((room) => [false, false, true, true].map((isOfAll): Reader => ({ room, isOfAll })))
 
 /**
  * The history of a number. On a stand with one session, none prepares transactions or copies.
@@ -138,7 +132,7 @@ export const generate = (stand: Stand, seed: number, number: number, events: num
     const rooms = yield* drawRooms
     const isMultiple = !stand.isSingle
     const writers = isMultiple ? yield* Random.nextIntBetween(3, 5) : 1
-    const readers = (yield* Effect.forEach(rooms, (room) => readersOf(room, stand.replica !== undefined))).flat(2)
+    const readers = readersIn(rooms)
 
     const writer = below(writers)
     const reader = below(readers.length)

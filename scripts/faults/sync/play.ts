@@ -6,7 +6,7 @@ import { Change, type Event, type History, type Reader as Described, type Step }
 import { compare, type Played } from "./outcome.ts"
 import * as Reader from "./Reader.ts"
 import { idOf, type Kind, ledgers, type Organizations, tables } from "./Room.ts"
-import type { Ask, Refused } from "./Service.ts"
+import type { Refused } from "./Service.ts"
 import type { Moment } from "./Servers.ts"
 import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
@@ -67,9 +67,8 @@ let played = 0
 export const play = Effect.fnUntraced(function* (stand: Stand, history: History) {
   const name = `sync_${history.seed}_${history.number}_${++played}`
   const organizations = [`${name}_a`, `${name}_b`] as const
-  const { replica = stand.primary, servers } = stand
+  const { servers } = stand
   const hasEvents = history.steps.some(({ _tag }) => _tag === "Befall")
-  const hasTruncate = history.steps.some((step) => step._tag === "Write" && step.change._tag === "Truncate")
   const happened: Array<readonly [what: string, seen: string]> = []
   const writers = Writers.make(stand, history, organizations)
 
@@ -79,15 +78,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   if (hasEvents) yield* stand.caughtUp
   const allKinds = [...Array.dedupe(history.rooms.map(({ kind }) => kind)), ...ledgers]
   const readings = history.readers.map((described): Reading => {
-    const { isOfAll, manner, room } = described
+    const { isOfAll, room } = described
     const organization = organizations[room.organization]
-    let turns = 0
-    const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
     const reader = Reader.make({
       kinds: isOfAll ? allKinds : [room.kind],
-      isOfAll,
       key: keyOf(organization),
-      ask: { changes: stand.primary, replica, both: inTurn }[manner]
+      ask: stand.primary
     })
     const nothing = { seen: undefined, saved: undefined, pages: 0, trouble: undefined, beside: undefined }
     return { ...described, reader, organization, ...nothing }
@@ -105,13 +101,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     const read = Effect.catchTag(reading.reader.page(limit, wait), "Refused", refuse)
     const { isCurrent, isDone, isGone, seen } = yield* read
     reading.pages++
-    const isTruncated = !reading.isOfAll && hasTruncate
-    if (isGone && !isTruncated && (servers === undefined || (reading.seen && servers.has(reading.seen)))) {
+    if (isGone && (servers === undefined || (reading.seen && servers.has(reading.seen)))) {
       reading.trouble = "410 for a cursor whose changes are all there"
     }
     const moment = isGone || servers === undefined ? undefined : yield* Effect.option(servers.moment)
     reading.seen = count === servers?.count() ? moment && Option.getOrUndefined(moment) : undefined
-    if (isQuiet && isCurrent && reading.manner === "changes") {
+    if (isQuiet && isCurrent) {
       const { lost, seen: found, stale } = yield* differences(stand, reading)
       if (lost + stale > 0) reading.trouble = `It has all, but ${found}`
     }
@@ -206,7 +201,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     while (!isDone && reading.trouble === undefined) {
       const last = yield* page(reading, limit, false)
       isDone = last.isDone
-      happened.push([`in the end, reader ${at} (${reading.manner}): page of ${limit}`, last.seen])
+      happened.push([`in the end, reader ${at}: page of ${limit}`, last.seen])
       if (reading.pages > endless) reading.trouble = `No end after ${endless} pages`
     }
   })
@@ -215,12 +210,9 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const outcomes = yield* Effect.forEach(
     readings,
     Effect.fnUntraced(function* (reading, at) {
-      const { manner, pages, room, trouble } = reading
+      const { pages, room, trouble } = reading
       const { lost, seen, stale } = yield* differences(stand, reading)
-      happened.push([
-        `reader ${at} (${manner}, ${room.kind.table})`,
-        trouble === undefined ? seen : `${seen}; ${trouble}`
-      ])
+      happened.push([`reader ${at} (${room.kind.table})`, trouble === undefined ? seen : `${seen}; ${trouble}`])
       return { lost, stale, pages, trouble }
     })
   )

@@ -3,18 +3,18 @@ import { createClient } from "../generated/hey-api/v3/client/index.js"
 import * as api from "../generated/hey-api/v3/index.js"
 import { client as intakeClient } from "../generated/hey-api/v1/client.gen.js"
 import * as intake from "../generated/hey-api/v1/index.js"
-import { address, expectData, expectEqual, key, report, sync } from "./sync.js"
+import { address, type Changes, expectData, expectEqual, key, report, sync } from "./sync.js"
 
 const client = createClient({ baseUrl: `${address}/api/v3`, auth: key })
 intakeClient.setConfig({ baseUrl: `${address}/api/v1` })
 
-await sync("invoices", {
-  changes: (body) => api.invoicesChanges({ client, body }),
+const changes: Changes = (body) => api.changesRead({ client, body })
+
+await sync("invoices", changes, {
   search: (body) => api.invoicesSearch({ client, body: { ...body, include_deleted: true } }),
   get: (id) => api.invoicesGet({ client, body: { id } })
 })
-await sync("charges", {
-  changes: (body) => api.chargesChanges({ client, body }),
+await sync("charges", changes, {
   search: (body) => api.chargesSearch({ client, body }),
   get: (id) => api.chargesGet({ client, body: { id } })
 })

@@ -2,18 +2,18 @@
 import createClient from "openapi-fetch"
 import type { paths as V1 } from "../generated/openapi-typescript/v1.js"
 import type { components, paths as V3 } from "../generated/openapi-typescript/v3.js"
-import { address, expectData, expectEqual, key, report, sync } from "./sync.js"
+import { address, type Changes, expectData, expectEqual, key, report, sync } from "./sync.js"
 
 const headers = { authorization: `Bearer ${key}` }
 const { POST } = createClient<V3>({ baseUrl: `${address}/api/v3`, headers })
 
-await sync("invoices", {
-  changes: (body) => POST("/invoices/changes", { body }),
+const changes: Changes = (body) => POST("/changes", { body })
+
+await sync("invoices", changes, {
   search: (body) => POST("/invoices/search", { body: { ...body, include_deleted: true } }),
   get: (id) => POST("/invoices/get", { body: { id } })
 })
-await sync("charges", {
-  changes: (body) => POST("/charges/changes", { body }),
+await sync("charges", changes, {
   search: (body) => POST("/charges/search", { body }),
   get: (id) => POST("/charges/get", { body: { id } })
 })

@@ -1,4 +1,4 @@
-/** The work of each program: they copy a resource by its changes, and compare the copy with a search. */
+/** The work of each program: it copies a resource by changes, and compares the copy with a search. */
 
 /** The address of the service and a key of its demo data. */
 export const [address = "", key = ""] = process.argv.slice(2)
@@ -10,12 +10,21 @@ interface Answer<Data> {
   readonly response?: Response | undefined
 }
 
+interface Change {
+  readonly record?: { readonly id: string }
+  readonly removed?: string
+  readonly reset?: true
+}
+
+/** A client's method for changes. */
+export type Changes = (body: {
+  cursor?: string
+  limit: number
+  resources: Array<"invoices" | "charges">
+}) => Promise<Answer<{ body: Array<Change>; cursor: string; has_more: boolean }>>
+
 /** A client's methods for a resource. */
 interface Resource<Item> {
-  readonly changes: (body: {
-    cursor?: string
-    limit: number
-  }) => Promise<Answer<{ body: Array<Item>; removed: Array<string>; cursor: string; has_more: boolean }>>
   readonly search: (body: { offset: number; limit: number }) => Promise<Answer<{ body: Array<Item> }>>
   readonly get: (id: string) => Promise<Answer<Item>>
 }
@@ -31,13 +40,16 @@ export const expectEqual = (actual: unknown, expected: unknown) => {
   if (one !== other) throw new Error(`${one} is not ${other}`)
 }
 
-const copy = async <Item extends { id: string }>({ changes }: Resource<Item>) => {
-  const items = new Map<string, Item>()
+const copy = async (changes: Changes, name: "invoices" | "charges") => {
+  const items = new Map<string, unknown>()
   let cursor: string | undefined
   for (;;) {
-    const page = expectData(await changes(cursor === undefined ? { limit: 40 } : { cursor, limit: 40 }))
-    for (const id of page.removed) items.delete(id)
-    for (const item of page.body) items.set(item.id, item)
+    const request = { limit: 40, resources: [name] }
+    const page = expectData(await changes(cursor === undefined ? request : { ...request, cursor }))
+    for (const { record, removed } of page.body) {
+      if (record !== undefined) items.set(record.id, record)
+      if (removed !== undefined) items.delete(removed)
+    }
     cursor = page.cursor
     if (!page.has_more) return items
   }
@@ -55,8 +67,12 @@ const walk = async <Item>({ search }: Resource<Item>) => {
 const copied: Record<string, number> = {}
 
 /** Copies a resource, and checks the copy. */
-export const sync = async <Item extends { id: string }>(name: string, resource: Resource<Item>) => {
-  const items = await copy(resource)
+export const sync = async <Item extends { id: string }>(
+  name: "invoices" | "charges",
+  changes: Changes,
+  resource: Resource<Item>
+) => {
+  const items = await copy(changes, name)
   const found = await walk(resource)
   for (const item of found) expectEqual(items.get(item.id), item)
   const [first] = found

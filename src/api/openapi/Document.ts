@@ -2,7 +2,6 @@
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 import { bugText, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
-import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 import { lastOf } from "./Parsed.ts"
 
@@ -91,21 +90,7 @@ const headers = {
   },
   "retry-after": { description: "Seconds to wait before a retry.", ...seconds(1) },
   "www-authenticate": { description: "The required authentication scheme.", ...text("Bearer") },
-  "accept-encoding": { description: "The only content encoding accepted in requests.", ...text("identity") },
-  [lagHeader]: {
-    description: "The delay of changes in seconds: changes behind an open transaction arrive once it ends.",
-    ...seconds(0)
-  },
-  [completeHeader]: {
-    description:
-      "True once the first load is complete: you have every record that existed when you began without a cursor, except those changed since.",
-    ...text("true", "false")
-  },
-  [nextHeader]: {
-    description:
-      "The `cursor` of the body, if `has_more` is true: request the next page while you still read this one. A long cursor is only in the body.",
-    schema: { type: "string" }
-  }
+  "accept-encoding": { description: "The only content encoding accepted in requests.", ...text("identity") }
 }
 
 /** A parameter with its description and its example beside its schema. */

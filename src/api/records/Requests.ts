@@ -1,6 +1,5 @@
-/** The request fields that all reads of records share, and the response of a change feed. */
+/** The request fields that all reads of records share. */
 import { Effect, Option, Schema, SchemaGetter } from "effect"
-import { HttpApiSchema } from "effect/http-api"
 import { OutOfRange } from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
@@ -82,21 +81,14 @@ export const changesFields = {
   ),
   wait: Filter.optional(
     integer(
-      "Maximum seconds to wait for a change if there is none yet. The response is immediate if too many requests are waiting: one organization may use an eighth of the server's connections.",
+      "Maximum seconds to wait for a change if there is none yet. The response is immediate if 100 requests are waiting.",
       { minimum: 0, maximum: longestWait, default: 0 }
     )
   ),
   organization
 }
 
-export const lagHeader = "x-changes-lag"
-export const completeHeader = "x-changes-complete"
-export const nextHeader = "x-changes-next"
-
-/** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
-export const longestNext = 1000
-
-/** The end of the body of every feed. */
+/** The position behind a page of changes. */
 export const nextFields = {
   cursor: Schema.String.annotate({
     description: "The position for the next request. Save it together with the records in this response.",
@@ -104,39 +96,3 @@ export const nextFields = {
   }),
   has_more: Schema.Boolean.annotate({ description: "True if more changes are available now." })
 }
-
-export const lagField = Schema.Int.annotate({ description: "The delay of changes, in seconds." })
-
-/** A response of a change feed: its body and its headers, which a typed client gets as one value. */
-export const changesOf = <Fields extends Schema.Struct.Fields>(
-  record: Schema.Struct<Fields>,
-  annotations: { readonly identifier: string; readonly description: string }
-) => {
-  const body = Schema.Struct({
-    body: Schema.Array(record).annotate({
-      description: "The last committed state of new and changed records: upsert each by its `id`."
-    }),
-    removed: Schema.Array(Schema.String).annotate({
-      description: "The ids of deleted records. Ignore ids that you never had.",
-      examples: [[]]
-    }),
-    ...nextFields
-  }).annotate(annotations)
-  const [lag, complete] = [lagField, Schema.Boolean]
-  return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
-    HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: Schema.optional(Schema.String) } },
-      {
-        decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
-        encode: ({ complete: isComplete, lag: seconds, ...page }) => ({
-          body: page,
-          headers: { [lagHeader]: seconds, [completeHeader]: isComplete }
-        })
-      }
-    )
-  )
-}
-
-export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction.
-
-\`${lagHeader}\` is the delay in seconds of a replica behind an open transaction; a primary has none. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes restarted: start again without a cursor, with an empty copy.`

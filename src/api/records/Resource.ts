@@ -8,7 +8,7 @@ import * as Errors from "../Errors.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
-import { changesDescription, changesFields, changesOf, getFields, searchFields } from "./Requests.ts"
+import { getFields, searchFields } from "./Requests.ts"
 
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
@@ -16,7 +16,7 @@ export type Filters = Readonly<Record<string, Filter.Filter>>
 // The last change, or the creation, which every table has.
 const orders = ["updated_at", "modified_at", "created_at"] as const
 
-type Verb = "search" | "get" | "changes"
+type Verb = "search" | "get"
 
 export interface Resource<
   Name extends string = string,
@@ -56,15 +56,6 @@ type FilterOf<Fields extends Field.Fields> =
   | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
 
 export const down = [Errors.RecordStoreDown, Errors.ServiceBusy] as const
-
-export const changesErrors = Errors.responses(
-  Errors.OrgMismatch,
-  Errors.OutOfRange,
-  Errors.CursorInvalid,
-  Errors.CursorExpired,
-  Errors.ChangesNotServed,
-  ...down
-)
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
@@ -118,22 +109,6 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
     })
   )
 
-const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
-  HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
-    payload: Schema.Struct(changesFields).annotate({ identifier: typeOf(resource, "ChangesRequest") }),
-    success: changesOf(resource.record, {
-      identifier: typeOf(resource, "Changes"),
-      description: `The next changed ${title(resource)}, the ids of removed ones, and the next cursor.`
-    }),
-    error: changesErrors
-  }).annotateMerge(
-    documented(resource, "changes", {
-      summary: `Changes of ${title(resource)}`,
-      description: changesDescription,
-      request: { limit: 10 }
-    })
-  )
-
 const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
@@ -153,7 +128,7 @@ export const groupOf = <const Name extends string>({ name, record }: Pick<Resour
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
-) => groupOf(resource).add(search(resource), get(resource), changes(resource))
+) => groupOf(resource).add(search(resource), get(resource))
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
@@ -166,8 +141,8 @@ export interface Searchable<
 }
 
 /**
- * A resource with three endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter,
- * `POST /NAME/get` one record, and `POST /NAME/changes` the changes. Its table is its name in snake case.
+ * A resource with two endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter, and
+ * `POST /NAME/get` one record. Its table is its name in snake case.
  */
 export const make = <
   const Name extends string,

@@ -3,7 +3,8 @@
  * the handlers, the demo data and the tests of a resource follow from its line here.
  */
 import { Array, Schema, Struct } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import * as Errors from "../Errors.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "./Charges.ts"
 import { consumptionLogs, invoiceLines, invoices } from "./Invoices.ts"
@@ -12,8 +13,8 @@ import * as Filter from "./Filter.ts"
 import { clinics, organization, products } from "./Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "./Payments.ts"
 import { petBenefits, pets, subscriptions } from "./Pets.ts"
-import { changesFields, lagField, lagHeader, nextFields, nextHeader } from "./Requests.ts"
-import { changesErrors, type Resource, type Stored } from "./Resource.ts"
+import { changesFields, nextFields } from "./Requests.ts"
+import { down, type Resource, type Stored } from "./Resource.ts"
 
 export const searchable = Array.make(
   clinics,
@@ -94,7 +95,7 @@ const Reset = Schema.Struct({
   })
 }).annotate({ identifier: "ResourceReset" })
 
-const body = Schema.Struct({
+const Changes = Schema.Struct({
   body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
     description: "The changes. Apply them in order."
   }),
@@ -107,17 +108,7 @@ const body = Schema.Struct({
     description: "A version of the records' fields. It changes when a field or a resource is added.",
     examples: ["a1b2c3d4"]
   })
-}).annotate({ identifier: "AllChanges", description: "The next changes of all requested resources, in order." })
-
-const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
-  HttpApiSchema.encodeToWithHeaders(
-    { body, headers: { [lagHeader]: lagField, [nextHeader]: Schema.optional(Schema.String) } },
-    {
-      decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
-      encode: ({ lag, ...page }) => ({ body: page, headers: { [lagHeader]: lag } })
-    }
-  )
-)
+}).annotate({ identifier: "Changes", description: "The next changes of the requested resources, in order." })
 
 /** The group of the feed: `POST /changes`. */
 export const allChanges = HttpApiGroup.make("changes")
@@ -127,13 +118,20 @@ export const allChanges = HttpApiGroup.make("changes")
       payload: Schema.Struct({
         ...changesFields,
         resources: Filter.optional(RequestedNames.annotate({ description: "Names of resources; default all." }))
-      }).annotate({ identifier: "AllChangesRequest" }),
-      success,
-      error: changesErrors
+      }).annotate({ identifier: "ChangesRequest" }),
+      success: Changes,
+      error: Errors.responses(
+        Errors.OrgMismatch,
+        Errors.OutOfRange,
+        Errors.CursorInvalid,
+        Errors.CursorExpired,
+        Errors.ChangesNotServed,
+        ...down
+      )
     }).annotateMerge(
       annotations({
-        operation: ["changes", "all"],
-        summary: "Changes of all resources",
+        operation: ["changes", "read"],
+        summary: "Changes of resources",
         description: `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
 
 A transaction that fits into one response is never split. You can add or remove names in \`resources\` at any time: the others continue, and a resource that is new to the cursor starts with a \`reset\`. 410 means that the order of changes restarted: start again without a cursor.`,

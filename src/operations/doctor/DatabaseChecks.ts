@@ -5,7 +5,6 @@ import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { connectionOptions, formatHost } from "../../database/ConnectionUrl.ts"
 import { type Database, type PoolOptions as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import type { StatementRequest } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Settings.ts"
@@ -77,61 +76,8 @@ export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: S
   ]
 })
 
-/** The longest that a replica, a deletion or a change may be late, in seconds. */
+/** The longest that a deletion may be late, in seconds. */
 export const longestDelay = 60
-
-const Replicating = Schema.Struct({
-  system: Schema.String,
-  started: Schema.String,
-  is_standby: Schema.Boolean,
-  position: Schema.NullOr(Schema.String),
-  has_all: Schema.NullOr(Schema.Boolean),
-  age: Schema.Finite
-})
-
-/**
- * The seconds that a replica is behind its primary, infinite once it was promoted. Undefined for a database that was never
- * its replica, since records may also be read from one that is filled by logical replication.
- */
-export const replicaLag = Effect.fnUntraced(function* <E>(
-  primary: Database,
-  replica: Database,
-  request: StatementRequest<E>
-) {
-  const stateOf = (database: Database, after: string) =>
-    rowsOf(Replicating)(
-      database.run(
-        request,
-        database`
-          select system_identifier::text as system, pg_postmaster_start_time()::text as started,
-            pg_is_in_recovery() as is_standby, pg_last_wal_replay_lsn() >= ${after}::pg_lsn as has_all,
-            case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end::text as position,
-            extract(epoch from now() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age
-          from pg_control_system()`
-      )
-    )
-  const [above] = yield* stateOf(primary, "0/0")
-  const [state] = yield* stateOf(replica, above?.position ?? "0/0")
-  if (above === undefined || state?.system !== above.system) return undefined
-  if (!state.is_standby) return state.started === above.started ? undefined : Infinity
-  return state.has_all === true ? 0 : state.age
-})
-
-const ownRequest: StatementRequest<string> = {
-  key: "doctor",
-  within: Duration.seconds(2),
-  unavailable: ({ reason }) => reason
-}
-
-export const replication = (primary: Database, replica: Database, request = ownRequest) =>
-  Effect.match(replicaLag(primary, replica, request), {
-    onFailure: (reason) => warn(`Its replication cannot be checked: ${reason}`, "Check both servers."),
-    onSuccess: (lag = 0) => {
-      if (lag <= longestDelay) return ok("It follows DATABASE_URL, or was never its replica.")
-      const problem = lag === Infinity ? "no longer follows" : `is ${Math.round(lag)} seconds behind`
-      return fail(`It ${problem} its primary.`, "Check its replication.")
-    }
-  })
 
 /** Milliseconds. */
 const skewed = 500
@@ -232,10 +178,7 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
   )
 })
 
-/** `age`: in seconds. */
-const Holder = Schema.Struct({ holder: Schema.String, age: Schema.Finite })
-
-/** The order of changes, and the transaction that delays it on a replica the most, if the login may see its age. */
+/** The order of changes. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.hasDistributedTable(sql)) {
     return [ok("Changes are not served (501): the tables are distributed over several servers.")]
@@ -243,25 +186,12 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const unsettled = yield* textsOf(
     sql`select table_name as text from change_feed_states() where is_whole and not is_settled order by table_name`
   )
-  const [held] = yield* rowsOf(Holder)(sql`
-    select * from (
-      select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
-        extract(epoch from now() - xact_start)::float8 as age
-      from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
-      union all
-      select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8 from pg_prepared_xacts
-    ) held where age >= ${longestDelay} order by age desc limit 1`)
   return facts(
     unsettled.length === 0
       ? ok("The order of changes is intact.")
       : warn(
           `The order of changes of ${listed(unsettled)} must restart: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
           `A running service restarts it within a second. Or run: ${invocation("migrate")}`
-        ),
-    held !== undefined &&
-      warn(
-        `${held.holder} has been open for ${Math.round(held.age)} seconds. It delays vacuum, and changes for readers of a replica.`,
-        "End it (with rollback prepared, if it is prepared), load in smaller batches, and set idle_in_transaction_session_timeout."
-      )
+        )
   )
 })

@@ -8,7 +8,7 @@ import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
 import { readSettings, type Role, type Settings } from "../Settings.ts"
 import * as Check from "../Check.ts"
-import { fail, facts, type Finding, inArea, ok, warn } from "../Check.ts"
+import { fail, type Finding, inArea, ok, warn } from "../Check.ts"
 import * as DatabaseChecks from "./DatabaseChecks.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as RecordChecks from "./RecordChecks.ts"
@@ -28,22 +28,20 @@ const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   ]
 }
 
-const checksOf = (subject: DatabaseChecks.Examined, primary: Database | undefined): Check.Checks => {
+const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
   const { settings, sql, variable } = subject
   const isMain = variable === "DATABASE_URL"
   // The login of another role may not look at them.
   const isMainOf = (...roles: ReadonlyArray<Role>) => isMain && settings.roles.some((role) => roles.includes(role))
   // The processes only read the records and the API keys of others.
   const needed = settings.roles.filter((role) => isMain || role === "data-api")
-  const isReplica = variable === "READ_DATABASE_URL" && primary !== undefined
   return {
     "The server": DatabaseChecks.server(subject),
     "Its migrations": MigrationsCheck.check(sql, needed, variable === "CREDENTIALS_DATABASE_URL"),
     ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
     ...(isMainOf("worker") && { "Its deleted records": RecordChecks.deletionsApplied(sql) }),
     ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
-    "Its subscriptions": RecordChecks.subscriptions(sql),
-    ...(isReplica && { "Its replication": Effect.map(DatabaseChecks.replication(primary, sql), facts) })
+    "Its subscriptions": RecordChecks.subscriptions(sql)
   }
 }
 
@@ -69,7 +67,7 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
     const [sql] = opened
     if (sql === undefined) continue
     if (variable === "DATABASE_URL") primary = sql
-    findings.push(...(yield* Check.examine(variable, checksOf({ settings, variable, pools, sql }, primary))))
+    findings.push(...(yield* Check.examine(variable, checksOf({ settings, variable, pools, sql }))))
     if (variable === "DATABASE_URL" && settings.roles.includes("data-api")) {
       const references = { "Its references": RecordChecks.referencesToNothing(sql) }
       findings.push(...(yield* Check.examine(variable, references, Duration.seconds(12))))

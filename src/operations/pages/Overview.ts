@@ -141,21 +141,6 @@ const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now:
   ]
 }
 
-const changesTiles = (watched: Watched) => {
-  const lagTile = (name: string, metric: string, about: Content) => {
-    const seconds = highest(watched, metric)
-    return seconds === undefined
-      ? tile(name, "–", "not measured here")
-      : tile(name, Format.span(seconds * 1000), about, severityOf(seconds, 10, 60))
-  }
-  const remedy = h("a", { href: "/ops/guide#changes" })("by an open transaction or a replica")
-  return [
-    lagTile("Changes held back", "practice_data_changes_lag_seconds", remedy),
-    lagTile("Replica lag", "practice_data_replica_lag_seconds", "of READ_DATABASE_URL"),
-    tile("Readers waiting", Format.count(highest(watched, "practice_data_changes_waiting") ?? 0), "for the next change")
-  ]
-}
-
 const dependencies = ({ dependencies: rows }: Watched, now: number) =>
   table({
     caption: "Dependencies of the service",
@@ -187,8 +172,7 @@ export const overview = Page.page(
     return (now) => [
       h("dl", { class: "tiles" })(
         requestTiles(seen.recent, now),
-        Result.isSuccess(counts) && taskTiles(counts.success, now),
-        changesTiles(seen)
+        Result.isSuccess(counts) && taskTiles(counts.success, now)
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),
@@ -238,7 +222,7 @@ export const requests = Page.page(
       unknown.length > 0 && countsBy("unknown", "unknown organization", unknown),
       countsBy("refused", "reason of refusal", refusals),
       small(
-        "Counted since the process started, the most active first. Latencies leave out the time that clients ask /changes to wait.",
+        "Counted since the process started, the most active first.",
         " The most active organizations are listed by name, the rest as others."
       )
     ]

@@ -34,9 +34,7 @@ const decodeHealth = Schema.decodeEffect(Schema.fromJsonString(Health))
 
 /** Services of single roles, which their metrics show. */
 const families = Effect.map(Metric.snapshot, (all) =>
-  ["processor", "changes", "task_runs"].filter((family) =>
-    all.some(({ id }) => id.startsWith(`practice_data_${family}_`))
-  )
+  ["processor", "task_runs"].filter((family) => all.some(({ id }) => id.startsWith(`practice_data_${family}_`)))
 )
 
 layer(TestDatabase.layerDemo, options)("A start", (it) => {
@@ -77,12 +75,12 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
 
   it.effect.each([
     ["intake", ["tasks"], ["tasks"], []],
-    ["worker", ["tasks"], ["tasks", "changes"], ["changes", "task_runs"]],
+    ["worker", ["tasks"], ["tasks", "changes"], ["task_runs"]],
     [
       "data-api",
       ["credentials", "records", "tasks"],
       ["records", "credentials", "tasks", "changes", "processor"],
-      ["processor", "changes"]
+      ["processor"]
     ]
   ] as const)("with ROLES=%s opens the pools %j, checks %j and measures %j alone", ([role, pools, checks, measured]) =>
     Effect.gen(function* () {

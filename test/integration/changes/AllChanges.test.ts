@@ -1,13 +1,10 @@
-/** The feed of the changes of all resources, readers that wait for changes, and histories of writers and readers. */
+/** The feed of the changes of all resources, and histories of writers and readers. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
-import { Connections } from "../../../src/changes/ChangeClock.ts"
+import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
-import { combinedFeed } from "../../../src/changes/FeedDefinition.ts"
-import * as Records from "../../../src/records/Repository.ts"
-import { pets } from "../../../src/api/records/Pets.ts"
 import { clockOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -42,23 +39,24 @@ const reader = Effect.gen(function* () {
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
   let waits = 0
-  const clock = yield* clockOf(sql)
-  const wait: typeof clock.wait = (...seen) => {
+  const polls = yield* LongPolls.make
+  const poll: typeof polls.poll = (...given) => {
     waits += 1
-    return clock.wait(...seen)
+    return polls.poll(...given)
   }
-  const changes = databaseFeed(sql, combinedFeed(searchable), { ...clock, wait })
+  const clock = yield* clockOf(sql)
+  const changes = databaseFeed(sql, searchable, { poll })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
-    const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit, wait: within }))
+    const { json } = yield* asKnown(organization)(changes({ cursor, limit, wait: within }))
     const page = yield* decodePage(toText(json))
     cursor = page.cursor
     const seen = page.body.map(({ record, removed, reset, resource }) => {
       const change = record?.id ?? (removed === undefined ? "" : `-${removed}`)
       return `${resource} ${reset === true ? "reset" : change}`
     })
-    return { seen, hasMore: page.has_more, isConsistent: page.is_consistent, lag }
+    return { seen, hasMore: page.has_more, isConsistent: page.is_consistent }
   })
   /** Starts to read, and returns once it waits for a change. */
   const readLater = Effect.gen(function* () {
@@ -101,8 +99,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
         assert.deepStrictEqual(yield* read(), {
           seen: ["invoices a", "invoice-lines a1", "invoice-lines a2"],
           hasMore: false,
-          isConsistent: true,
-          lag: 0
+          isConsistent: true
         })
         yield* run(line("a3"))
         yield* run("delete from invoice_lines where organization_id = $ and id in ('a1', 'a2')")
@@ -120,10 +117,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       const open = yield* session
       yield* open(`begin; ${invoice("open")}`)
       yield* run(invoice("a"))
-      assert.deepStrictEqual(yield* read(), { seen: ["invoices a"], hasMore: false, isConsistent: true, lag: 0 })
+      assert.deepStrictEqual(yield* read(), { seen: ["invoices a"], hasMore: false, isConsistent: true })
       yield* run(invoice("b"))
       yield* open(line("open1"))
-      assert.deepInclude(yield* read(), { seen: ["invoices b"], isConsistent: true, lag: 0 })
+      assert.deepInclude(yield* read(), { seen: ["invoices b"], isConsistent: true })
       yield* open("commit")
       assert.deepInclude(yield* read(1), { seen: ["invoices open"], hasMore: true, isConsistent: false })
       yield* run(invoice("c"))
@@ -186,10 +183,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       yield* read()
       yield* run(broken)
       yield* run("delete from charge_refunds where organization_id = $")
-      yield* clock.keep
+      yield* clock.tick
       assert.strictEqual((yield* Effect.flip(read()))._tag, "RecordStoreDown")
       yield* run(`${mended}; ${invoice("b")}`)
-      yield* clock.keep
+      yield* clock.tick
       assert.deepStrictEqual((yield* read()).seen, ["charge-refunds reset", "invoices b"])
       assert.deepInclude(yield* read(), { seen: [], isConsistent: true })
     })
@@ -212,15 +209,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       yield* run("insert into charge_refunds (organization_id, id) values ($, 'r')")
       yield* read()
       yield* run(statements.replace("DELETE", "delete from charge_refunds where organization_id = $"))
-      yield* clock.keep
+      yield* clock.tick
       assert.deepStrictEqual((yield* read()).seen, ["charge-refunds reset"])
     })
   )
 
-  it.effect("come to a reader who waits as soon as a transaction with one has ended, or a table is truncated", () =>
+  it.effect("come to a reader who waits within a second, once a transaction with one has ended", () =>
     Effect.gen(function* () {
-      const { clock, read, readLater, run, session } = yield* reader
-      yield* Effect.forkScoped(clock.watch)
+      const { read, readLater, run, session } = yield* reader
       yield* read()
       const open = yield* session
       yield* open(`begin; ${invoice("open")}`)
@@ -232,97 +228,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
       const another = yield* readLater
       yield* run("truncate charge_refunds")
       assert.deepStrictEqual((yield* Fiber.join(another)).seen, ["charge-refunds reset"])
-    })
-  )
-})
-
-const wait = Duration.seconds(20)
-
-/** A feed that its clock watches, and how often its database and its clock are used. */
-const feedOf = Effect.fnUntraced(function* (connections = Infinity, times = 20) {
-  const { sql } = yield* TestDatabase
-  const organization = `org_${++organizations}`
-  // The clock runs its statements alone, readers theirs on a shared connection.
-  const counts = { run: 0, runShort: 0, wait: 0 }
-  const counting = <A extends object>(of: A): A =>
-    new Proxy(of, {
-      get: (target, name) => {
-        if (name === "run" || name === "runShort" || name === "wait") counts[name]++
-        return Reflect.get(target, name)
-      }
-    })
-  const counted = counting(sql)
-  const clock = counting(yield* Effect.provideService(clockOf(counted), Connections, connections))
-  const repository = Records.make(counted, pets, clock)
-  const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
-    asKnown(owner)(
-      // So many at once may wait too long for a connection on a busy machine.
-      Effect.retry(repository.changes(request), { while: (error) => error._tag === "RecordStoreDown", times })
-    )
-  const insert = (owner = organization) =>
-    sql`insert into pets (organization_id, id, name) values (${owner}, gen_random_uuid()::text, 'new')`
-  yield* insert()
-  yield* settled(sql)
-  yield* Effect.forkScoped(clock.watch)
-  /** Starts readers of an organization that have seen all, and wait. */
-  const waiting = Effect.fnUntraced(function* (count: number, owner = organization, limit = 10) {
-    const expected = counts.wait + count
-    let page = yield* changes({ limit }, owner)
-    while (!page.isComplete) page = yield* changes({ cursor: page.cursor, limit }, owner)
-    const read = changes({ cursor: page.cursor, limit, wait }, owner)
-    const readers = yield* Effect.replicateEffect(Effect.forkScoped(read, { startImmediately: true }), count)
-    yield* eventually("all wait", () => counts.wait === expected)
-    return { read, readers }
-  })
-  return { changes, clock, counts, insert, waiting }
-})
-
-const atOnce = Effect.timeout("10 seconds")
-
-const isPending = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() === undefined
-
-layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", (it) => {
-  it.effect("gets a change of its organization as soon as it is committed; until then, waiting costs no read", () =>
-    Effect.gen(function* () {
-      const { changes, counts, insert, waiting } = yield* feedOf()
-      const { readers } = yield* waiting(30)
-      yield* insert("org_of_others")
-      const before = { ...counts }
-      // The second one begins after the insert.
-      yield* eventually("two ticks of the clock", () => counts.run >= before.run + 2)
-      assert.strictEqual(counts.runShort, before.runShort)
-      assert.isTrue(readers.every(isPending))
-      yield* insert()
-      for (const { json } of yield* atOnce(Fiber.joinAll(readers))) assert.include(toText(json), '"name":"new"')
-      assert.isTrue((yield* changes({ limit: 10, wait: Duration.millis(50) }, "org_of_nobody")).isEmpty, "a timeout")
-    })
-  )
-
-  it.effect(
-    "gets a change beside 499 others of its organization, and none gets a busy store",
-    () =>
-      Effect.gen(function* () {
-        const { insert, waiting } = yield* feedOf(undefined, 0)
-        const readers = yield* Effect.forEach(Array.range(1, 20), () => waiting(25, undefined, 1000))
-        yield* insert()
-        const pages = yield* Fiber.joinAll(readers.flatMap((each) => each.readers))
-        assert.isTrue(pages.every(({ rows }) => rows === 1))
-      }),
-    long
-  )
-
-  it.effect("gets its answer at once if too many wait, of its organization or in all, and once the service stops", () =>
-    Effect.gen(function* () {
-      const { changes, clock, waiting } = yield* feedOf(10)
-      const { read, readers } = yield* waiting(2)
-      assert.isTrue((yield* atOnce(read)).isEmpty)
-      for (const [owner, count] of Object.entries({ org_of_others_1: 2, org_of_others_2: 1 }))
-        readers.push(...(yield* waiting(count, owner)).readers)
-      assert.isTrue((yield* atOnce(changes({ limit: 10, wait }, "org_of_others_3"))).isEmpty)
-      assert.isTrue(readers.every(isPending))
-      yield* clock.stopWaiting
-      assert.isTrue((yield* atOnce(Fiber.joinAll(readers))).every(({ isEmpty }) => isEmpty))
-      assert.isTrue((yield* atOnce(read)).isEmpty)
     })
   )
 })

@@ -1,40 +1,48 @@
-/** The feeds of changes over both stores, by a known organization and by a key: pages, the owners of cursors, and forged ones. */
+/** The feed of changes over both stores, by a known organization and by a key: pages, the owners of cursors, and forged ones. */
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { CursorInvalid } from "../../../src/api/Errors.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
-import { products } from "../../../src/api/records/Organizations.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import * as Records from "../../../src/records/Repository.ts"
-import type { Repository } from "../../../src/records/Repository.ts"
+import type { Feed } from "../../../src/changes/Feed.ts"
+import { memoryFeed } from "../../../src/changes/FeedStores.ts"
+import { LongPolls } from "../../../src/changes/LongPolls.ts"
+import { RecordDatabase } from "../../../src/database/Database.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
-import { clockOf, pageOf } from "../../support/Follower.ts"
+import { feedOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tagsOf } from "../../support/tries.ts"
-import { asKnown, dataset, insertKeys, readersOf, storesOf } from "../records/stores.ts"
+import { asHolderOfKey, asKnown, dataset, fill, insertKeys } from "../records/stores.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 
 const demo: ReadonlyArray<Partial<Readonly<Record<string, ReadonlyArray<Stored>>>>> = organizations.map(recordsOf)
 
-/** Some demo records of both organizations in each store, and each way to read them. */
+/** Some demo records of both organizations in each store, and each way to read their changes. */
 const demoOf = Effect.fnUntraced(function* (resource: Resource) {
   const { sql } = yield* TestDatabase
   const records = demo.flatMap((each) => (each[resource.name] ?? []).slice(0, 8))
-  const stores = yield* storesOf(dataset(resource, records))
+  const rows = yield* fill(dataset(resource, records))
   yield* settled(sql)
-  return { own: stores.rows.filter((row) => row.organization === organization), readers: readersOf(stores) }
+  const memory = memoryFeed(searchable, new Map([[resource.name, rows]]), yield* LongPolls.make)
+  const postgres = yield* feedOf(yield* RecordDatabase)
+  const readers = [
+    ["memory", memory, asKnown],
+    ["Postgres", postgres, asKnown],
+    ["Postgres, by key", postgres, asHolderOfKey]
+  ] as const
+  return { own: rows.filter((row) => row.organization === organization), readers }
 })
 
 const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-const read = (repository: Repository, cursor: string | undefined, limit: number) =>
-  Effect.flatMap(repository.changes({ cursor, limit }), ({ json }) => pageOf(json))
+const read = (feed: Feed, resource: string, cursor: string | undefined, limit: number) =>
+  Effect.flatMap(feed({ cursor, limit, resources: [resource] }), ({ json }) => pageOf(json))
 
 const damaged = (cursor: string) => [
   ...cursor.split("").map((letter, at) => cursor.slice(0, at) + (letter === "x" ? "y" : "x") + cursor.slice(at + 1)),
@@ -56,14 +64,14 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
         Effect.gen(function* () {
           const { own, readers } = yield* demoOf(resource)
           const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
-          for (const [reader, repository, as] of readers) {
+          for (const [reader, feed, as] of readers) {
             const seen: Array<unknown> = []
-            let page = yield* as(organization)(read(repository, undefined, 3))
+            let page = yield* as(organization)(read(feed, resource.name, undefined, 3))
             while (page.body.length > 0) {
               seen.push(...page.body)
               assert.isAtMost(page.body.length, 3, reader)
               assert.deepStrictEqual([page.removed, page.has_more], [[], seen.length < own.length], reader)
-              page = yield* as(organization)(read(repository, page.cursor, 3))
+              page = yield* as(organization)(read(feed, resource.name, page.cursor, 3))
             }
             assert.sameDeepMembers(seen, expected, reader)
           }
@@ -71,20 +79,18 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       { tags: tagsOf(resource.name) }
     )
 
-  it.effect("have a cursor that is refused if it is damaged, of another organization or another resource", () =>
+  it.effect("have a cursor that is refused if it is damaged, or of another organization", () =>
     Effect.gen(function* () {
-      const ofPets = yield* demoOf(pets)
-      const ofProducts = yield* demoOf(products)
-      for (const [index, [reader, repository, as]] of ofPets.readers.entries()) {
-        const { cursor } = yield* as(organization)(read(repository, undefined, 2))
+      const { readers } = yield* demoOf(pets)
+      for (const [reader, feed, as] of readers) {
+        const { cursor } = yield* as(organization)(read(feed, "pets", undefined, 2))
         assert.isAtMost(cursor.length, 300)
-        const refused = (wrong: string, owner: string = organization, of: Repository | undefined = repository) =>
-          Effect.map(Effect.flip(as(owner)(of?.changes({ cursor: wrong, limit: 2 }) ?? Effect.die(reader))), (error) =>
+        const refused = (wrong: string, owner: string = organization) =>
+          Effect.map(Effect.flip(as(owner)(feed({ cursor: wrong, limit: 2 }))), (error) =>
             assert.deepStrictEqual(error, new CursorInvalid(), `${reader}: ${wrong}`)
           )
         for (const wrong of damaged(cursor)) if (wrong !== cursor) yield* refused(wrong)
         yield* refused(cursor, another)
-        yield* refused(cursor, organization, ofProducts.readers[index]?.[1])
       }
     })
   )
@@ -100,10 +106,10 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
           return Reflect.get(target, name)
         }
       })
-      const repository = Records.make(watched, pets, yield* clockOf(watched))
+      const feed = yield* feedOf(watched)
       const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
         calls.length = 0
-        const page = yield* asKnown(organization)(read(repository, cursor, limit))
+        const page = yield* asKnown(organization)(read(feed, "pets", cursor, limit))
         return { ...page, count: page.body.length, calls: [...calls] }
       })
       const { cursor } = yield* poll(undefined, 1000)
@@ -117,8 +123,10 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       yield* settled(sql)
       assert.deepInclude(yield* poll(cursor, 250), { removed: ["pet_new"], calls: ["runShort"] })
       // Within a load there are more: nothing is looked for first.
-      yield* sql`insert into pets (organization_id, id)
-        select ${organization}, 'pet_of_many_' || n from generate_series(1, 300) n`
+      for (const first of [1, 151]) {
+        yield* sql`insert into pets (organization_id, id)
+          select ${organization}, 'pet_of_many_' || n from generate_series(${first}::int, ${first}::int + 149) n`
+      }
       yield* settled(sql)
       const { cursor: within } = yield* poll(undefined, 251)
       assert.deepInclude(yield* poll(within, 251), { has_more: false, calls: ["run"] })
@@ -126,21 +134,20 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
   )
 })
 
-const owner = { organization: "org_1", resource: pets.name }
+const owner = "org_1"
 
 const toJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 const forged = (text: string) => {
-  const checksum = hash("sha256", JSON.stringify([owner.organization, owner.resource, text]), "base64url")
+  const checksum = hash("sha256", JSON.stringify([owner, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, 8)
 }
 
 const reader = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  const repository = Records.make(sql, pets, yield* clockOf(sql))
-  const readFrom = (cursor?: string) =>
-    asKnown(owner.organization)(repository.changes({ cursor, limit: 2, wait: Duration.millis(1) }))
-  yield* sql`insert into pets (organization_id, id) values (${owner.organization}, 'a') on conflict do nothing`
+  const feed = yield* feedOf(sql)
+  const readFrom = (cursor?: string) => asKnown(owner)(feed({ cursor, limit: 2, resources: ["pets"] }))
+  yield* sql`insert into pets (organization_id, id) values (${owner}, 'a') on conflict do nothing`
   yield* settled(sql)
   const { cursor } = yield* readFrom()
   const given = yield* Effect.fromNullishOr(Cursor.decode(cursor))

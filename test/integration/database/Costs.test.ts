@@ -9,7 +9,6 @@ import { consumptionLogs } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import type { Page } from "../../../src/api/records/Requests.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { inOrder, RecordDatabase } from "../../../src/database/Database.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { searchQuery } from "../../../src/records/SearchQuery.ts"
@@ -219,7 +218,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
         const pool = { settings: inOrder, maxConnections: 2, sharedConnections: 1 }
         const sql = yield* clientOf((yield* TestDatabase).url, pool)
         yield* sql.distribution.refresh
-        const search = Records.make(sql, consumptionLogs, stillClock).search(criteria, { limit: 100, offset: 0 })
+        const search = Records.make(sql, consumptionLogs).search(criteria, { limit: 100, offset: 0 })
         for (const as of [asKnown, asHolderOfKey]) {
           for (let times = 0; times < 12; times++)
             yield* as(organization)(search).pipe(Effect.provideService(RecordDatabase, sql))

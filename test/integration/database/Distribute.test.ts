@@ -7,16 +7,14 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources } from "../../../src/api/records/index.ts"
-import { invoices } from "../../../src/api/records/Invoices.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { script } from "../../../src/database/script.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
-import * as Records from "../../../src/records/Repository.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
+import { feedOf } from "../../support/Follower.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const records = resources.map(({ table }) => table)
@@ -144,8 +142,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const repository = Records.make(yield* clientOf(url), invoices, stillClock)
-      const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
+      const feed = yield* feedOf(yield* clientOf(url))
+      const refused = yield* Effect.flip(feed({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
       const [said] = yield* changes(sql)
       assert.include(said?.message ?? "", "distributed")

@@ -6,9 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { resources } from "../../../src/api/records/index.ts"
-import { invoices } from "../../../src/api/records/Invoices.ts"
-import * as Records from "../../../src/records/Repository.ts"
-import { clockOf, pageOf } from "../../support/Follower.ts"
+import { feedOf, pageOf } from "../../support/Follower.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "../records/stores.ts"
 
@@ -96,9 +94,11 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
       const [api, writer] = [yield* loginOf("api"), yield* loginOf("writer")]
       yield* writer`insert into invoices (organization_id, id) values (${organization}, 'a'), (${organization}, 'b')`
       yield* writer`update invoices set is_deleted = true where id = 'a'`
-      const { changes } = Records.make(api, invoices, yield* clockOf(api))
+      const changes = yield* feedOf(api)
       const read = (cursor?: string) =>
-        Effect.flatMap(asKnown(organization)(changes({ cursor, limit: 1000 })), ({ json }) => pageOf(json))
+        Effect.flatMap(asKnown(organization)(changes({ cursor, limit: 1000, resources: ["invoices"] })), ({ json }) =>
+          pageOf(json)
+        )
       const first = yield* read()
       assert.isTrue(first.body.find(({ id }) => id === "a")?.["is_deleted"])
       yield* writer`delete from invoices where id = 'b'`

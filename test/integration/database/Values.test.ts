@@ -7,7 +7,6 @@ import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { Client } from "pg"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -248,7 +247,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
       yield* keepingTimes(sql, times)
       const search = (criteria: Records.FilterValues) =>
-        Effect.map(Records.make(sql, charges, stillClock).search(criteria, { limit: 100, offset: 0 }), toText)
+        Effect.map(Records.make(sql, charges).search(criteria, { limit: 100, offset: 0 }), toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
       for (const field of ["updated_at_since", "created_at_since"]) {

@@ -10,7 +10,7 @@ import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import * as Probes from "../../../src/operations/Probes.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { ClinicAccounts, PspReads } from "../../../src/psp/PspReads.ts"
-import { ChangeClock } from "../../../src/changes/ChangeClock.ts"
+import { ChangeClock, type FeedState } from "../../../src/changes/ChangeClock.ts"
 import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
@@ -86,8 +86,7 @@ interface Given {
   readonly records?: Place
   readonly credentials?: Place
   readonly tasks?: Place
-  /** The seconds for which changes are held back. */
-  readonly lag?: number
+  readonly changes?: FeedState
   readonly isDistributed?: boolean
   readonly processor?: "up" | "down" | "none"
   /** The seconds that the databases' clock is behind this machine's. */
@@ -95,10 +94,10 @@ interface Given {
 }
 
 /** The checks over any databases. */
-const checksOf = ({ lag = 0, processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
+const checksOf = ({ changes: state = "Served", processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
   const changes = Layer.effect(
     ChangeClock,
-    ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, lastLag: Effect.succeed(lag) }))
+    ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, state: Effect.succeed(state) }))
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
@@ -146,7 +145,7 @@ const answered = Effect.fnUntraced(function* (path: string, given: Given) {
 
 const reach = "Cannot be reached"
 const slow = "Does not answer in time"
-const held = "Delayed by 61 seconds: a replica lags, or a writing transaction is open on its primary"
+const held = "Not served: the order of changes waits for triggers, indexes, or a writer"
 
 const behind = "Its clock is 60.1 s behind this machine's"
 
@@ -159,15 +158,14 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Outputs, no
   ["all is well", {}, {}],
   ["the keys refuse", { credentials: "refusing" }, { credentials: reach }],
   ["the records hang and the tasks refuse", { records: "silent", tasks: "refusing" }, { records: slow, tasks: reach }],
-  ["the check of the replication would take longer", { records: "slow", tasks: "slow" }, {}],
   ["the records and the keys accept only reads", { records: "reading", credentials: "reading" }, {}],
   ["the tasks accept only reads", { tasks: "reading" }, { tasks: "Accepts only reads" }],
-  ["the changes are held back for 60 seconds", { lag: 60 }, {}],
-  ["the changes are held back for 61 seconds", { lag: 61 }, { changes: held }],
+  ["the state of the changes is not known yet", { changes: "Unknown" }, {}],
+  ["the order of the changes cannot restart", { changes: "Unsettled" }, { changes: held }],
   ["the processor is down", { processor: "down" }, { processor: reach }],
   ["the databases' clock is 60 seconds behind", { behind: 60 }, {}],
   ["it is behind by more", { behind: 60.1 }, { records: behind, credentials: behind, tasks: behind }],
-  ["no changes are served", { isDistributed: true, lag: 61 }, {}, { changes: notServed }],
+  ["no changes are served", { changes: "Distributed" }, {}, { changes: notServed }],
   ["there is no processor", { processor: "none" }, {}, { processor: "None" }]
 ]
 

@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
@@ -10,8 +9,7 @@ import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import * as Organizations from "../../../src/operations/Organizations.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
-import { combinedFeed } from "../../../src/changes/FeedDefinition.ts"
-import { clockOf } from "../../support/Follower.ts"
+import { feedOf } from "../../support/Follower.ts"
 import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -40,7 +38,7 @@ const Page = Schema.fromJsonString(
 /** A reader of all changes of an organization. Each read returns the resources of records, and the removed ones. */
 const reader = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
-  const changes = databaseFeed(sql, combinedFeed(searchable), yield* clockOf(sql))
+  const changes = yield* feedOf(sql)
   let cursor: string | undefined
   const read = Effect.gen(function* () {
     const request = { cursor, limit: 1000, wait: Duration.zero }

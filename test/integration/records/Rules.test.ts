@@ -5,7 +5,6 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import * as DemoData from "../../../src/demo/DemoData.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
@@ -170,7 +169,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const { url } = yield* TestDatabase
       const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
       const page = { limit: 100, offset: 100 }
-      const found = yield* Records.make(sql, products, stillClock, 1).search({}, page)
+      const found = yield* Records.make(sql, products, 1).search({}, page)
       assert.strictEqual(toText(found), toText(yield* memory.search({}, page)))
     }).pipe(asKnown("org_oakridge"))
   )

@@ -1,14 +1,12 @@
 /** Records of a resource in both stores: what the suites run over. */
 import { Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
 import { OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
-import { clockOf } from "../../support/Follower.ts"
 import { insertKey } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -57,8 +55,8 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
     resource,
     rows,
     memory: Records.makeMemory(resource, rows),
-    postgres: Records.make(sql, resource, yield* clockOf(sql)),
-    skipping: Records.make(sql, resource, stillClock, 1)
+    postgres: Records.make(sql, resource),
+    skipping: Records.make(sql, resource, 1)
   }
 })
 

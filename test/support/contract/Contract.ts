@@ -75,8 +75,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       resource,
       request: { ...page, ...Object.fromEntries(types) }
     },
-    { ...get, request: { id: "string", organization: "string" }, least: { id: "none" }, required: ["id"] },
-    { ...feed, path: `/${name}/changes`, kind: "changes", resource }
+    { ...get, request: { id: "string", organization: "string" }, least: { id: "none" }, required: ["id"] }
   ]
 }
 

@@ -76,11 +76,11 @@ layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)(
   it.effect("continue a feed from the cursor of either", () =>
     Effect.gen(function* () {
       const ways = yield* TwoWays
-      for (const path of ["/charges/changes", "/changes"]) {
+      for (const resources of [["charges"], undefined]) {
         let cursors: ReadonlyArray<string | undefined> = [undefined]
         for (let page = 0; page < 3; page++) {
           const found = yield* Effect.forEach(cursors, (cursor) => {
-            const sent = { pieces: [textOf(requestTo(path, JSON.stringify({ limit: 60, cursor })))] }
+            const sent = { pieces: [textOf(requestTo("/changes", JSON.stringify({ limit: 60, cursor, resources })))] }
             return Effect.andThen(agree(ways, exchange(sent), shown(sent)), each(ways, cursorOf(sent)))
           })
           cursors = found.flatMap(({ lane, router }) => [lane, router]).slice(0, 2)

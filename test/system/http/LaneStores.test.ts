@@ -39,7 +39,7 @@ const reads = [
   textOf(search),
   textOf(requestTo("/charges/search", '{"limit":1000}')),
   textOf(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')),
-  textOf(requestTo("/charges/changes", '{"limit":1}')),
+  textOf(requestTo("/changes", '{"limit":1,"resources":["charges"]}')),
   textOf(requestTo("/charges/search", '{"limit":0}')),
   textOf(requestTo("/charges/search", '{"organization":"org_harbor"}')),
   textOf(requestTo("/charges/search", "{}", unknown))

@@ -23,7 +23,6 @@ const token = "correct-horse-battery"
 /** Metrics that such a program has no series of. */
 const notHere: ReadonlyArray<string> = [
   "practice_data_organization_requests_total",
-  "practice_data_replica_lag_seconds",
   "practice_data_telemetry_export_failures_total",
   "practice_data_processor_circuit_open",
   "practice_data_processor_account_circuits_open"
@@ -109,8 +108,6 @@ const unknownKey = ({ call }: Client.Client) =>
     body: "{}"
   })
 
-const lag = "practice_data_changes_lag_seconds"
-
 describe("/metrics", () => {
   it.live("says which database is not there, whose reads are 503, never 401, and back within 2 seconds", () =>
     Effect.gen(function* () {
@@ -143,7 +140,6 @@ describe("/metrics", () => {
         for (const { headers, status } of answers)
           if (status === 503) assert.match(String(headers["retry-after"]), /^[1-9]/)
         if (name === "tasks") yield* untilSamples("tasks of which nothing is known", knowsNoTasks)
-        if (name === "records") yield* untilSamples("changes of which nothing is known", (samples) => !(lag in samples))
         assert.isAbove((yield* read)["practice_data_tasks_read_timestamp_seconds"] ?? 0, 0)
         yield* proxy.mend
         const recovery = eventually("a read", client.ask("/charges/search"), ({ status }) => status === 200)

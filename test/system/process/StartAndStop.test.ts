@@ -7,7 +7,7 @@ import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Config, Effect, Exit, Fiber, Layer, Schedule } from "effect"
+import { Array, Config, Effect, Exit, Fiber, Layer } from "effect"
 import { assertIsFree } from "../../../src/process/Port.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -232,19 +232,20 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* settled(sql)
       const program = yield* draining("1 second", { DATABASE_URL: url })
       const { ask } = Client.patient(program.client)
-      // The end of a first load would be told at once.
-      const loaded = yield* Effect.repeat(ask("/pets/changes"), {
-        until: (response) => response.headers["x-changes-complete"] === "true",
-        schedule: Schedule.spaced("100 millis"),
-        times: 200
-      })
-      const [, cursor] = /"cursor":"([^"]+)"/.exec(loaded.text) ?? []
-      const waiting = yield* Effect.forkChild(ask("/pets/changes", { cursor, wait: 20 }), { startImmediately: true })
+      const read = (request: object) => ask("/changes", { ...request, resources: ["pets"] })
+      let cursor: string | undefined
+      // The end of a first load is told at once.
+      for (let page = 0; page < 3; page++) {
+        cursor = /"cursor":"([^"]+)"/.exec((yield* read({ cursor })).text)?.[1]
+        yield* Effect.sleep("1200 millis")
+      }
+      const waiting = yield* Effect.forkChild(read({ cursor, wait: 20 }), { startImmediately: true })
       yield* Effect.sleep("300 millis")
       assert.isUndefined(waiting.pollUnsafe())
       yield* endsInOrder(program, 5)
       const { status, text } = yield* Fiber.join(waiting)
-      assert.deepStrictEqual([status, text], [200, `{"body":[],"removed":[],"cursor":"${cursor}","has_more":false}`])
+      assert.strictEqual(status, 200)
+      assert.match(text, /^\{"body":\[\],"cursor":"[^"]+","has_more":false/)
     }).pipe(Effect.provide(ownDatabase))
   )
 

@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { nextHeader } from "../../../src/api/records/Requests.ts"
 import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { expectAnswer, InProcess, organization, send } from "../../support/inProcess.ts"
 
@@ -69,26 +68,6 @@ layer(InProcess.layer())("every endpoint", (it) => {
         const detail = [{ loc: ["body", ...loc], msg, type }]
         yield* expectAnswer({ path: "/api/v3/changes", json: { resources } }, 422, { detail })
       }
-    })
-  )
-
-  it.effect("of changes has the next cursor in a header too, where there are more and it is no longer than 1000", () =>
-    Effect.gen(function* () {
-      let cursor: string | undefined
-      const lengths: Array<number> = []
-      // Each resource that joins makes the cursor longer.
-      for (const [index] of searchable.entries()) {
-        const resources = searchable.slice(0, index + 1).map(({ name }) => name)
-        const { headers, text } = yield* send({ path: "/api/v3/changes", json: { cursor, limit: 1, resources } })
-        const [, next = ""] = /"cursor":"([^"]+)","has_more":true/.exec(text) ?? []
-        assert.strictEqual(headers[nextHeader], next.length > 1000 ? undefined : next)
-        lengths.push(next.length)
-        cursor = next
-      }
-      assert.isBelow(Math.min(...lengths), 1000)
-      assert.isAbove(Math.max(...lengths), 1000)
-      const { headers } = yield* send({ path: "/api/v3/charges/changes", json: { limit: 1000 } })
-      assert.notProperty(headers, nextHeader)
     })
   )
 

@@ -1,17 +1,15 @@
-/** The cursors that a feed resumes, after a restore, on a standby and after a failover; the text of a cursor; pages of changes from their rows. */
+/** The cursors that the feed resumes, after a restore and after a failover; the text of a cursor; pages of changes from their rows. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { CursorExpired } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
 import { type FeedSnapshot, readableIn } from "../../../src/changes/FeedSnapshot.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { fromText, toText } from "../../../src/database/RecordJson.ts"
-import { type ChangeRow, combinedFeed, placeOf, resourceFeed } from "../../../src/changes/FeedDefinition.ts"
+import { type ChangeRow, makeRender, pageLength, rowPlace } from "../../../src/changes/FeedPage.ts"
 import * as Walk from "../../../src/changes/Walk.ts"
 
 const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id: "a", branch: "~" }, running: [] }
@@ -23,10 +21,8 @@ const state = { isInPlace: true, isMarked: true, proven: 95, durableUntil: null 
 const here: FeedSnapshot = {
   base: 0,
   snapshot: "120:120:",
-  inFlight: 0,
-  isStandby: false,
   organization: "org",
-  tokens: { pets: "feed0000" },
+  tokens: { organizations: "feed0000", pets: "feed0000" },
   mark: "aaaa0001",
   marked: 120,
   keptFrom: 0,
@@ -37,7 +33,6 @@ const here: FeedSnapshot = {
 /** The difference to a primary that gave the cursor out. */
 type But = Partial<NonNullable<FeedSnapshot["state"]> & FeedSnapshot>
 
-const standby: But = { isStandby: true }
 const promoted: But = { mark: "aaaa0002" }
 const restarted: But = { tokens: { pets: "another0" } }
 
@@ -46,7 +41,6 @@ const orderOf = ({ tokens }: FeedSnapshot) => tokens["pets"]
 it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is resumed where it was given out", "Readable", {}, cursor],
   ["may be missing", "Readable", {}],
-  ["is resumed on a standby, which may lag", "Readable", { ...standby, snapshot: "50:50:" }, cursor],
   ["waits until the order has restarted in a replaced table", "Unsettled", { isInPlace: false }, cursor],
   ["waits for the first mark of the run of a server", "Unsettled", { isMarked: false }, cursor],
   ["is expired where the order has restarted", "Expired", restarted, cursor],
@@ -58,18 +52,16 @@ it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
   ["is expired after a failover beyond the last mark", "Expired", { ...promoted, proven: 99 }, cursor],
   ["is resumed after a switchover up to its end", "Readable", { ...promoted, durableUntil: 5000 }, cursor],
   ["is expired after a switchover beyond its end", "Expired", { ...promoted, durableUntil: 4999 }, cursor],
-  ["is expired if a primary does not know its mark", "Expired", { mark: "other000", proven: null }, cursor],
-  ["is behind if a standby does not know its mark", "Behind", { ...standby, ...promoted, proven: null }, cursor]
+  ["is expired if a primary does not know its mark", "Expired", { mark: "other000", proven: null }, cursor]
 ])("a cursor %s", ([, verdict, but, given]) => {
   const snapshot = { ...here, ...but, state: { ...state, ...but } }
-  assert.strictEqual(Cursor.verdictOf(snapshot, orderOf(snapshot), given), verdict)
+  assert.strictEqual(Cursor.judge(snapshot, orderOf(snapshot), given), verdict)
 })
 
 it.for<readonly [string, Partial<FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   ["of another run of the server, or another table", { run: "another" }],
   ["of another order", restarted],
   ["of a server with another mark", { mark: "aaaa0002" }],
-  ["of a server that was promoted", { isStandby: true }],
   ["of a cursor of another order", {}, { order: "another0" }],
   ["of a cursor with another mark", {}, { mark: "aaaa0002" }]
 ])("the whole state is examined %s", ([, but, given]) => {
@@ -79,17 +71,16 @@ it.for<readonly [string, Partial<FeedSnapshot>, Partial<Cursor.Cursor>?]>([
   assert.isFalse(Cursor.isUnchanged(settled, { ...here, ...but }, orderOf(here), at))
 })
 
-it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
+it("a server with more running transactions than a cursor holds is read below its horizon", () => {
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
   assert.deepStrictEqual(readableIn(busy), { next: 100, running: [] })
-  assert.deepStrictEqual(readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
   const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
   assert.strictEqual(readableIn(fewer).running.length, Walk.maximumRunning)
   assert.strictEqual(readableIn(fewer).next, 3000)
 })
 
-const owner = { organization: here.organization, resource: pets.name }
+const owner = here.organization
 
 const partial: Walk.Place = { position: 3, id: ".", branch: "" }
 const lines: Walk.Walk = { ...walk, partial, floor: 5, target: 7 }
@@ -102,13 +93,12 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
   ["several walks, one of them with a transaction that is read in part", [walk, lines]],
   ["walks that have read nothing yet", [Walk.fromStart({ pets: "" }), walk, Walk.fromStart({})]]
-])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
+])("the text of a cursor keeps %s, and is of one organization", (_, walks) => {
   const given = { ...cursor, walks }
   const text = Cursor.encode(given, owner)
   assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text))), given)
   assert.isTrue(Cursor.belongsTo(text, owner))
-  assert.isFalse(Cursor.belongsTo(text, { ...owner, resource: "charges" }))
-  assert.isFalse(Cursor.belongsTo(text, { ...owner, organization: "another" }))
+  assert.isFalse(Cursor.belongsTo(text, "another"))
 })
 
 const Length = Schema.Literals([0, 1, 3, 700, Walk.maximumRunning, 2 * Walk.maximumRunning])
@@ -156,54 +146,25 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
-/** Reads after a cursor, over statements and a clock of a store. */
-const readAfter = (given: Cursor.Cursor, read: Feed.Store["read"], clock: Partial<Feed.Store["clock"]>) =>
-  Feed.make(resourceFeed(pets), { largePage: 1000, read, clock: { ...stillClock, ...clock } })({
-    cursor: Cursor.encode(given, owner),
-    limit: 10
-  }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: here.organization })))
-
-/** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
-const resumed = Effect.fnUntraced(function* (but: Partial<FeedSnapshot>, marks: ReadonlyArray<string>) {
-  const left = [...marks]
-  let mark = ""
-  const places: Array<number | undefined> = []
-  const read: Feed.Store["read"] = (walks, _, of) => {
-    if (of === undefined) places.push(walks[0]?.place.position)
-    else mark = left.shift() ?? mark
-    return Effect.succeed({ snapshot: { ...here, ...but, mark, state: { ...state, proven: 50 } }, rows: [] })
-  }
-  const reading = yield* readAfter({ ...cursor, ceiling: 40, wal: 0 }, read, {
-    isOfRun: (token) => Effect.succeed(token === "89abcdef")
-  }).pipe(Effect.forkChild)
-  yield* TestClock.adjust("2 seconds")
-  const page = yield* Fiber.join(reading)
-  return { mark: Cursor.decode(page.cursor)?.mark, places }
-})
-
-it.effect(
-  "in another run of the server, what the mark does not prove is read again, on a standby once it has a mark",
-  () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
-      assert.strictEqual((yield* resumed(standby, ["0000000a", "0000000a", "89abcdef"])).mark, "89abcdef")
-      assert.strictEqual((yield* resumed(standby, ["0000000a"])).mark, "0000000a", "far behind: read as it is")
-    })
-)
-
-it.effect("a standby with nothing new returns the cursor; one behind it with a lag, or 410 for another server's", () =>
+it.effect("what the mark does not prove is read again in another run, once the server has a mark of it", () =>
   Effect.gen(function* () {
-    const loading = { ...cursor, walks: [{ ...walk, floor: 95, target: 97 }] }
-    const read = (given: Cursor.Cursor, proven: number | null, hasMark: boolean) => {
-      const mark = proven === null ? "aaaa0002" : given.mark
-      const found = { snapshot: { ...here, ...standby, mark, state: { ...state, proven } }, rows: [] }
-      return readAfter(given, () => Effect.succeed(found), { hasMark: () => Effect.succeed(hasMark) })
+    const marks = [undefined, "89abcdef"]
+    const places: Array<number | undefined> = []
+    const read: Feed.Store["read"] = (walks, _, of) => {
+      if (of === undefined) places.push(walks[0]?.place.position)
+      const mark = of === undefined ? "89abcdef" : marks.shift()
+      const found = { ...here, mark: mark ?? "", state: { ...state, isMarked: mark !== undefined, proven: 50 } }
+      return Effect.succeed({ snapshot: found, rows: [] })
     }
-    const unchanged = { cursor: Cursor.encode(cursor, owner), lag: 0, isComplete: true }
-    assert.deepInclude(yield* read(cursor, 95, false), unchanged)
-    const behind = { cursor: Cursor.encode(loading, owner), lag: 1, isComplete: false, isEmpty: true }
-    assert.deepInclude(yield* read(loading, null, true), behind)
-    assert.deepStrictEqual(yield* Effect.flip(read(loading, null, false)), new CursorExpired())
+    const feed = Feed.make([pets], { largePage: 1000, read, polls: { poll: () => Effect.succeedNone } })
+    const given = Cursor.encode({ ...cursor, ceiling: 40, wal: 0 }, owner)
+    const reading = yield* feed({ cursor: given, limit: 10 }).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner })),
+      Effect.forkChild
+    )
+    yield* TestClock.adjust("500 millis")
+    const { cursor: next } = yield* Fiber.join(reading)
+    assert.deepStrictEqual([Cursor.decode(next)?.mark, places], ["89abcdef", [49]])
   })
 )
 
@@ -218,18 +179,16 @@ const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(placeOf({ position: 7, record }), { id, position: 7, branch: "~" })
+  assert.deepStrictEqual(rowPlace({ position: 7, record, branch: "pets" }), { id, position: 7, branch: "pets" })
 })
 
-it("a removal is its id, unless there is a record again", () => {
-  const rows = [removed("a", 1), removed("b", 2, { existsAgain: true }), written("c", 3)]
-  const text = toText(resourceFeed(pets).render({ ...page, rows }))
-  assert.strictEqual(text, `{"body":[{"id":"c"}],"removed":["a"],"cursor":"c","has_more":false}`)
-})
-
-it("a page of all resources begins with those that begin anew, and names the resource of each change", () => {
-  const rows = [written("a", 1, "invoices"), removed("b", 1, { branch: "invoice_lines-" })]
-  const shown = JSON.parse(toText(combinedFeed(searchable).render({ ...page, resets: ["pets"], rows })))
+it("a page begins with the resources that restart, and omits removals of records that exist again", () => {
+  const rows = [
+    written("a", 1, "invoices"),
+    removed("b", 1, { branch: "invoice_lines-" }),
+    removed("c", 2, { branch: "invoices-", existsAgain: true })
+  ]
+  const shown = JSON.parse(toText(makeRender(searchable)({ ...page, resets: ["pets"], rows })))
   assert.match(shown.schema, /^[0-9a-f]{8}$/)
   assert.deepStrictEqual(shown, {
     body: [
@@ -246,7 +205,7 @@ it("a page of all resources begins with those that begin anew, and names the res
 
 it("the version of the fields changes with a resource", () => {
   const versionOf = (resources: typeof searchable) =>
-    JSON.parse(toText(combinedFeed(resources).render({ ...page, rows: [] }))).schema
+    JSON.parse(toText(makeRender(resources)({ ...page, rows: [] }))).schema
   assert.notStrictEqual(versionOf(searchable), versionOf([searchable[0]]))
 })
 
@@ -255,12 +214,7 @@ it.each([
   { positions: [1, 1, 2, 2, 3], limit: 4, length: 4 },
   { positions: [1, 1, 1, 1, 1], limit: 4, length: 4 },
   { positions: [1, 2], limit: 1, length: 1 }
-])("a transaction that fits into a page of all resources is not cut apart: %o", ({ length, limit, positions }) => {
+])("a transaction that fits into a page is not split: %o", ({ length, limit, positions }) => {
   const rows = positions.map((position) => written("a", position, "pets"))
-  assert.strictEqual(combinedFeed(searchable).pageLength(rows, limit), length)
+  assert.strictEqual(pageLength(rows, limit), length)
 })
-
-it.each([[[removed("a", 1), written("a", 1)]], [[written("a", 1), removed("a", 1)]]])(
-  "the two rows of a record that one transaction deleted and inserted are not cut apart",
-  (rows) => assert.strictEqual(resourceFeed(pets).pageLength(rows, 1), 2)
-)

@@ -3,7 +3,8 @@
  * its pages, its copy is a state of the database wherever a page is consistent.
  */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Effect, Record, Schema } from "effect"
+import { Arbitrary, Effect, Fiber, Record, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import { tries } from "../../support/tries.ts"
@@ -43,10 +44,14 @@ const readPage = Effect.fnUntraced(function* (
   limit: number,
   read: ReadonlyArray<string> = Model.names
 ) {
-  const changes = yield* feed({ cursor, limit, resources: read }).pipe(
+  const reading = yield* feed({ cursor, limit, resources: read }).pipe(
     Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "" })),
-    Effect.catchTag("CursorExpired", () => Effect.undefined)
+    Effect.catchTag("CursorExpired", () => Effect.undefined),
+    Effect.forkChild({ startImmediately: true })
   )
+  // A server that has started again has no mark yet.
+  if (reading.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+  const changes = yield* Fiber.join(reading)
   if (changes === undefined) return newReader
   const page = yield* decode(toText(changes.json))
   const isRead = (key: string) => read.some((name) => key.startsWith(`${name} `))
@@ -82,7 +87,7 @@ const plans: ReadonlyArray<ReadonlyArray<(server: Model.Server) => Model.Server>
 it.effect("is_consistent is a state that the database had: every interleaving of three transactions", () =>
   Effect.gen(function* () {
     const model: Model.Model = { primary: Model.initial, standby: Model.initial }
-    const feed = Model.feedOf(model, "primary")
+    const feed = Model.feedOf(model)
     const known = new Set<string>()
     const left = [{ server: Model.initial, reader: newReader, plans }]
     for (let state = left.pop(); state !== undefined; state = left.pop()) {
@@ -100,7 +105,7 @@ it.effect("is_consistent is a state that the database had: every interleaving of
 )
 
 const kinds = "write write write delete commit commit rollback page page page".split(" ")
-const faults = ["page of standby", "catch up", "mark", "forget", "crash", "failover", "truncate", "choose"]
+const faults = ["catch up", "mark", "forget", "crash", "failover", "truncate", "choose"]
 
 const Step = Schema.Struct({
   kind: Schema.Literals([...kinds, ...faults]),
@@ -112,19 +117,18 @@ const steps = Arbitrary.array(Arbitrary.schema(Step), { minLength: 5, maxLength:
 
 const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Type>) {
   const model: Model.Model = { primary: Model.initial, standby: Model.initial }
-  const feeds = { primary: Model.feedOf(model, "primary"), standby: Model.feedOf(model, "standby") }
+  const feed = Model.feedOf(model)
   let reader = newReader
-  let chosen = Model.names
+  let chosen: ReadonlyArray<string> = Model.names
   let runs = 0
-  const page = Effect.fnUntraced(function* (role: "primary" | "standby", limit: number) {
-    reader = yield* readPage(reader, feeds[role], model[role], limit, chosen)
+  const page = Effect.fnUntraced(function* (limit: number) {
+    reader = yield* readPage(reader, feed, model.primary, limit, chosen)
   })
   for (const { key, kind, limit, writer } of history) {
     const { primary } = model
     if (kind === "write" || kind === "delete") model.primary = Model.write(primary, writer, key, kind === "delete")
     if (kind === "commit" || kind === "rollback") model.primary = Model.end(primary, writer, kind === "commit")
-    if (kind === "page") yield* page("primary", limit)
-    if (kind === "page of standby") yield* page("standby", limit)
+    if (kind === "page") yield* page(limit)
     if (kind === "catch up") model.standby = primary
     if (kind === "mark") model.primary = Model.mark(primary)
     if (kind === "forget") model.primary = Model.forget(primary)
@@ -135,12 +139,9 @@ const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Typ
     if (kind === "choose") chosen = [Model.names, ["invoices"], ["invoice-lines"]][writer] ?? Model.names
   }
   chosen = Model.names
-  for (const role of ["primary", "standby"] as const) {
-    for (const writer of [0, 1, 2]) model.primary = Model.end(model.primary, writer, true)
-    model.standby = model.primary
-    for (let pages = 0; pages < 40; pages++) yield* page(role, 2)
-    assert.deepStrictEqual(reader.copy, Model.committed(model[role], chosen))
-  }
+  for (const writer of [0, 1, 2]) model.primary = Model.end(model.primary, writer, true)
+  for (let pages = 0; pages < 40; pages++) yield* page(2)
+  assert.deepStrictEqual(reader.copy, Model.committed(model.primary, chosen))
 })
 
 const step = (
@@ -149,36 +150,9 @@ const step = (
   key: (typeof Step.Type)["key"] = "invoice_lines c"
 ): typeof Step.Type => ({ kind, writer, key, limit: 3 })
 
-const [fromPrimary, fromStandby, caughtUp] = [step("page"), step("page of standby"), step("catch up")]
-const [all, onlyInvoices, onlyLines] = [step("choose"), step("choose", 1), step("choose", 2)]
-const [writeC, commitC] = [step("write"), step("commit")]
-const [writeA, commitA] = [step("write", 1, "invoices a"), step("commit", 1)]
-const [writeB, commitB] = [step("write", 2, "invoices b"), step("commit", 2)]
-
-it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
-  ["a resource leaves on a standby", [fromPrimary, onlyInvoices, fromStandby]],
-  ["a resource leaves on a standby that is behind", [step("crash"), fromPrimary, onlyInvoices, fromStandby]],
-  [
-    "a resource joins on a standby that is behind",
-    [onlyInvoices, writeC, commitC, writeA, commitA, fromPrimary, all, fromStandby]
-  ],
-  [
-    "a standby holds back what was written after a transaction that is running",
-    [fromPrimary, writeC, writeB, commitB, caughtUp, fromStandby]
-  ],
-  [
-    "a standby does not show the rest of what is read in part",
-    [writeB, commitB, { ...fromPrimary, limit: 1 }, { ...fromStandby, limit: 1 }]
-  ],
-  [
-    "a failover loses a removal that left a first load empty",
-    [step("delete"), commitC, onlyLines, fromPrimary, step("failover")]
-  ],
-  [
-    "a standby shows one of two transactions that were running",
-    [writeC, writeA, writeB, commitB, fromPrimary, commitC, caughtUp, fromStandby]
-  ]
-])("nothing is lost where %s", ([, history]) => play(history))
+it.effect("nothing is lost where a failover loses a removal that left a first load empty", () =>
+  play([step("delete"), step("commit"), step("choose", 2), step("page"), step("failover")])
+)
 
 for (const { often, options } of tries({ few: 50, many: 400, size: 60, maxShrinks: 500 }))
   it.effect.prop(

@@ -1,18 +1,17 @@
-/** A model of a database as the feed of changes sees it: transactions, marks, crashes, a standby and failovers. No SQL. */
+/** A model of a database as the feed of changes sees it: transactions, marks, crashes and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
-import { type FeedSnapshot, horizonOf, isHeldBack } from "../../../src/changes/FeedSnapshot.ts"
+import { type FeedSnapshot, isHeldBack, lowestRunning } from "../../../src/changes/FeedSnapshot.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
-import { stillClock } from "../../../src/changes/FeedStores.ts"
 import { fromText } from "../../../src/database/RecordJson.ts"
-import { type ChangeRow, combinedFeed, placeOf, removalMark, tableOf } from "../../../src/changes/FeedDefinition.ts"
+import { branchTable, type ChangeRow, removalMark, rowPlace } from "../../../src/changes/FeedPage.ts"
 import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/changes/Walk.ts"
 
-const kind = combinedFeed([invoices, invoiceLines])
+const resources = [invoices, invoiceLines]
 /** The resources of the model. */
-export const names = kind.resources.map(({ name }) => name)
+export const names = resources.map(({ name }) => name)
 /** The resource of each table. */
-const nameOf = new Map<string, string>(kind.resources.map(({ name, table }) => [table, name]))
+const nameOf = new Map<string, string>(resources.map(({ name, table }) => [table, name]))
 
 interface Transaction {
   readonly position: number
@@ -144,15 +143,13 @@ export const initial = mark({
   marks: []
 })
 
-const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined): FeedSnapshot => {
+const snapshotOf = (server: Server, of: string | undefined): FeedSnapshot => {
   const { keptFrom, marks, next, run, tokens, wal } = server
   const running = runningIn(server)
   const known = marks.find((one) => one.token === of)
   return {
     base: 0,
     snapshot: `${running[0] ?? next}:${next}:${running.join(",")}`,
-    inFlight: 0,
-    isStandby,
     organization: "",
     tokens,
     mark: marks[0]?.token ?? "",
@@ -162,7 +159,7 @@ const snapshotOf = (server: Server, isStandby: boolean, of: string | undefined):
     wal,
     state: {
       isInPlace: true,
-      isMarked: isStandby || marks[0]?.run === run,
+      isMarked: marks[0]?.run === run,
       proven: known?.proven ?? null,
       durableUntil: known?.durableUntil ?? null
     }
@@ -184,41 +181,37 @@ const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
       branch: `${table}${removalMark}`
     }
   })
-  return Array.sort([...written, ...removed], Order.mapInput(byPlace, placeOf))
+  return Array.sort([...written, ...removed], Order.mapInput(byPlace, rowPlace))
 }
 
-/** Servers that change between the pages of a reader. */
+/** A primary that changes between the pages of a reader, and the state that a failover brings. */
 export interface Model {
   primary: Server
   standby: Server
 }
 
-/** The feed of a server of a model, as the service serves it. */
-export const feedOf = (model: Model, role: "primary" | "standby") => {
-  const isStandby = role === "standby"
+/** The feed of the primary of a model, as the service serves it. */
+export const feedOf = (model: Model) => {
   const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number, of: string | undefined) => {
-    const snapshot = snapshotOf(server, isStandby, of)
-    const horizon = isHeldBack(snapshot) ? horizonOf(snapshot) : Infinity
-    const changes = changesOf(server)
+    const snapshot = snapshotOf(server, of)
+    // As the clock of the changes does meanwhile.
+    if (of !== undefined && snapshot.state?.isMarked === false) model.primary = mark(server)
+    const horizon = isHeldBack(snapshot) ? lowestRunning(snapshot) : Infinity
     const rows = walks.flatMap((walk) =>
       rangesOf(walk).flatMap((range) =>
-        changes.filter((row) => {
-          const { position, branch } = placeOf(row)
-          const isRead = (nameOf.get(tableOf(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
-          return isRead && isAfter(placeOf(row), range) && position < Math.min(range.high, horizon)
+        changesOf(server).filter((row) => {
+          const { position, branch } = rowPlace(row)
+          const isRead = (nameOf.get(branchTable(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
+          return isRead && isAfter(rowPlace(row), range) && position < Math.min(range.high, horizon)
         })
       )
     )
     return { snapshot, rows: rows.slice(0, limit + 1) }
   }
-  return Feed.make(kind, {
+  return Feed.make(resources, {
     largePage: 250,
-    read: (walks, limit, of) => Effect.sync(() => foundIn(model[role], walks, limit, of)),
-    clock: {
-      ...stillClock,
-      hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
-      keep: Effect.sync(() => (model.primary = mark(model.primary)))
-    }
+    read: (walks, limit, of) => Effect.sync(() => foundIn(model.primary, walks, limit, of)),
+    polls: { poll: () => Effect.succeedNone }
   })
 }
 

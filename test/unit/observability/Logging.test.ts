@@ -3,13 +3,12 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
-import { TestClock } from "effect/testing"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
-import { accessLog, Account, note, Note, polling, RequestObservers } from "../../../src/observability/RequestFacts.ts"
+import { accessLog, Account, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { root } from "../../support/Process.ts"
@@ -286,10 +285,10 @@ test("Times of an account add up; of any other fact the last note counts, and a 
   const account = make()
   account.addStatement(1, 2)
   account.addStatement(10, 20)
-  account.note({ polled: 3, rows: 0, organization: "a", refusal: "load", outcome: "full" })
-  account.note({ polled: 30, taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
+  account.note({ rows: 0, organization: "a", refusal: "load", outcome: "full" })
+  account.note({ taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
   account.note({ rows: 7, organization: "b" })
-  assert.deepInclude(account, { database: 11, waited: 22, polled: 33, rows: 7, organization: "b" })
+  assert.deepInclude(account, { database: 11, waited: 22, rows: 7, organization: "b" })
   assert.deepInclude(account, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
   assert.deepInclude(account, { keyPrefix: "pda_live_a1B2" })
 })
@@ -300,16 +299,3 @@ test("An account has no key in what a client sent, and 256 characters of it", ()
   assert.match(path, /^\/pda_live_a1B2…\/x{200,}$/)
   assert.strictEqual(make("/a", "u".repeat(3000)).userAgent, "u".repeat(256))
 })
-
-test.effect("The time in which a client chose to wait is noted, whatever comes of it", () =>
-  Effect.gen(function* () {
-    const account = make()
-    const waiting = polling(Effect.andThen(Effect.sleep("3 seconds"), Effect.fail("late")))
-    const fiber = yield* Effect.forkChild(Effect.flip(Effect.provideService(waiting, Note, account.note)))
-    yield* TestClock.adjust("3 seconds")
-    assert.isDefined(fiber.pollUnsafe())
-    assert.strictEqual(account.polled, 3000)
-    yield* note({ rows: 1 })
-    assert.isUndefined(account.rows)
-  })
-)

@@ -66,7 +66,7 @@ describe("requests", () => {
   it.effect("take as long as the service did, without the time that they chose to wait", () =>
     Effect.gen(function* () {
       const observe = yield* observing()
-      observe({ duration: 20_004, polled: 20_000, bytes: 77 })
+      observe({ duration: 4, bytes: 77 })
       const found = yield* samples
       const label = `{endpoint="${charges}"}`
       assert.closeTo(found[`practice_data_http_request_duration_seconds_sum${label}`] ?? 0, 0.004, 1e-9)
@@ -174,15 +174,15 @@ describe("a series", () => {
   it.effect("of a histogram has the buckets of the list; one of a gauge is there while its value is known", () =>
     Effect.gen(function* () {
       const { gauge, histogram } = yield* Series.current
-      const lag = gauge("practice_data_changes_lag_seconds")
+      const age = gauge("practice_data_task_oldest_due_age_seconds")
       assert.deepStrictEqual(yield* samples, {})
-      lag.set(3)
-      assert.deepStrictEqual(yield* samples, { practice_data_changes_lag_seconds: 3 })
+      age.set(3)
+      assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 3 })
       let now = 4
-      lag.set(() => now)
+      age.set(() => now)
       now = 5
-      assert.deepStrictEqual(yield* samples, { practice_data_changes_lag_seconds: 5 })
-      lag.set(undefined)
+      assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 5 })
+      age.set(undefined)
       assert.deepStrictEqual(yield* samples, {})
       histogram("practice_data_pool_wait_seconds", { pool: "records" }).observe(0.3)
       const { buckets } = metrics.practice_data_pool_wait_seconds

@@ -37,9 +37,6 @@ const sick = figures(
   Effect.succeed(processOf(now, { checks: checksOf({ tasks: "Cannot be reached", records: null }), ready: false }))
 )
 
-const lagging = processOf(now, { metrics: "practice_data_replica_lag_seconds +Inf" })
-const promoted = listener(Layer.merge(figures(Effect.succeed(lagging)), store(memory)))
-
 const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<string>) {
   const { text } = yield* ask(path)
   for (const each of words) assert.include(text, each)
@@ -79,17 +76,10 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("/ redirects to the overview, which shows dependencies and the process, as /health does", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ask("/")).headers.get("location"), "/ops")
-      yield* shows("/ops", ["Requests in 1 min", "Dead deletions", "Replica lag", "processor", "pid 4242", "180 MiB"])
+      yield* shows("/ops", ["Requests in 1 min", "Dead deletions", "processor", "pid 4242", "180 MiB"])
       const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
       yield* shows("/health", ['{"status":"pass"', ...parts])
     })
-  )
-
-  it.effect("the overview shows that a replica was promoted", () =>
-    Effect.gen(function* () {
-      const text = yield* shows("/ops", ["Replica lag"])
-      assert.match(text, /class="tile problem" data-key="Replica lag">(<[^>]+>)+Replica lag(<[^>]+>)+∞/)
-    }).pipe(Effect.provide(promoted, { local: true }))
   )
 
   it.effect("requests are shown by endpoint and organization, the most active first, and by their refusal", () =>

@@ -70,12 +70,11 @@ export const busy = (now: number): Recent.Snapshot => {
   for (let index = 0; index < 600; index++) {
     const isFailing = index > 200 && index < 260
     counter.record(now - day + (index + 1) * (day / 600), {
-      endpoint: `/api/v3/${paths[index % paths.length]}/${index % 3 === 0 ? "changes" : "search"}`,
+      endpoint: `/api/v3/${paths[index % paths.length]}/${index % 3 === 0 ? "get" : "search"}`,
       organization: `org_${organizations[index % organizations.length]}`,
       isKnown: true,
       status: isFailing ? 503 : index % 29 === 0 ? 422 : 200,
       duration: 1 + (index % 41),
-      polled: 0,
       refusal: isFailing ? "outage" : undefined
     })
   }
@@ -93,10 +92,7 @@ export const processOf = (now: number, some: Partial<Snapshot> = {}): Snapshot =
   startedAt: now - 26 * 60 * minute,
   version: "0.1.0",
   roles: ["data-api", "intake", "worker"],
-  metrics: `practice_data_changes_lag_seconds 0
-practice_data_changes_waiting 3
-practice_data_replica_lag_seconds 0.4
-process_resident_memory_bytes ${180 * 1024 ** 2}
+  metrics: `process_resident_memory_bytes ${180 * 1024 ** 2}
 practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
   recent: Recent.make().snapshot(now),
   ready: true,

@@ -1,6 +1,7 @@
 /**
- * The feeds of changes after a recovery to a point in time, in a copy with another identifier, after crashes, and after the
- * files of a cluster were put back: it has the same identifier and timeline, and gives the same transaction ids again.
+ * The feed of changes after a recovery to a point in time, in a copy with another identifier, after crashes and failovers,
+ * and after the files of a cluster were put back: it has the same identifier and timeline, and gives the same transaction
+ * ids again.
  *
  * @module-tag long
  */
@@ -23,14 +24,14 @@ it.live("A recovery to a point in time: cursors from before go on, those from wh
     const backup = yield* Cluster.backUp(cluster)
     const early = Follower.make()
     yield* run(put("b", "first"))
-    yield* Follower.settled(early, service)
+    yield* early.drain(service)
     yield* Effect.sleep(2200)
     yield* run(put("c", "kept"))
     const [point] = yield* cluster.sql<{ lsn: string }>`select pg_current_wal_insert_lsn()::text as lsn`
     for (let n = 0; n < 20; n++) yield* run(put(`lost_${n}`, "lost"))
     yield* run(`delete from pets where id = 'a'`)
     const late = Follower.make()
-    yield* Follower.settled(late, service)
+    yield* late.drain(service)
     yield* run("select pg_switch_wal()::text")
     yield* cluster.kill
 
@@ -64,7 +65,7 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
     yield* sql`alter table clinics disable trigger all`
     yield* sql`insert into clinics (organization_id, id, record, change_position) values (${Follower.organization}, 'restored', '{}', 1000000000)`
     yield* sql`alter table clinics enable trigger all`
-    yield* service.clock.keep
+    yield* service.clock.tick
     const [base] = yield* sql<{ base: number }>`select change_base()::float8 as base`
     assert.isAbove(base?.base ?? 0, 1_000_000_000)
     // One that comes after it has no plan from before.
@@ -108,7 +109,7 @@ for (const [how, isStopped] of [
         for (let n = 0; n < 5; n++) yield* run(put(`lost_${n}`, "lost"))
         yield* late.drain(service)
         yield* run(`delete from pets where id = 'a'`)
-        yield* Follower.settled(latest, service)
+        yield* latest.drain(service)
         if (isStopped) yield* restore
       })
       yield* Effect.scoped(lose)
@@ -147,3 +148,27 @@ it.live(
       assert.lengthOf(yield* cluster.sql`select timeline from change_marks`, 6)
     })
 )
+
+for (const end of ["A crash", "A failover"]) {
+  it.live(`${end} that loses nothing ends no cursor, also where half a record of the write-ahead log is left`, () =>
+    Effect.gen(function* () {
+      const primary = yield* Cluster.make({ settings: { wal_writer_delay: "10ms" } })
+      const standby = yield* Cluster.standbyOf(primary)
+      const reader = Follower.make()
+      yield* primary.sql.unsafe(put("a", "first"))
+      // Marks only once: what is seen after it is proven by its place in the log.
+      const first = yield* Follower.service(primary, false)
+      yield* first.clock.tick
+      yield* reader.drain(first)
+      yield* primary.sql.unsafe(put("b", "seen"))
+      yield* Cluster.leaveHalfARecord(primary)
+      yield* reader.drain(yield* Follower.service(primary, false))
+      yield* Cluster.received(standby, primary)
+      yield* primary.kill
+      const after = end === "A crash" ? primary : standby
+      yield* after === primary ? primary.start : Cluster.promote(standby)
+      yield* after.sql.unsafe(put("c", "next"))
+      yield* Follower.goesOn(reader, yield* Follower.service(after), after.sql)
+    })
+  )
+}
