@@ -207,11 +207,16 @@ const service = (settings: Settings) => {
     Layer.provide([served, Recent.Recent.layer])
   )
   const listener = Layer.provide(Listener.layer({ ...settings, isMeasured: true }), [observers, watched])
-  const routes = Layer.mergeAll(
-    Server.operationsRoutes,
-    PublicPages.landing({ dataApi: roles.includes("data-api"), intake: roles.includes("intake") }),
-    ...ofRoles.map((role) => role.routes)
-  ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
+  const shown = { dataApi: roles.includes("data-api"), intake: roles.includes("intake") }
+  // On a database of your own, the address of the operators is nobody else's business.
+  const landing = Layer.unwrap(
+    Effect.map(Effect.serviceOption(OperationsListener.OperatorsPage), (page) =>
+      PublicPages.landing(shown, Option.isNone(databaseUrl) ? Option.getOrUndefined(page)?.url : undefined)
+    )
+  ).pipe(Layer.provide(watched))
+  const routes = Layer.mergeAll(Server.operationsRoutes, landing, ...ofRoles.map((role) => role.routes)).pipe(
+    Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : []))
+  )
   const server = Layer.unwrap(Effect.map(Server.appOf(routes), (app) => Server.serve(app))).pipe(
     Layer.provide([observers, served, listener])
   )

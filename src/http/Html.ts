@@ -130,10 +130,18 @@ export const document = (title: string, head: Content, ...body: ReadonlyArray<Co
   return `<!doctype html>\n${h("html", { lang: "en" })(h("head")(common, head), h("body")(body)).text}\n`
 }
 
-/** Protects a page: it loads nothing from other sites, and they cannot frame it. */
-export const secured = (response: HttpServerResponse.HttpServerResponse, styles: "inline" | "linked") => {
+/**
+ * Protects a page: it loads nothing from other sites, and they cannot frame it.
+ *
+ * @param scripts the sources of its scripts, as a content security policy names them
+ */
+export const secured = (
+  response: HttpServerResponse.HttpServerResponse,
+  styles: "inline" | "linked",
+  scripts = "'self'"
+) => {
   const style = styles === "inline" ? "'unsafe-inline'" : "'self'"
-  const loaded = `default-src 'none'; script-src 'self'; style-src ${style}; img-src data:; connect-src 'self'`
+  const loaded = `default-src 'none'; script-src ${scripts}; style-src ${style}; img-src data:; connect-src 'self'`
   const policy = `${loaded}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`
   return HttpServerResponse.setHeaders(response, {
     "content-security-policy": policy,

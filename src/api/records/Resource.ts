@@ -89,6 +89,14 @@ const documented = (
   texts: { readonly summary: string; readonly description: string; readonly request: object }
 ) => annotations({ operation: [name, verb], isContract: contract.includes(verb), ...texts })
 
+const listed = (names: object) =>
+  Object.keys(names)
+    .map((name) => `\`${name}\``)
+    .join(", ")
+
+// The search of a documentation finds words of texts alone.
+const named = ({ filters, record }: Resource) => `Filters: ${listed(filters)}. Fields: ${listed(record.fields)}.`
+
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
 ) =>
@@ -104,7 +112,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
   }).annotateMerge(
     documented(resource, "search", {
       summary: `Search ${title(resource)}`,
-      description: `The organization's records that match every filter, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. Paging by \`offset\` or time alone misses records that change meanwhile: to keep a copy, use \`/changes\`, or see "By search alone" in the introduction.`,
+      description: `The organization's records that match every filter, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. ${named(resource)} Paging by \`offset\` or time alone misses records that change meanwhile: to keep a copy, use \`/changes\`, or see "By search alone" in the introduction.`,
       request: { limit: 10 }
     })
   )

@@ -48,7 +48,6 @@ layer(layerPages({ dataApi: true, intake: true }, demoKeys))("with demo data", (
       assert.match(headers["content-type"] ?? "", /^text\/html/)
       assert.isBelow(Buffer.byteLength(text), 5000)
       for (const { key, organization } of demoKeys) assert.include(text, `<code>${key}</code> ${organization}`)
-      assert.include(text, '<script src="/api/v3/docs/page.js" defer>')
       assert.include(text, "curl -s http://127.0.0.1:3000/api/v3/charges/search")
       for (const path of ["/api/v3/docs", "/api/v3/openapi.json", "/api/v1/docs", "/api/v1/openapi.json"])
         assert.include(text, `href="${path}"`)
@@ -67,42 +66,32 @@ layer(layerPages({ dataApi: true, intake: true }, demoKeys))("with demo data", (
   it.effect("the documentation has the first demo key, and runs no script but its own", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* get("/api/v3/docs")
-      assert.include(text, `data-key="${demoKeys[0]?.key}"`)
-      assert.match(headers["content-security-policy"] ?? "", /default-src 'none'; script-src 'self';/)
-      assert.notMatch(headers["content-security-policy"] ?? "", /https?:|\*|script-src[^;]*unsafe/)
-      const [, path = ""] = /<script src="([^"]+)"/.exec(text) ?? []
-      const script = yield* get(path)
-      assert.match(script.headers["content-type"] ?? "", /^text\/javascript/)
-      assert.include(script.text, "document.")
+      assert.include(text, `"token":"${demoKeys[0]?.key}"`)
+      const policy = headers["content-security-policy"] ?? ""
+      assert.match(policy, /default-src 'none'; script-src( 'sha256-[^']+'){2};/)
+      assert.notMatch(policy, /https?:|\*|script-src[^;]*unsafe/)
     })
   )
 
-  it.effect("the documentation has every operation, field, status and header", () =>
+  it.effect("the documentation has the OpenAPI document, with a quick start before its introduction", () =>
     Effect.gen(function* () {
-      const { text } = yield* get("/api/v3/docs")
-      assert.isBelow(Buffer.byteLength(text), 250_000)
       const { json } = yield* get("/api/v3/openapi.json")
       assert.strictEqual(yield* compact(json), yield* compact(openApi))
-      const { components, paths } = yield* Schema.decodeUnknownEffect(Document)(openApi)
-      const operations = Object.values(paths).flatMap(({ post }) => post ?? [])
-      assert.strictEqual(new Set(operations.map(({ operationId }) => operationId)).size, operations.length)
-      for (const operation of operations) {
-        assert.include(text, `<article id="${operation.operationId}">`)
-        for (const status of Object.keys(operation.responses)) assert.include(text, status)
-      }
-      const fields = Object.values(components.schemas).flatMap(({ properties = {} }) => Object.keys(properties))
-      const shown = new Set(Array.from(text.matchAll(/<dt>(?:\S*\.)?(\S+?)(?:\[\])? /g), ([, name]) => name))
-      for (const name of [...fields, ...Object.keys(components.headers)]) assert.isTrue(shown.has(name), name)
+      const { text } = yield* get("/api/v3/docs")
+      for (const path of Object.keys(openApi.paths)) assert.include(text, `"${path}":{`)
+      assert.include(text, "## Quick start")
+      assert.notInclude(text, "{key}")
     })
   )
 
   it.effect("each example finds something", () =>
     Effect.gen(function* () {
-      const { text } = yield* get("/api/v3/docs")
-      const examples = [...text.matchAll(/<pre data-request>curl -s "\$PRACTICE_DATA_URL(\S+)"[^<]*-d '(.*)'<\/pre>/g)]
-      assert.strictEqual(examples.length, Object.keys(openApi.paths).length)
-      for (const [, path = "", raw = ""] of examples)
-        assert.match((yield* send({ path, raw })).text, /^\{"((body|data)":\[\{|(task_)?id":)/)
+      const { paths } = yield* Schema.decodeUnknownEffect(Document)(openApi)
+      for (const [path, { post }] of Object.entries(paths)) {
+        const example = post?.requestBody?.content["application/json"].examples?.demo.value
+        const { text } = yield* send({ path: `/api/v3${path}`, json: example })
+        assert.match(text, /^\{"((body|data)":\[\{|(task_)?id":)/, path)
+      }
     })
   )
 })
