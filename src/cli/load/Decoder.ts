@@ -1,208 +1,167 @@
-/** From a row of a file to a line of COPY, with all its faults. */
-import { type DateTime, Predicate, type Schema } from "effect"
-import * as Field from "../../api/records/Field.ts"
+/** From a row of a file to the columns of its table, by the schema of its resource, with all of its faults. */
+import { Predicate, Result, Schema, SchemaIssue } from "effect"
+import { columnOf } from "../../api/records/Field.ts"
+import * as Instant from "../../api/records/Instant.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
 import type { Resource } from "../../api/records/Resource.ts"
-import { fieldOf } from "../PostgresSession.ts"
 import { type ColumnType, typeOf } from "../sync/Target.ts"
-import { isZone, parseJson, type Read, reader } from "./Values.ts"
 
+type Values = Readonly<Record<string, unknown>>
+
+/** A row, and the line on which it begins. The texts of a CSV stand for values of other types. */
 export interface Row {
-  /** The line on which it begins; in Parquet, the number of the row. */
   readonly line: number
-  readonly names: ReadonlyArray<string>
-  /** Values by the names. Those of a CSV are texts, and null is an empty one. */
-  readonly values: ReadonlyArray<unknown>
-  readonly isText: boolean
-  /** The organization beside the record, as in an export. */
+  readonly values: Values
+  /** The organization beside a record, as in an export. */
   readonly organization?: unknown
-  /** The operation of `sync ndjson:`, whose last one of a record counts. A removal has only the id. */
-  readonly operation?: "upsert" | "remove"
-}
-
-/** A line that is no row. */
-export interface Broken {
-  readonly line: number
-  readonly broken: string
-  /** The line, as far as it could be read. */
-  readonly row?: unknown
-  /** Nothing after it can be read either. */
-  readonly isLast?: true
+  /** The reason why the line is no row. */
+  readonly broken?: string
 }
 
 /** A fault of a row. Without a field, it is of the whole row. */
 export interface Fault {
   readonly field?: string
   readonly reason: string
+  readonly value?: unknown
 }
 
-export interface Rejected {
-  readonly line: number
-  readonly faults: ReadonlyArray<Fault>
-  readonly row: unknown
+const decimal = /^[+-]?(?=\.?\d)(\d*)\.?(\d*)(?:e[+-]?\d{1,3})?$/i
+
+/** The reason why a decimal does not fit: JSON shows it as a double, with 15 digits. */
+const decimalFault = (text: string) => {
+  const digits = (decimal.exec(text) ?? []).slice(1).join("").replace(/^0+/, "").replace(/0+$/, "")
+  if (digits.length > 15) return "has more than 15 significant digits"
+  return Math.abs(Number(text)) < 1e21 ? undefined : "must be below 1e21"
 }
 
-export interface Column {
-  readonly name: string
-  readonly isRequired: boolean
+/** Keeps a number of JSON as text where a double would change it. */
+const exactNumber = (_: string, value: unknown, { source = "" }: { readonly source?: string } = {}) =>
+  Predicate.isNumber(value) && decimalFault(source) !== undefined ? source : value
+
+/** The value of a text of JSON. Any other text stays as it is. */
+export const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text, exactNumber)
+  } catch {
+    return text
+  }
 }
 
-export interface DecoderOptions {
-  readonly resource: Resource
-  readonly columns: ReadonlyArray<Column>
-  /** The organization of all rows. Undefined: a column names it. */
-  readonly organization: string | undefined
-  /** The column that names the organization, `organization_id` by default. */
-  readonly organizationColumn: string | undefined
-  readonly timeZone: DateTime.TimeZone.Named | undefined
+const isTrue = /^(true|t|yes|y|on|1)$/i
+const isFalse = /^(false|f|no|n|off|0)$/i
+
+/** The value that a text stands for in a column. A text that stands for none stays, and its schema refuses it. */
+const convert = (value: unknown, type: ColumnType | undefined): unknown => {
+  if (!Predicate.isString(value)) return value
+  if (type === "boolean") return isTrue.test(value) || (isFalse.test(value) ? false : value)
+  if (type === "text[]" || type === "jsonb") return parseJson(value)
+  const isNumber = (type === "integer" || type === "numeric") && decimal.test(value)
+  return isNumber && decimalFault(value) === undefined ? Number(value) : value
 }
 
-/** The field whose value the database composes of `Field.planNameParts`. */
-const composedName = "wellnes_plan_name"
-const parts = Object.keys(Field.planNameParts)
+/** The reason why the database would refuse a value that its schema accepts. */
+const valueFault = (column: string, type: ColumnType, value: unknown, hasTimeZone: boolean) => {
+  const text = Array.isArray(value) ? value.join("") : value
+  if (!Predicate.isString(text)) return undefined
+  if (text.includes("\0")) return "contains U+0000"
+  if (!text.isWellFormed()) return "is not well-formed Unicode"
+  if (column === "id" && text.trim() === "") return "is blank"
+  if (type !== "date" && type !== "timestamptz") return undefined
+  const instant = Instant.parse(text)
+  if (Result.isFailure(instant)) return instant.failure
+  if (type === "date" || hasTimeZone || /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10))) return undefined
+  return "has no time zone: add an offset, such as Z, or use --time-zone"
+}
 
-/** The fields of the one object in a record, `payment_split`, each of which has a column. */
-const split = PaymentIntent.fields.payment_split.fields
-
-/** A text that the database composes of such parts. */
-const compose = (texts: ReadonlyArray<unknown>) =>
-  texts.flatMap((text) => (Predicate.isString(text) && text.trim() !== "" ? [text.trim()] : [])).join(" ")
+/** The columns with the time of the last change. */
+export const lastChanges: ReadonlySet<string> = new Set(["updated_at", "modified_at"])
 
 type Codec = Schema.Codec<unknown, unknown>
 
-interface ColumnReader {
-  readonly index: number
-  readonly column: Column
-  readonly read: Read
+/** The fields of a record by their columns. Each field of the one object has a column; a composed name has none. */
+const fieldsByColumn = ({ hidden, record }: Resource) => {
+  const { payment_split: split, wellnes_plan_name: _, ...fields }: Readonly<Record<string, Codec>> = record.fields
+  const portions = split === undefined ? {} : PaymentIntent.fields.payment_split.fields
+  return new Map([
+    ...Object.entries<Codec>({ ...hidden, ...fields }).map(([name, field]) => [columnOf(name), field] as const),
+    ...Object.entries<Codec>(portions).map(([name, field]) => [`payment_split_${columnOf(name)}`, field] as const)
+  ])
 }
 
-export const make = ({ columns, organization, organizationColumn, resource, timeZone }: DecoderOptions) => {
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Makes the decoder of the rows of a resource. */
+export const make = (
+  resource: Resource,
+  options: {
+    /** The organization of all rows. Undefined: a column names it. */
+    readonly organization: string | undefined
+    readonly organizationColumn: string
+    readonly isKnown: (organization: string) => boolean
+    /** True if times may have no offset. */
+    readonly hasTimeZone: boolean
+    /** True if the times of the last changes are those of the file. */
+    readonly keepsTimes: boolean
+  }
+) => {
+  const { hasTimeZone, isKnown, keepsTimes, organization, organizationColumn } = options
+  const fields = fieldsByColumn(resource)
+  const types = new Map([...fields].map(([column, field]) => [column, typeOf(field)]))
   const isOrganizations = resource.table === "organizations"
-  const organizationName = organizationColumn ?? "organization_id"
-  const targets = new Map<string, ColumnReader>()
-  /** The names of objects, with the beginning of their columns. */
-  const nested = new Map<string, string>()
 
-  const add = (name: string, columnName: string, field: Codec, type: ColumnType) => {
-    const index = columns.findIndex((one) => one.name === columnName)
-    const column = columns[index]
-    if (column === undefined) return
-    const target = { index, column, read: reader(field, type, timeZone) }
-    targets.set(name, target).set(columnName, target)
+  const checked = [...fields].map(([column, field]) => {
+    const type = typeOf(field)
+    // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
+    const time = Schema.is(field)(null) ? Schema.NullOr(Schema.String) : Schema.String
+    const own: Codec = type === "timestamptz" ? time : field
+    const schema = own.check(Schema.makeFilter((value) => valueFault(column, type, value, hasTimeZone)))
+    return [column, column === "id" ? schema : Schema.optionalKey(schema)] as const
+  })
+  const strictly = { errors: "all", onExcessProperty: "error" } as const
+  const decode = Schema.decodeUnknownResult(Schema.Struct(Object.fromEntries(checked)), strictly)
+
+  const reasonOf = (column: string, value: unknown, message: string) => {
+    if (!fields.has(column)) return `is not a field of ${resource.name}`
+    if (Predicate.isNullish(value)) return column === "id" ? "is missing" : "must have a value, or no column"
+    const isLong = Predicate.isString(value) && types.get(column) === "numeric" && decimal.test(value)
+    return (isLong ? decimalFault(value) : undefined) ?? message.replace(" | null", "")
   }
-  for (const [name, field] of Object.entries<Codec>({ ...resource.hidden, ...resource.record.fields })) {
-    const [columnName, type] = [Field.columnOf(name), typeOf(field)]
-    if (type !== "jsonb") add(name, columnName, field, type)
-    else {
-      nested.set(name, `${columnName}_`)
-      for (const [key, amount] of Object.entries(split)) {
-        const innerColumn = `${columnName}_${Field.columnOf(key)}`
-        add(innerColumn, innerColumn, amount, "numeric")
-      }
-    }
-  }
-  const isComposed = "plan_name" in resource.hidden && composedName in resource.record.fields
-  const zone = resource.name === "clinics" ? targets.get("time_zone") : undefined
-  const seen = columns.map(() => false)
-  let hasComposed = false
 
-  const decode = (row: Row | Broken) => {
-    if ("broken" in row) {
-      const { broken, isLast = false, line, row: given } = row
-      const rejected: Rejected = { line, faults: [{ reason: broken }], row: given }
-      return { rejected, isLast }
-    }
-    const isRemoval = row.operation === "remove"
-    const faults: Array<Fault> = []
-    const fault = (field: string, reason: string) => void faults.push({ field, reason })
-    const out = columns.map((): string | undefined => undefined)
-    let isUnknown = false
-    let owner = row.organization
-    let composed: unknown
-
-    const set = (name: string, value: unknown, isText: boolean): void => {
-      const target = targets.get(name)
-      if (target === undefined) {
-        const prefix = nested.get(name)
-        if (prefix !== undefined) return setNested(name, prefix, value)
-        if (name === composedName && isComposed) composed = value
-        else if (name !== organizationName) {
-          isUnknown = true
-          fault(name, `is not a field of ${resource.name}`)
+  const columnsOf = (values: Values): Record<string, unknown> =>
+    Object.fromEntries(
+      Object.entries(values).flatMap(([name, value]) => {
+        const column = columnOf(name)
+        const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
+        if (Predicate.isReadonlyObject(split)) {
+          return Object.entries<unknown>({ ...split }).map(([key, each]) => [`${column}_${columnOf(key)}`, each])
         }
-        return
-      }
-      const { column, index, read } = target
-      if (out[index] !== undefined) return fault(name, `is a duplicate of the column ${column.name}`)
-      if (Predicate.isNullish(value)) {
-        out[index] = "\\N"
-        if (column.isRequired && column.name !== "id")
-          fault(name, "must have a value. Omit the field to use its default")
-        return
-      }
-      const text = read(value, isText)
-      if (!Predicate.isString(text)) return fault(name, text.reason)
-      out[index] = text
-      if (target === zone && !isZone(text)) fault(name, `is not an IANA time zone: ${text.slice(0, 100)}`)
-    }
-    const setNested = (name: string, prefix: string, value: unknown) => {
-      const object = row.isText && Predicate.isString(value) ? parseJson(value) : (value ?? {})
-      if (!Predicate.isObject(object)) return fault(name, `must be an object with ${Object.keys(split).join(", ")}`)
-      for (const [key, each] of Object.entries<unknown>({ ...object })) set(prefix + Field.columnOf(key), each, false)
-    }
+        if (column === "wellnes_plan_name" && fields.has("plan_name")) {
+          if ("plan_name" in values) return []
+          return Object.entries({ plan_name: value, species: null, plan_header: null })
+        }
+        const isLeftOut =
+          (name === organizationColumn && !fields.has(column)) || (!keepsTimes && lastChanges.has(column))
+        return isLeftOut ? [] : [[column, convert(value, types.get(column))]]
+      })
+    )
 
-    row.names.forEach((name, index) => {
-      const value = row.values[index]
-      if (name === organizationName) owner ??= value
-      set(name, value, row.isText)
+  /** The columns of a row with its organization and id, and its faults. */
+  return ({ broken, line, organization: beside, values }: Row) => {
+    const columns = columnsOf(values)
+    const owned = beside ?? values[organizationColumn] ?? undefined
+    const owner = isOrganizations ? columns["id"] : (organization ?? owned)
+    const ownerFault = (reason: string): Fault => ({ field: organizationColumn, reason, value: owned })
+    const decoded = decode(columns)
+    const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []
+    const faults = issues.map(({ message, path: [first] = [] }): Fault => {
+      const field = Predicate.isString(first) ? first : "id"
+      const value = columns[field]
+      return { field, value, reason: reasonOf(field, value, message) }
     })
-    if (isComposed && !isRemoval) {
-      const given = parts.map((part) =>
-        out[targets.get(part)?.index ?? -1] === undefined ? undefined : row.values[row.names.indexOf(part)]
-      )
-      const whole = Predicate.isNullish(composed) ? "" : composed
-      if (!Predicate.isString(whole)) fault(composedName, "must be a text")
-      else if (given.some((part) => part !== undefined)) {
-        if (composed !== undefined && whole !== compose(given))
-          fault(composedName, `does not match ${parts.join(", ")}`)
-      } else if (composed !== undefined) {
-        hasComposed = true
-        set("plan_name", whole === "" ? null : whole, row.isText)
-        for (const part of parts.slice(1)) set(part, null, row.isText)
-      }
-    }
-    const key = row.values[row.names.indexOf("id")]
-    if (Predicate.isNullish(key)) fault("id", "is missing")
-    else if (Predicate.isString(key) && key.trim() === "") fault("id", "is blank")
-    else if (isOrganizations && Predicate.isString(key) && key.trim() !== key)
-      fault("id", "has leading or trailing blanks")
-    const owningOrganization = isOrganizations ? key : (organization ?? owner)
-    const expected = isOrganizations ? key : organization
-    if (!Predicate.isString(owningOrganization) || owningOrganization.trim() === "")
-      fault(organizationName, "the organization is missing")
-    else if (expected !== undefined && !Predicate.isNullish(owner) && owner !== expected) {
-      fault(organizationName, `is another organization: ${JSON.stringify(owner).slice(0, 100)}`)
-    }
-    if (faults.length > 0) {
-      const given = Object.fromEntries(row.names.map((name, index) => [name, row.values[index]]))
-      return { rejected: { line: row.line, faults, row: given }, isLast: isUnknown }
-    }
-    let line = `${row.line}\t${isRemoval}\t${fieldOf(owningOrganization, "text")}`
-    for (let index = 0; index < out.length; index++) {
-      const text = out[index]
-      if (text !== undefined) seen[index] = true
-      line += `\t${text ?? "\\N"}`
-    }
-    return { line }
-  }
-
-  return {
-    /** The line of COPY of a row, or its faults. Where it is the last one, nothing else of the file can be read. */
-    decode,
-    seen: <A extends Column>(all: ReadonlyArray<A>) => all.filter((_, index) => seen[index]),
-    /** True if `plan_name` has a whole `wellnes_plan_name` of some row. */
-    hasComposed: () => hasComposed
+    if (owned !== undefined && owned !== owner) faults.push(ownerFault("is another organization"))
+    else if (!isOrganizations && !Predicate.isString(owner)) faults.push(ownerFault("is missing"))
+    else if (!isOrganizations && !isKnown(String(owner))) faults.push(ownerFault("is no organization"))
+    const found = broken === undefined ? faults : [{ reason: broken }]
+    return { line, columns, organization: String(owner), id: String(columns["id"]), faults: found }
   }
 }
-
-export type Decoder = ReturnType<typeof make>

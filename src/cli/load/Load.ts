@@ -1,261 +1,285 @@
-/** `load`: loads files into the tables of their resources. Each is read and checked as a whole, and then applied. */
-import * as fs from "node:fs"
-import { setFlagsFromString } from "node:v8"
-import { DateTime, Duration, Effect, Layer, Option, Predicate, Redacted, Result, Stream } from "effect"
+/** `load`: upserts the rows of files. All are read twice: first every row is checked, then those that differ are written. */
+import { closeSync, existsSync, openSync, realpathSync, writeFileSync } from "node:fs"
+import { Array, DateTime, Effect, Predicate, Schema, Stream } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
-import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
+import { rowsOf, textsOf } from "../../database/Columns.ts"
+import { TaskDatabase } from "../../database/Database.ts"
+import { isLost, messageOf } from "../../database/SqlFailure.ts"
 import { count, counted } from "../../operations/Format.ts"
-import { readSettings } from "../../operations/Settings.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Operators from "../Operators.ts"
 import * as Output from "../Output.ts"
-import * as PostgresSession from "../PostgresSession.ts"
 import { command, misused, refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
-import * as Indexes from "./Indexes.ts"
-import * as Staging from "./Staging.ts"
 
 const flags = {
-  paths: Argument.String("path").pipe(
-    Argument.withDescription("Files, or folders of files. Loaded in the API's order of resources"),
-    Argument.atLeast(1)
-  ),
-  organization: Output.optional(
-    Flag.withDescription(Operators.organization, "Id of the organization that owns all rows")
-  ),
+  organization: Output.optional(Flag.withDescription(Operators.organization, "Id of the organization of all rows")),
   organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
   timeZone: Flag.String("time-zone").pipe(
-    Flag.withDescription(
-      "Time zone of local times, such as America/Denver. An ambiguous time is read as the earlier one; a skipped time is a fault"
-    ),
+    Flag.withDescription("Time zone of times without an offset, such as America/Denver"),
     Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
     Output.optional
   ),
-  rejects: Output.text(
-    "rejects",
-    "Load the valid rows, and write the others with their faults to this file, as NDJSON"
+  rejects: Output.text("rejects", "Load the valid rows; write the others and their faults to this file, as NDJSON"),
+  missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
+    Flag.withDescription("`delete`: delete the records that the files lack, of each organization in them"),
+    Flag.withDefault("keep")
   ),
-  deletesMissing: Flag.Literals("missing", ["keep", "delete"]).pipe(
-    Flag.withDescription("`delete`: for each organization in a file, delete the records that the file lacks"),
-    Flag.map((missing) => missing === "delete"),
-    Flag.withDefault(false)
+  yes: Flag.String("yes").pipe(
+    Flag.withOptionalValue("yes"),
+    Flag.withDescription("Delete what the files lack; with its number if that is more than a tenth"),
+    Output.optional
   ),
-  keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history"),
-  report: Output.progress("faults and notes")
+  keepsTimes: Output.flag("keep-times", "Keep the file's updated_at, for an initial load of history")
 }
 
-type Options = Omit<Command.Command.Config.Infer<typeof flags>, "paths"> & { readonly session: PostgresSession.Session }
+type Options = Command.Command.Config.Infer<typeof flags>
 
-const mostListed = 100
+const deletedAtOnce = 1000
 
-const lineOf = (entry: object) => `${JSON.stringify(entry)}\n`
+const quoted = (names: ReadonlyArray<string>, row = "") => names.map((name) => `${row}"${name}"`).join(", ")
 
-const openRejects = (path: string) =>
-  Effect.acquireRelease(
-    Effect.try({
-      try: () => fs.openSync(path, "w", 0o600),
-      catch: (cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`)
-    }),
-    (handle) => Effect.sync(() => fs.closeSync(handle))
-  )
+/** The SQL that writes rows with these columns, given as JSON, where they differ from those of the table. */
+const upsert = (table: string, columns: ReadonlyArray<string>) => {
+  const others = columns.filter((name) => !Decoder.lastChanges.has(name))
+  const times = columns.filter((name) => Decoder.lastChanges.has(name))
+  const differs = (old: string, next: string) =>
+    [
+      `(${quoted(others, `${old}.`)}) is distinct from (${quoted(others, `${next}.`)})`,
+      ...times.map((name) => `${next}."${name}" > ${old}."${name}"`)
+    ].join(" or ")
+  return `
+    insert into ${table} as t (${quoted(columns)})
+    select ${quoted(columns, "v.")} from json_populate_recordset(null::${table}, $1::json) v
+    left join ${table} old on old.organization_id = v.organization_id and old.id = v.id
+    where old.id is null or ${differs("old", "v")}
+    on conflict (organization_id, id) do update set ${columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
+      where ${differs("t", "excluded")}
+    returning xmax = 0 as "isNew"`
+}
 
-const secondFile = ({ path, resource }: Files.File, organization: string) =>
-  refused(`A second file has ${resource.name} of ${organization}: ${path}. --missing delete needs all in one.`)
+const written = rowsOf(Schema.Struct({ isNew: Schema.Boolean }))
 
-/** Loads files. Fails if there is a fault, after the last file. */
-export const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
-  const { organization: owner, report, session } = options
-  // What it has is not deleted first. Without an organization, the rows tell whose they are.
-  const second = files.find(({ resource }, index) => resource === files[index - 1]?.resource)
-  if (options.deletesMissing && owner !== undefined && second !== undefined) return yield* secondFile(second, owner)
-  const rejects = options.rejects === undefined ? undefined : yield* openRejects(options.rejects)
-  let faults = 0
-  let rejected = 0
-  const notLoaded: Array<string> = []
-  /** The tables of organizations whose file had all of their records. */
-  const complete = new Set<string>()
+interface SameFault {
+  readonly path: string
+  readonly words: ReadonlyArray<unknown>
+  readonly lines: Array<number>
+  count: number
+}
 
-  const limited = Output.everySecond()
-  /** Reports that a part of a file, 0 to 1, was read or applied. */
-  const advanced = (event: "read" | "applied", file: string, rows: number, part: number) => {
-    const sentence = `${file}: ${Math.floor(part * 100)} % ${event}, ${counted(rows, "row")}`
-    return limited(report({ event, file, rows, part }, sentence))
-  }
+const wordOf = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word)).slice(0, 100)
 
-  /** Reports the faults of a row, up to a number, and writes it to the rejects. */
-  const reject = Effect.fnUntraced(function* (file: string, { faults: ofRow, line, row }: Decoder.Rejected) {
-    for (const one of ofRow) {
-      faults += 1
-      if (faults > mostListed) continue
-      const words = [`${file}:${line}`, one.field, one.reason].filter(Predicate.isNotUndefined)
-      yield* report({ event: "fault", file, line, ...one }, words.join(": "), true)
-    }
-    if (rejects === undefined) return
-    yield* Effect.try({
-      try: () => fs.writeFileSync(rejects, lineOf({ file, line, faults: ofRow, row })),
-      catch: (cause) => refused(`Cannot write the rejects: ${Failure.reasonOfFile(cause)}`)
-    })
-  })
-
-  const stage = Effect.fnUntraced(function* (file: Files.File, decoder: Decoder.Decoder, staging: Staging.Staging) {
-    const counts = { rows: 0, rejected: 0, isReadable: true, hasOperations: false }
-    const decode = ({ part, rows }: Files.Batch) => {
-      const lines: Array<string> = []
-      const bad: Array<Decoder.Rejected> = []
-      let isLast = false
-      for (const row of rows) {
-        if ("operation" in row) counts.hasOperations = true
-        const decoded = decoder.decode(row)
-        if ("line" in decoded) {
-          lines.push(`${decoded.line}\n`)
-          continue
-        }
-        bad.push(decoded.rejected)
-        isLast = decoded.isLast
-        if (isLast) break
-      }
-      return { lines: lines.join(""), bad, rows: rows.length, part, isLast }
-    }
-    const batches = Files.read(file).pipe(
-      Stream.map(decode),
-      Stream.takeUntil(({ isLast }) => isLast),
-      // Rows are decoded while the database takes others.
-      Stream.buffer({ capacity: 1 })
-    )
-    yield* Stream.runForEach(batches, ({ bad, isLast, lines, part, rows }) =>
-      Effect.gen(function* () {
-        for (const row of bad) yield* reject(file.path, row)
-        if (lines !== "") yield* staging.append(lines)
-        counts.rows += rows
-        counts.rejected += bad.length
-        if (isLast) counts.isReadable = false
-        yield* advanced("read", file.path, counts.rows, part)
+/** Collects faults: the same one of many lines once, with their number and the first of them. */
+const makeFaults = () => {
+  const faults = new Map<string, SameFault>()
+  return {
+    add: (path: string, line: number, { field, reason, value }: Decoder.Fault) => {
+      const key = JSON.stringify([path, field, reason])
+      const same = faults.get(key) ?? { path, words: [field, reason, value], lines: [], count: 0 }
+      if (same.count < 3) same.lines.push(line)
+      same.count += 1
+      faults.set(key, same)
+    },
+    count: () => [...faults.values()].reduce((sum, fault) => sum + fault.count, 0),
+    texts: () =>
+      [...faults.values()].map(({ count: all, lines, path, words }) => {
+        const more = all > lines.length ? ` and ${count(all - lines.length)} more` : ""
+        return [`${path}:${lines.join(", ")}${more}`, ...words.filter(Predicate.isNotUndefined).map(wordOf)].join(": ")
       })
+  }
+}
+
+/** A bar on a terminal, of the part of a file that was read. */
+const makeProgress = () => {
+  let shown = ""
+  const draw = (text: string) =>
+    Effect.sync(() => {
+      if (process.stderr.isTTY && text !== shown) process.stderr.write(`\r\u001b[K${text}`)
+      shown = text
+    })
+  return {
+    clear: draw(""),
+    of: (words: string) => (part: number) =>
+      draw(`[${"=".repeat(part * 25).padEnd(25)}] ${Math.floor(part * 100)} % ${words}`)
+  }
+}
+
+/** Opens the file of the rejected rows, which is none of those that are loaded. */
+const openRejects = Effect.fnUntraced(function* (path: string, files: ReadonlyArray<Files.File>) {
+  const attempt = <A>(work: () => A) =>
+    Effect.try({ try: work, catch: (cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`) })
+  const isInput = attempt(
+    () => existsSync(path) && files.some((file) => realpathSync(file.path) === realpathSync(path))
+  )
+  if (yield* isInput) return yield* misused("--rejects would overwrite a file of the load.")
+  const opened = attempt(() => openSync(path, "w", 0o600))
+  const file = yield* Effect.acquireRelease(opened, (handle) => Effect.sync(() => closeSync(handle)))
+  return (entry: object) => attempt(() => writeFileSync(file, `${JSON.stringify(entry)}\n`))
+})
+
+/** Loads files. With a fault nothing is loaded, unless there is a file for rejected rows. */
+const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
+  const { keepsTimes, organization, organizationColumn = "organization_id", timeZone } = options
+  const sql = yield* TaskDatabase
+  const known = new Set(yield* textsOf(sql`select organization_id as text from organizations`))
+  if (organization !== undefined && !known.has(organization)) {
+    return yield* refused(`No organization ${organization}. Run: organizations create ${organization} --name NAME`)
+  }
+  const reject = options.rejects === undefined ? undefined : yield* openRejects(options.rejects, files)
+  const [faults, progress] = [makeFaults(), makeProgress()]
+  yield* Effect.addFinalizer(() => progress.clear)
+  const decoderOf = ({ resource }: Files.File) =>
+    Decoder.make(resource, {
+      organization,
+      organizationColumn,
+      isKnown: (owner) => known.has(owner),
+      hasTimeZone: timeZone !== undefined,
+      keepsTimes
+    })
+
+  /** Runs statements in a transaction that looks rows up by their keys. */
+  const transact = <A, E>(statements: Effect.Effect<A, E>) => {
+    const settings = {
+      statement_timeout: "0",
+      timezone: timeZone === undefined ? "UTC" : DateTime.zoneToString(timeZone),
+      "practice_data.keep_times": String(keepsTimes),
+      jit: "off",
+      enable_seqscan: "off",
+      enable_hashjoin: "off",
+      enable_mergejoin: "off"
+    }
+    const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)`
+    return sql.withTransaction(Effect.andThen(set, statements))
+  }
+
+  /** The ids in the files, by table and organization. */
+  const owned = new Map<string, { readonly table: string; readonly owner: string; readonly ids: Set<string> }>()
+  const idsOf = (table: string, owner: string) => {
+    const key = `${table} ${owner}`
+    const found = owned.get(key) ?? { table, owner, ids: new Set() }
+    return (owned.set(key, found), found.ids)
+  }
+
+  /** Checks each row of a file. Returns the lines of those that are rejected. */
+  const check = Effect.fnUntraced(function* (file: Files.File) {
+    const { path, resource } = file
+    if (organization !== undefined) idsOf(resource.table, organization)
+    const rejected = new Set<number>()
+    const decode = decoderOf(file)
+    const checkRow = Effect.fnUntraced(function* (row: Decoder.Row) {
+      const { faults: own, id, line, organization: owner } = decode(row)
+      // A copy: the text may be a part of one that is much larger.
+      const value = Buffer.from(id).toString()
+      const ids = own.length === 0 ? idsOf(resource.table, owner) : undefined
+      const isCopy = ids !== undefined && ids.size === ids.add(value).size
+      const found = isCopy ? [{ field: "id", reason: "is a duplicate", value }] : own
+      if (found.length === 0) return
+      rejected.add(line)
+      found.forEach((fault) => faults.add(path, line, fault))
+      if (reject !== undefined) yield* reject({ file: path, line, faults: found, row: row.values })
+    })
+    const checkRows = (rows: ReadonlyArray<Decoder.Row>) => Effect.forEach(rows, checkRow, { discard: true })
+    const isReadable = yield* Stream.runForEach(Files.rows(file, progress.of(`of ${path} checked`)), checkRows).pipe(
+      Effect.as(true),
+      Effect.catchTag("Unreadable", ({ line, reason }) =>
+        Effect.sync(() => (faults.add(path, line, { reason }), false))
+      )
     )
-    const knowsOrganizations = options.organization !== undefined || file.resource.table === "organizations"
-    counts.rejected += yield* staging.check(knowsOrganizations, counts.hasOperations, (row) => reject(file.path, row))
-    return counts
+    return { file, rejected, isReadable }
   })
 
-  const load = Effect.fnUntraced(function* (file: Files.File) {
-    const { resource } = file
-    const table = yield* Staging.tableOf(session, resource.table)
-    if (!(yield* session.takeLock(`practice-data load ${table.name}`))) {
-      return yield* refused(`Another load of ${table.name} is running. Wait until it ends.`)
-    }
-    const decoder = Decoder.make({ ...options, resource, columns: table.columns })
-    const staging = yield* Staging.open(session, table)
-    const staged = yield* stage(file, decoder, staging)
-    if (!staged.isReadable || (rejects === undefined && staged.rejected > 0)) {
-      notLoaded.push(file.path)
-      return undefined
-    }
-    rejected += staged.rejected
-    const organizations = options.deletesMissing ? yield* staging.organizations : []
-    for (const organization of organizations) {
-      const owned = `${table.name} ${organization}`
-      if (complete.has(owned)) return yield* secondFile(file, organization)
-      complete.add(owned)
-    }
-    const indexes = yield* Indexes.drop(session, table.name)
-    const result = { rows: staged.rows, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: staged.rejected }
-    const writing = {
-      columns: decoder.seen(table.columns),
-      hasComposed: decoder.hasComposed(),
-      isFirst: indexes.isFirst,
-      keepsTimes: options.keepsTimes
-    }
-    const apply = staging.apply(writing, ({ deleted, inserted, updated }, part) => {
-      result.inserted += inserted
-      result.updated += updated
-      result.deleted += deleted
-      return advanced("applied", file.path, Math.round(staged.rows * part), part)
+  /** Writes the rows of a file but the rejected ones, and tells their numbers. */
+  const write = Effect.fnUntraced(function* (file: Files.File, rejected: ReadonlySet<number>) {
+    const { path, resource } = file
+    const decode = decoderOf(file)
+    let [rows, inserted, updated] = [0, 0, 0]
+    const writeRows = Effect.fnUntraced(function* (some: ReadonlyArray<Decoder.Row>) {
+      const records = some
+        .filter(({ line }) => !rejected.has(line))
+        .map(decode)
+        .map(({ columns, organization: owner }) => ({ organization_id: owner, ...columns }))
+      const groups = Object.values(Array.groupBy(records, (record) => Object.keys(record).join()))
+      const statements = Effect.forEach(groups, (group) =>
+        written(sql.unsafe(upsert(resource.table, Object.keys(group[0])), [JSON.stringify(group)]))
+      )
+      const place = `${path}:${some[0]?.line} to ${some.at(-1)?.line}`
+      const changed = (yield* Effect.mapError(transact(statements), (error) =>
+        isLost(error) ? error : refused(`${place}: the database refuses: ${messageOf(error)}. Rows before are loaded.`)
+      )).flat()
+      rows += records.length
+      inserted += changed.filter(({ isNew }) => isNew).length
+      updated += changed.filter(({ isNew }) => !isNew).length
     })
-    const missing = `Indexes of ${table.name} may be missing. Run the load again: it creates them.`
-    // Also a load that fails leaves the indexes.
-    yield* Effect.tapError(apply, () => Effect.ignore(indexes.create)).pipe(
-      Effect.andThen(indexes.create),
-      Effect.onInterrupt(() => (indexes.isDropped ? Output.warn(report, missing) : Effect.void))
+    yield* Files.rows(file, progress.of(`of ${path} loaded`)).pipe(
+      Stream.runForEach(writeRows),
+      Effect.catchTag("Unreadable", ({ line, reason }) => refused(`${path}:${line}: ${reason}. The file was changed.`))
     )
-    result.deleted += yield* staging.deleteMissing(organizations)
-    return result
-  }, Effect.scoped)
+    yield* progress.clear
+    const counts = { inserted, updated, unchanged: rows - inserted - updated, rejected: rejected.size }
+    const words = Object.entries(counts).flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
+    yield* Output.print(`${path}: ${[counted(rows + rejected.size, "row"), ...words].join(", ")}.`)
+  })
 
-  for (const file of files) {
-    const [took, result] = yield* Effect.timed(load(file))
-    if (result === undefined) continue
-    const { deleted, inserted, rejected: refusedRows, rows, updated } = result
-    const unchanged = Math.max(0, rows - refusedRows - inserted - updated)
-    const seconds = Duration.toSeconds(took)
-    const outcomes = Object.entries({ inserted, updated, unchanged, deleted, rejected: refusedRows })
-    const words = outcomes.flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
-    yield* report(
-      { event: "loaded", file: file.path, ...result, unchanged, seconds },
-      `${file.path}: ${[counted(rows, "row"), ...words].join(", ")}, after ${seconds.toFixed(1)} s.`
+  const checked = yield* Effect.forEach(files, check)
+  yield* progress.clear
+  if (faults.count() > 0) yield* Output.note(faults.texts())
+  if (faults.count() > 0 && (reject === undefined || checked.some(({ isReadable }) => !isReadable))) {
+    return yield* refused(`${counted(faults.count(), "fault")}. Nothing was loaded.`)
+  }
+  const lacking = yield* Effect.forEach(options.missing === "delete" ? owned.values() : [], ({ ids, owner, table }) =>
+    transact(textsOf(sql`select id as text from ${sql(table)} where organization_id = ${owner}`)).pipe(
+      Effect.map((all) => ({ table, owner, all: all.length, missing: all.filter((id) => !ids.has(id)) }))
+    )
+  )
+  const missing = lacking.reduce((sum, one) => sum + one.missing.length, 0)
+  const all = lacking.reduce((sum, one) => sum + one.all, 0)
+  const isMany = missing * 10 > all
+  if (missing > 0 && options.yes !== String(missing) && (isMany || options.yes !== "yes")) {
+    const lack = `The files lack ${count(missing)} of ${counted(all, "record")}, which would be deleted.`
+    return yield* refused(`${lack} Nothing was changed. To delete them, add --yes${isMany ? ` ${missing}` : ""}.`)
+  }
+  for (const { file, rejected } of checked) yield* write(file, rejected)
+  for (const { missing: ids, owner, table } of lacking) {
+    yield* Effect.forEach(Array.chunksOf(ids, deletedAtOnce), (some) =>
+      transact(sql`delete from ${sql(table)} where organization_id = ${owner} and id = any (${some}::text[])`)
     )
   }
-  if (faults > mostListed) yield* Output.warn(report, `${count(faults - mostListed)} more faults are not listed.`)
-  if (notLoaded.length > 0) {
-    return yield* refused(`${counted(faults, "fault")}. Nothing was loaded of: ${notLoaded.join(", ")}.`)
-  }
+  if (missing > 0) yield* Output.print(`Deleted ${counted(missing, "record")} that the files lack.`)
+  const rejected = checked.reduce((sum, one) => sum + one.rejected.size, 0)
   if (rejected > 0) {
     return yield* refused(`${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`)
   }
 })
 
-export const load = command("load", Layer.empty, {
-  description: `Load records from files into the Postgres of DATABASE_URL: CSV, NDJSON or Parquet, named as their tables.
+export const load = command("load", Operators.tasks, {
+  description: `Load records from files: CSV and NDJSON, as UTF-8, named as their tables.
 
-A file is charges.csv, charges.ndjson or .jsonl (or any of them with .gz) or charges.parquet, from your own program, or the export in the runbook. Fields have the names of the API or of their columns. A CSV starts with a header; an empty field is null, and a list is JSON. Each file is validated as a whole: faults are counted, the first 100 are listed with file, line and field, and a file with faults is not applied. Then new and changed rows are upserted in short transactions. Columns missing from the file keep their values. To resume a killed load, run it again.
-
-In an empty table that the login owns, the indexes are created after the rows.
-
-Exit codes: 0 loaded; 1 refused, such as for a fault; 2 usage error; 75 the database is unavailable: retry later; 130 and 143 stopped by a signal.`,
+A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded, unless you use --rejects. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
   examples: [
     ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
     ["practice-data load export --organization-column tenant --time-zone America/Denver", "A folder, with local times"],
     [
-      "practice-data load products.csv --organization org_1 --missing delete",
+      "practice-data load products.csv --organization org_1 --missing delete --yes",
       "The file is complete: delete all other records"
     ]
   ],
-  flags
+  flags: {
+    paths: Argument.String("path").pipe(
+      Argument.withDescription("Files, or folders of files. Loaded in the API's order of resources"),
+      Argument.atLeast(1)
+    ),
+    ...flags
+  }
 })(function* ({ paths, ...options }) {
-  const { organization, rejects } = options
-  if (organization !== undefined && options.organizationColumn !== undefined) {
+  if (options.organization !== undefined && options.organizationColumn !== undefined) {
     return yield* misused("Use either --organization or --organization-column.")
   }
-  if (rejects !== undefined && options.deletesMissing) {
+  if (options.rejects !== undefined && options.missing === "delete") {
     return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }
-  const { databaseUrl } = yield* readSettings
-  if (Option.isNone(databaseUrl)) return yield* refused("Set DATABASE_URL to the Postgres to load into.")
-  // The configuration has checked it.
-  const parsed = Result.getOrThrow(ConnectionUrl.connectionOptions(Redacted.value(databaseUrl.value)))
-  const files = yield* Files.find(paths)
-  if (rejects !== undefined && (yield* Files.has(files, rejects))) {
-    return yield* misused("--rejects would overwrite a file of the load.")
-  }
-  yield* Effect.sync(() => {
-    // V8 would let its heap grow, young and old, by more than a load needs.
-    for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag)
-  })
-  const session = yield* PostgresSession.open(
-    databaseUrl.value,
-    ConnectionUrl.format({ ...parsed, user: undefined }),
-    "practice-data-load"
-  )
-  // It would leave settings, and a table, to the session's next client, and find those of another load.
-  if (session.isPooled) {
-    return yield* refused(
-      "DATABASE_URL leads to a connection pooler. Use the address of Postgres: a load needs a session."
-    )
-  }
-  if (organization !== undefined) {
-    const known = yield* session.run("select 1 from organizations where organization_id = $1", [organization])
-    const create = `organizations create ${organization} --name NAME`
-    if (known.length === 0) return yield* refused(`No organization ${organization}. Run: ${create}`)
-  }
-  yield* run(files, { ...options, session })
+  // `--yes 12` is parsed as `--yes` and a path. No file has such a name.
+  const number = options.yes === "yes" ? paths.find((path) => /^\d+$/.test(path)) : undefined
+  const files = yield* Files.find(paths.filter((path) => path !== number))
+  yield* run(files, { ...options, yes: number ?? options.yes })
 })
