@@ -2,7 +2,7 @@
 import { Config, Duration, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { isPrintable, parseBaseUrl } from "../../client/Connection.ts"
-import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
+import { connectionOptions } from "../../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
 import * as Output from "../Output.ts"
 import { command, misused } from "../Usage.ts"
@@ -25,14 +25,13 @@ export const targetOf = Effect.fnUntraced(function* (
     if (schema !== undefined) return yield* misused("--schema is for a postgres:// target.")
     return SqliteTarget.make(given, text, softDelete)
   }
-  const parsed = ConnectionUrl.connectionOptions(text)
+  const parsed = connectionOptions(text)
   if (Result.isFailure(parsed)) {
     return yield* misused(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
   }
   const name = schema ?? new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
   if (name === "") return yield* misused("The schema name is empty.")
-  const database = ConnectionUrl.format({ ...parsed.success, user: undefined })
-  return PostgresTarget.make({ url: Redacted.make(text), database, schema: name, softDelete })
+  return PostgresTarget.make({ connection: parsed.success, schema: name, softDelete })
 })
 
 const names = allTables.map(({ resource }) => resource)

@@ -1,49 +1,89 @@
 /** A copy in a schema of a Postgres. */
-import { Effect, type Redacted } from "effect"
-import * as Session from "../PostgresSession.ts"
+import { Duration, Effect, Predicate, Redacted } from "effect"
+import { type ConnectionOptions, format } from "../../database/ConnectionUrl.ts"
+import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import * as Target from "./Target.ts"
+import type * as Target from "./Target.ts"
 
-interface PostgresOptions {
-  /** With a password, unless `PGPASSWORD` or a password file has it. */
-  readonly url: Redacted.Redacted
-  /** The servers and the database, without a user. */
-  readonly database: string
+export interface PostgresOptions {
+  /** The password may be in `PGPASSWORD`. */
+  readonly connection: ConnectionOptions
   readonly schema: string
   readonly softDelete: boolean
 }
 
-export const make = (options: PostgresOptions): Target.Target => {
-  const name = `${options.database}, schema ${options.schema}`
-  const schema = SqlCopy.quoteName(options.schema)
+/** A failed connection, a short resource, a deadlock or a timeout, a server that stops or has become a standby. */
+const isTemporary = /^(08|40|53|57|25006|55P03)/
+
+/** Tells what a retry helps from what the server refuses. */
+export const failureOf =
+  (name: string) =>
+  (cause: unknown): Failed => {
+    const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+    const message = Predicate.isError(cause) && cause.message !== "" ? cause.message : code
+    // A SQLSTATE has a digit; the system's codes of a failed connection, such as EPIPE, have none.
+    const isRefusal = /^(?=.*\d)[\dA-Z]{5}$/.test(code) || message.startsWith("SASL")
+    if (!isRefusal) return new Unavailable({ message: `${name} does not respond: ${message}` })
+    const Failure = isTemporary.test(code) ? Unavailable : Refused
+    return new Failure({ message: `${name} refuses: ${message}` })
+  }
+
+/** Opens a connection until the scope closes. Returns what runs its statements. */
+const connect = Effect.fnUntraced(function* (options: ConnectionOptions, toFailure: ReturnType<typeof failureOf>) {
+  // Other targets do not load it.
+  const { Client } = yield* Effect.promise(() => import("pg"))
+  const { applicationName, connectTimeout, password, ...rest } = options
+  const client = new Client({
+    ...rest,
+    ...(password && { password: Redacted.value(password) }),
+    application_name: applicationName ?? "practice-data-sync",
+    connectionTimeoutMillis: Duration.toMillis(connectTimeout ?? "10 seconds"),
+    keepAlive: true
+  })
+  // The statement that runs, and each one after it, fails too.
+  client.on("error", () => {})
+  // It closes the socket of a statement that runs.
+  const end = Effect.ignore(
+    Effect.timeout(
+      Effect.tryPromise(() => client.end()),
+      "2 seconds"
+    )
+  )
+  yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () => end)
+  const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
+    Effect.tryPromise({
+      try: () => client.query(statement, [...params]).then(({ rows }) => rows),
+      catch: toFailure
+      // Otherwise what the scope runs at its end would wait for the statement, such as for a lock.
+    }).pipe(Effect.onInterrupt(() => end))
+  return run
+})
+
+/** Of each transaction, since poolers and databases have settings of their own. */
+const limits =
+  "statement_timeout = '1h'; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '1min'"
+
+export const make = ({ connection, schema: schemaName, softDelete }: PostgresOptions): Target.Target => {
+  const name = `${format({ ...connection, user: undefined })}, schema ${schemaName}`
+  const schema = SqlCopy.quoteName(schemaName)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const session = yield* Session.open(options.url, name, "practice-data-sync")
-    const { copyIn, isPooled, run, takeLock } = session
-    const lock = `practice-data sync ${options.schema}`
-
-    // A user who may not make schemas can have one made.
+    const run = yield* connect(connection, failureOf(name))
     const [own] = yield* run("select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key", [
       schema,
-      lock
+      `practice-data sync ${schemaName}`
     ])
     const oneAtATime = `select pg_advisory_xact_lock(${String(own?.["key"])})`
-    // Postgres checks and makes it in two steps: of two sessions at once, one would fail.
+    // A user who may not make schemas can have one made. Postgres checks and makes it in two steps: of two sessions at once, one would fail.
     if (own?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
-    // Behind a pooler, each transaction checks that it is the only one to move the progress.
-    if (!(yield* takeLock(lock, { isBrief: isPooled }))) return yield* Target.inUse(name)
-    const limits =
-      "statement_timeout = '1h'; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '1min'"
     return yield* SqlCopy.open(
       {
         name,
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
-        begin: (isStaging) =>
-          `begin; set local ${limits}; set local ${isStaging ? "synchronous_commit = off" : "work_mem = '64MB'"};
-           ${oneAtATime}`,
+        begin: `begin; set local ${limits}; ${oneAtATime}`,
         empty: "truncate",
         run,
         columnsOf: (table) =>
@@ -52,31 +92,15 @@ export const make = (options: PostgresOptions): Target.Target => {
              where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
             [quote(table)]
           ),
-        append: (table, columns, rows) => {
-          const statement = `copy ${quote(table)} (${SqlCopy.namesOf(columns)}) from stdin`
-          const lines = rows.map((row) =>
-            columns.map((column) => Session.fieldOf(row[column.name], column.type)).join("\t")
+        insert: (table, columns, rows) => {
+          const names = SqlCopy.namesOf(columns)
+          return run(
+            `insert into ${quote(table)} (${names})
+             select ${names} from json_populate_recordset(null::${quote(table)}, $1)`,
+            [rows]
           )
-          return copyIn(statement, `${lines.join("\n")}\n`)
         },
-        adopt: (staged, table, now) =>
-          Effect.gen(function* () {
-            const alter = `alter table ${quote(staged)}`
-            yield* run("savepoint adopting")
-            // One scan finds removals and resets, and one more makes the index.
-            yield* run(
-              `${alter} add check (not _removed), add constraint ${SqlCopy.quoteName(`${table}_pkey`)} primary key (id)`
-            )
-            yield* run(
-              `${alter} drop column _position, drop column _removed,
-                 add column _removed_at timestamptz, add column _synced_at timestamptz default '${now}'`
-            )
-            yield* run(`${alter} alter column _synced_at drop default`)
-            yield* run(`${alter} rename to ${SqlCopy.quoteName(table)}`)
-            return true
-            // Some record has several changes, or is removed.
-          }).pipe(Effect.catchTag("Refused", () => Effect.as(run("rollback to savepoint adopting"), false))),
-        softDelete: options.softDelete
+        softDelete
       },
       opening
     )

@@ -3,7 +3,7 @@
  * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
  * first round ends.
  */
-import { DateTime, Effect, Schema } from "effect"
+import { DateTime, Effect, Ref, Schema } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
@@ -16,8 +16,8 @@ export interface Dialect {
   readonly typeOf: (type: Target.ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
-  /** The statement that begins a transaction. A crash of the database may undo one that only stages changes, as a whole. */
-  readonly begin: (isStaging: boolean) => string
+  /** The statement that begins a transaction of this process alone. */
+  readonly begin: string
   /** The beginning of the statement that empties a table. */
   readonly empty: string
   readonly run: (
@@ -26,13 +26,12 @@ export interface Dialect {
   ) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  readonly append: (
+  /** Inserts a list of JSON objects, whose members are columns. */
+  readonly insert: (
     table: string,
     columns: ReadonlyArray<Target.Column>,
-    rows: ReadonlyArray<Row>
+    rows: string
   ) => Effect.Effect<unknown, Failed>
-  /** Makes a table of the copy of a staged one, without writing its rows again. False if an id has several, or a removal. */
-  readonly adopt?: (staged: string, table: string, now: string) => Effect.Effect<boolean, Failed>
   /** Marks rows as removed in place of deleting them. */
   readonly softDelete: boolean
 }
@@ -49,9 +48,6 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 export const namesOf = (columns: ReadonlyArray<Target.Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** The version of the tables beside those of the resources. */
-const version = 2
-
 /** A resource as it stands in the progress, with the shape of its rows. */
 const markOf = ({ columns, resource }: Target.Table) => `${resource} ${Target.shapeOf(columns)}`
 
@@ -61,16 +57,12 @@ const resourceIn = (marked: string) => marked.replace(/ .*/, "")
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
 type Progress = typeof Progress.Type
 
-/** The row of the copy itself: its format and origin, and its progress. */
-const Mark = Schema.Struct({
-  format: Schema.Int,
-  organization: Schema.String,
-  url: Schema.String,
-  progress: Progress
-})
+/** The row of the copy itself: its origin, and its progress. */
+const Mark = Schema.Struct({ organization: Schema.String, url: Schema.String, progress: Progress })
 
 const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
+const encodeRows = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 const stagedRow = (change: Target.Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
@@ -83,9 +75,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
 
-  const transaction = <A>(work: Effect.Effect<A, Failed>, isStaging = false) =>
+  const transaction = <A>(work: Effect.Effect<A, Failed>) =>
     Effect.acquireUseRelease(
-      run(dialect.begin(isStaging)),
+      run(dialect.begin),
       () => work,
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
@@ -106,19 +98,13 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
     const text = "text not null"
-    const columns = { format: "integer primary key", organization: text, url: text, progress: "text" }
-    const had = yield* ensure(markTable, columns)
+    const had = yield* ensure(markTable, { organization: "text primary key", url: text, progress: text })
     yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
-    if (had.size === 0) {
-      yield* run(`insert into ${mark} values (${version}, $1, $2, '{"resources":[]}')`, [organization, url])
-    }
-    const [row] = yield* run(`select format, organization, url, progress from ${mark}`)
+    if (had.size === 0) yield* run(`insert into ${mark} values ($1, $2, '{"resources":[]}')`, [organization, url])
+    const [row] = yield* run(`select organization, url, progress from ${mark}`)
     const stored = yield* Effect.mapError(decodeMark(row), () =>
       Target.notOurs(`table ${markTable} in ${databaseName}`)
     )
-    if (stored.format !== version) {
-      return yield* refuse("was made by another version of practice-data. Use that version")
-    }
     if (stored.organization !== organization) {
       return yield* refuse(
         `belongs to the organization ${stored.organization}, but the API key to ${organization}. Use a key of ${stored.organization}`
@@ -133,9 +119,6 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     yield* run(`update ${mark} set url = $1`, [url])
     return stored.progress
   })
-
-  /** The resources whose tables are made when their first round ends. */
-  const unmade = new Set<string>()
 
   const marks = new Map(options.tables.map((table) => [table.resource, markOf(table)]))
 
@@ -155,34 +138,37 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Records the progress, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
-    const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning format`, texts)
+    const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning url`, texts)
     if (moved.length > 0) return after
     return yield* refused(`Another process changed the copy in ${databaseName}. Run only one sync per copy.`)
   })
 
-  /** Checks the tables of the resources, and makes those of their staged changes. Keeps of the progress what they have. */
+  /** Checks the tables of a resource, and makes that of its staged changes. True if they have all columns, as before. */
+  const openTable = Effect.fnUntraced(function* (table: Target.Table, isOurs: boolean, isCopied: boolean) {
+    const isMade = (yield* columnsOf(table.name)).length > 0
+    if (isMade && !isOurs) return yield* Target.notOurs(`table ${table.name} in ${databaseName}`)
+    const had = isMade ? yield* ensureTable(table) : undefined
+    const hadStaged = yield* ensureStaged(table)
+    const isGone = isCopied && !isMade
+    if (isGone || !isOurs) {
+      yield* run(
+        `insert into ${resources} (resource) values ($1) on conflict (resource) do update set in_step_at = null`,
+        [table.resource]
+      )
+      yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
+    }
+    return !isGone && table.columns.every(({ name }) => had?.has(name) !== false && hadStaged.has(name))
+  })
+
+  /** Opens all tables. Keeps of the progress what they have. */
   const opened = Effect.gen(function* () {
     const taken = yield* takeMark
     const ours = new Set((yield* run(`select resource from ${resources}`)).map(({ resource }) => resource))
+    const copied = new Set(taken.resources.map(resourceIn))
     const changed = new Set<string>()
     for (const table of options.tables) {
-      const { columns, name, resource } = table
-      const isMade = (yield* columnsOf(name)).length > 0
-      if (isMade && !ours.has(resource)) return yield* Target.notOurs(`table ${name} in ${databaseName}`)
-      if (!isMade) unmade.add(resource)
-      const had = isMade ? yield* ensureTable(table) : undefined
-      const hadStaged = yield* ensureStaged(table)
-      const isGone = !isMade && taken.resources.some((each) => resourceIn(each) === resource)
-      if (isGone || !ours.has(resource)) {
-        yield* run(
-          `insert into ${resources} (resource) values ($1)
-           on conflict (resource) do update set in_step_at = null`,
-          [resource]
-        )
-        yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
-      }
-      const hasAll = columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
-      if (isGone || !hasAll) changed.add(resource)
+      const { resource } = table
+      if (!(yield* openTable(table, ours.has(resource), copied.has(resource)))) changed.add(resource)
     }
     // A package that knows other fields may have written the rows.
     const isWhole = (each: string) => !changed.has(resourceIn(each)) && each === (marks.get(resourceIn(each)) ?? each)
@@ -190,11 +176,16 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const { staged } = taken
     return yield* advance(taken, { ...without(taken), ...(staged && { staged: without(staged) }) })
   })
-  let progress = yield* transaction(opened)
+  const progress = yield* Ref.make(yield* transaction(opened))
 
+  const isCopied = (at: Progress, { resource }: Target.Table) =>
+    at.resources.some((each) => resourceIn(each) === resource)
+
+  /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const present = Effect.gen(function* () {
-    const made = options.tables.filter(({ resource }) => !unmade.has(resource))
-    for (const table of [markTable, resourcesTable, ...made.map(({ name }) => name)]) {
+    const at = yield* Ref.get(progress)
+    const made = options.tables.filter((table) => isCopied(at, table)).map(({ name }) => name)
+    for (const table of [markTable, resourcesTable, ...made]) {
       if ((yield* columnsOf(table)).length > 0) continue
       return yield* new Unavailable({ message: `The table ${table} in ${databaseName} was dropped` })
     }
@@ -203,12 +194,6 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Target.Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
-    if (unmade.has(table.resource)) {
-      if (dialect.adopt !== undefined && (yield* dialect.adopt(stagedTable(table), table.name, now))) {
-        return yield* ensureStaged(table)
-      }
-      yield* ensureTable(table)
-    }
     const [row] = yield* run(`select coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`)
     const reset = Number(row?.["reset"])
     const latest = `${staged} where _position in
@@ -229,51 +214,45 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       `insert into ${copied} (${names}, _synced_at) select ${names}, ${time} from ${latest} not _removed
        on conflict (id) do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(", ")}`
     )
-    return yield* run(`${dialect.empty} ${staged}`)
+    yield* run(`${dialect.empty} ${staged}`)
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
-    const state: Target.State = {
-      cursor: page.cursor,
-      resources: page.resources.map((each) => marks.get(each) ?? each)
-    }
+    const before = yield* Ref.get(progress)
+    const { staged, ...committed } = before
+    const state = { cursor: page.cursor, resources: page.resources.map((each) => marks.get(each) ?? each) }
+    const next = yield* advance(before, page.is_consistent ? state : { ...committed, staged: state })
     const changes = Map.groupBy(page.body, ({ resource }) => resource)
-    const { staged, ...committed } = progress
-    const next = yield* advance(progress, page.is_consistent ? state : { ...committed, staged: state })
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
-      const given = changes.get(table.resource) ?? []
-      // A reset of a table that is not made yet takes effect at once, so that its staged records can be adopted.
-      const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
-      if (from > 0) yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
-      const rows = given.slice(from).map(stagedRow)
-      if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
+      const rows = yield* Effect.orDie(encodeRows(changes.get(table.resource)?.map(stagedRow)))
+      yield* dialect.insert(stagedTable(table), [...table.columns, isRemoved], rows)
     }
     if (!page.is_consistent) return next
-    const now = yield* DateTime.now
-    for (const table of staged === undefined ? touched : options.tables) yield* merge(table, DateTime.formatIso(now))
+    const now = DateTime.formatIso(yield* DateTime.now)
+    for (const table of staged === undefined ? touched : options.tables) {
+      if (!isCopied(before, table)) yield* ensureTable(table)
+      yield* merge(table, now)
+    }
     if (!page.has_more) {
       const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
-      yield* run(
-        `update ${resources} set in_step_at = cast('${DateTime.formatIso(page.requestedAt)}' as ${instant})
-         where resource in (${inStep})`
-      )
+      const at = `cast('${DateTime.formatIso(page.requestedAt)}' as ${instant})`
+      yield* run(`update ${resources} set in_step_at = ${at} where resource in (${inStep})`)
     }
     return next
   })
 
-  /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
-  const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
-
   return {
-    state: Effect.map(present, () => {
-      const { cursor, resources: whole } = progress.staged ?? progress
+    state: Effect.gen(function* () {
+      yield* present
+      const { staged, ...committed } = yield* Ref.get(progress)
+      const { cursor, resources: whole } = staged ?? committed
       return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
     }),
     apply: (page: Target.ChangePage) =>
-      Effect.map(orGone(transaction(apply(page), !page.is_consistent)), (next) => {
-        if (page.is_consistent) for (const resource of page.resources) unmade.delete(resource)
-        progress = next
-      })
+      transaction(apply(page)).pipe(
+        Effect.tapErrorTag("Refused", () => present),
+        Effect.flatMap((next) => Ref.set(progress, next))
+      )
   } satisfies Target.Copy
 })

@@ -101,14 +101,10 @@ export interface OpenOptions {
 export interface Target {
   /** The name in messages, without any secret. */
   readonly name: string
-  /** Takes the target for this process alone until the scope closes, and makes or checks what the copy needs. */
+  /** Opens the target until the scope closes, and makes or checks what the copy needs. */
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
 
-/** The refusal of a target that another process has taken. */
-export const inUse = (name: string) =>
-  refused(`Another process is syncing the copy in ${name}. Stop it first, or choose another target.`)
-
-/** The refusal of a file or table that stands where the copy would be. */
+/** The refusal of a table that stands where the copy would be. */
 export const notOurs = (thing: string) =>
   refused(`The ${thing} exists, and practice-data did not create it. Choose another target.`)

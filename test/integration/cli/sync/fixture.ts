@@ -1,7 +1,6 @@
 /** Scripts of a service's feed, and records for tests of a copy. */
 import { assert } from "@effect/vitest"
-import { Clock, DateTime, Effect, Fiber, Option, Stream } from "effect"
-import { TestClock } from "effect/testing"
+import { DateTime, Effect, Option, Stream } from "effect"
 import type { CursorExpired } from "../../../../src/api/Errors.ts"
 import type { Source } from "../../../../src/cli/sync/Source.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
@@ -90,14 +89,3 @@ export const syncWith = (target: Target, script: Script, given: Given = {}) =>
     watch: given.watch,
     allowNewUrl: given.allowNewUrl ?? false
   })
-
-/** Passes a quarter of a second of a clock of its own at a time, until the effect ends; how long it has waited, in ms. */
-export const inQuarters = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
-    while (fiber.pollUnsafe() === undefined) {
-      yield* TestClock.withLive(Effect.sleep("5 millis"))
-      yield* TestClock.adjust("250 millis")
-    }
-    return { found: yield* Fiber.join(fiber), waited: yield* Clock.currentTimeMillis }
-  }).pipe(Effect.provide(TestClock.layer()))
