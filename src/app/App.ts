@@ -150,11 +150,11 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   })
 
 /** The operators' listener. The embedded database always has one. */
-const operators = ({ databaseUrl, operationsHost: host, operationsPort, operationsToken: token }: Settings) => {
+const operators = ({ databaseUrl, operationsHost: host, operationsPort }: Settings) => {
   const port = Option.getOrElse(operationsPort, () => (Option.isNone(databaseUrl) ? 0 : undefined))
   return port === undefined
     ? Layer.empty
-    : OperationsListener.layer({ host, port, token }).pipe(Layer.provide(OperatorStore.layer))
+    : OperationsListener.layer({ host, port }).pipe(Layer.provide(OperatorStore.layer))
 }
 
 /** The layers of each role: a process has only those of its roles. A layer of several roles is built once. */

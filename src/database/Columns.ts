@@ -39,18 +39,17 @@ export const textsOf = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E
 
 /**
  * Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. With
- * a limit, in the order of the index, and the one with an id alone.
+ * a limit, in the order of the index.
  */
 export const credentialsOf =
   <I, S extends Constructor, A>(database: Context.Key<I, S>, table: string, schema: Schema.Decoder<A>, columns = "") =>
-  (organization: string | undefined, page?: { readonly id: string | undefined; readonly limit: number }) =>
+  (organization: string | undefined, limit?: number) =>
     Effect.flatMap(database, (sql) => {
-      const order = page === undefined ? `${table}.created_at, id` : `organization_id, id limit ${page.limit}`
+      const order = limit === undefined ? `${table}.created_at, id` : `organization_id, id limit ${limit}`
       const rows = sql`
         select organization_id, id, ${sql.literal(`${columns}${isoTime("created_at")}, ${isoTime("revoked_at")}`)}
         from ${sql.literal(table)}
         where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-          and ${page?.id === undefined ? sql`true` : sql`id = ${page.id}`}
         order by ${sql.literal(order)}`
       return rowsOf(schema)(rows.unprepared)
     })

@@ -222,6 +222,32 @@ export const TaskCounts = Schema.Struct({
 })
 export type TaskCounts = typeof TaskCounts.Type
 
+/** The tasks that ended in an hour. `start`: milliseconds since 1970. */
+const EndedTasks = Schema.Struct({
+  start: Schema.Finite,
+  completed: Schema.Int,
+  cancelled: Schema.Int,
+  dead: Schema.Int
+})
+
+const endedIn = (state: State) => {
+  const [, condition] = indexes[state]
+  return `select t.finished_at, t.state from deletion_tasks t
+    where ${condition} and t.finished_at >= date_trunc('hour', now()) - interval '23 hours'`
+}
+
+/** Counts the tasks that ended in each hour of the last day, in the partial index of each state. */
+export const lastDay = (sql: Database) =>
+  rowsOf(EndedTasks)(
+    sql.unsafe(`
+      select (extract(epoch from date_trunc('hour', finished_at)) * 1000)::float8 as start,
+        count(*) filter (where state = 'completed')::integer as completed,
+        count(*) filter (where state = 'cancelled')::integer as cancelled,
+        count(*) filter (where state = 'dead')::integer as dead
+      from (${(["completed", "cancelled", "dead"] as const).map(endedIn).join(" union all ")}) ended
+      group by date_trunc('hour', finished_at) order by 1`)
+  )
+
 const counted = (state: State, order: string) =>
   `(select count(*)::integer as tasks from (
      select 1 from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}

@@ -1,8 +1,7 @@
-/** HTML as values that escape every text and attribute, of Markdown too, and the headers of pages: one policy, one ETag. */
+/** HTML as values that escape every text and attribute, and the headers of pages: one policy, one ETag. */
 import { hash } from "node:crypto"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
-import { Marked, marked, type RendererObject } from "marked"
 import { compress } from "./Compression.ts"
 
 const escapes: Readonly<Record<string, string>> = {
@@ -31,9 +30,6 @@ const attribute = ([name, value]: readonly [string, Attributes[string]]) => {
 }
 
 const voidElements = ["input", "link", "meta"]
-
-// A documentation has thousands of them.
-const impliedEnd = ["dt", "dd"]
 
 /** Escaped HTML. */
 export class Html {
@@ -64,7 +60,7 @@ export const h =
   (...content: ReadonlyArray<Content>): Html => {
     const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
     if (voidElements.includes(name)) return Html.markup(start)
-    return Html.markup(`${start}${textOf(content)}${impliedEnd.includes(name) ? "" : `</${name}>`}`)
+    return Html.markup(`${start}${textOf(content)}</${name}>`)
   }
 
 /** A path with parameters. Those without a value are left out. */
@@ -72,29 +68,6 @@ export const link = (path: string, parameters: Readonly<Record<string, string | 
   const query = UrlParams.toString(UrlParams.fromInput(parameters))
   return query === "" ? path : `${path}?${query}`
 }
-
-/** The id that GitHub gives to a heading. */
-const idOf = (heading: string) =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\w\s-]/g, "")
-    .replaceAll(" ", "-")
-
-/** A document of our own in Markdown. Headings have ids. */
-export const markdown = (text: string, renderer?: RendererObject): Html => {
-  const documents = new Marked({
-    renderer: {
-      heading({ depth, text: title, tokens }) {
-        return `<h${depth} id="${idOf(title)}">${this.parser.parseInline(tokens)}</h${depth}>`
-      },
-      ...renderer
-    }
-  })
-  return Html.markup(documents.parse(text, { async: false }))
-}
-
-/** The Markdown of one block. */
-export const inline = (text: string): Html => Html.markup(marked.parseInline(text, { async: false }))
 
 const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'
@@ -116,8 +89,7 @@ h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
 p { margin: .4rem 0; max-width: 70ch }
 a { color: var(--teal); text-underline-offset: .3em }
 code, pre { font: var(--mono); overflow-wrap: anywhere }
-pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }
-.beside { display: flex; flex-wrap: wrap; gap: 0 .5rem } .beside pre { flex: 1 1 18rem } .bar { display: flex; gap: .5rem; align-items: start }`
+pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
 
 export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
   const common = [

@@ -9,7 +9,7 @@ import { HealthChecks } from "./HealthChecks.ts"
 const snapshot = Effect.fnUntraced(function* (roles: ReadonlyArray<string>, metrics: Effect.Effect<string>) {
   const [health, recent] = [yield* HealthChecks, yield* Recent.Recent]
   const now = yield* Effect.all(
-    { metrics, recent: recent.snapshot, ready: health.isReady, checks: health.checks },
+    { metrics, recent: recent.lastHour, ready: health.isReady, checks: health.checks },
     { concurrency: "unbounded" }
   )
   return {

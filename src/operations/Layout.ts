@@ -11,10 +11,8 @@ export const id = (text: string, href?: string): Html =>
 /** A text of at most three lines. */
 export const clamped = (text: string | null): Html => h("span", { class: "text" })(text ?? undefined)
 
-export const button = (text: string, href: string): Html => h("a", { class: "button", href })(text)
-
 export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
-  h("section", { "aria-labelledby": key, "data-key": key })(h("h2", { id: key })(title), content)
+  h("section", { "aria-labelledby": key })(h("h2", { id: key })(title), content)
 
 type Cell<Row> = (row: Row) => Content
 
@@ -26,12 +24,10 @@ interface Table<Row> {
   readonly caption: string
   readonly rows: ReadonlyArray<Row>
   readonly columns: Columns<Row>
-  /** Identifies a row with links when the page is updated. */
-  readonly key?: (row: Row) => string
 }
 
 /** A table that scrolls by itself on a narrow screen. */
-export const table = <Row>({ caption, columns, key, rows }: Table<Row>): Html => {
+export const table = <Row>({ caption, columns, rows }: Table<Row>): Html => {
   if (rows.length === 0) return h("p", { class: "empty" })("None.")
   const all = Object.entries(columns).map(([title, column]) =>
     typeof column === "function" ? { title, cell: column } : { title, cell: column.number, kind: "number" }
@@ -41,7 +37,7 @@ export const table = <Row>({ caption, columns, key, rows }: Table<Row>): Html =>
     const cells = all.map(({ cell, kind }, index) =>
       h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(cell(row))
     )
-    return h("tr", { "data-key": key?.(row) })(cells)
+    return h("tr")(cells)
   })
   const content = h("table")(h("thead")(h("tr")(heads)), h("tbody")(lines))
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption })(content)
@@ -63,25 +59,19 @@ export const severityOf = (value: number, warning: number, problem: number): Sev
   value > problem ? "problem" : value > warning ? "warning" : "fine"
 
 export const tile = (name: string, value: Content, about: Content, severity: Severity = "fine"): Html =>
-  h("div", { class: `tile ${severity}`, "data-key": name })(
-    h("dt")(name),
-    h("dd")(value),
-    h("dd", { class: "about" })(about)
-  )
+  h("div", { class: `tile ${severity}` })(h("dt")(name), h("dd")(value), h("dd", { class: "about" })(about))
 
 export const badge = (kind: Severity | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
 
 const labelled = (name: string, label: string, input: Html) => h("div")(h("label", { for: name })(label), input)
-
-export const field = (name: string, label: string, attributes: Parameters<typeof h>[1]): Html =>
-  labelled(name, label, h("input", { id: name, name, ...attributes })())
 
 /** The label of a filter, and its values if there are few. */
 export type Filter = readonly [label: string, ...values: ReadonlyArray<string>]
 
 const filterField = (name: string, [label, ...values]: Filter, current: string | undefined) => {
   if (values.length === 0) {
-    return field(name, label, { value: current, maxlength: 200, autocomplete: "off", spellcheck: "false" })
+    const attributes = { value: current, maxlength: 200, autocomplete: "off", spellcheck: "false" }
+    return labelled(name, label, h("input", { id: name, name, ...attributes })())
   }
   const options = ["", ...values].map((value) => h("option", { value, selected: value === current })(value || "any"))
   return labelled(name, label, h("select", { id: name, name })(options))
@@ -95,5 +85,5 @@ export const filterForm = (
   h("form", { class: "filter", method: "get", action: path, role: "search" })(
     Object.entries(filters).map(([name, filter]) => filterField(name, filter, values[name])),
     h("button")("Search"),
-    button("Clear", path)
+    h("a", { class: "button", href: path })("Clear")
   )

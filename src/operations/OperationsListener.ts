@@ -2,21 +2,19 @@
  * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
  * is ready, to show why it is not, and closes last.
  */
-import { readFileSync } from "node:fs"
-import { Context, Duration, Effect, flow, identity, Layer, type Option, type Redacted, Schema } from "effect"
+import { Context, Duration, Effect, flow, identity, Layer, Schema } from "effect"
 import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { explainListen } from "../process/Failure.ts"
 import * as Loop from "../process/Loop.ts"
-import { guard, Token } from "./Access.ts"
+import { guard } from "./Access.ts"
 import { Figures, type Watched } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
-import * as Documents from "./pages/Documents.ts"
 import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
@@ -33,61 +31,40 @@ const healthReport = ({ dependencies, pid, ready, roles, startedAt, version }: W
   )
 })
 
-const asset = (path: HttpRouter.PathInput, contentType: string, text: string) =>
-  ["GET", path, cacheable(HttpServerResponse.text(text, { contentType: `${contentType}; charset=utf-8` }))] as const
-
-const script = (name: string) =>
-  asset(`/ops/${name}`, "text/javascript", readFileSync(new URL(name, import.meta.url), "utf8"))
-
 const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
-type Services = Figures | OperatorStore | Token
+type Services = Figures | OperatorStore
 type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 
-const handlers: ReadonlyArray<readonly ["GET" | "POST", HttpRouter.PathInput, Handler]> = [
-  ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
+const handlers: ReadonlyArray<readonly [HttpRouter.PathInput, Handler]> = [
+  ["/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
   Overview.overview,
-  Overview.requests,
   Deletions.list,
-  ...Deletions.replayAll,
   Deletions.page,
-  ...Deletions.replay,
-  ...Deletions.cancel,
-  ...Deletions.undo,
-  ...Credentials.keys,
-  ...Credentials.secrets,
+  Credentials.keys,
+  Credentials.secrets,
   Credentials.audit,
-  ...Documents.pages,
-  asset("/ops/style.css", "text/css", style),
-  script("live.js"),
-  script("once.js"),
-  [
-    "GET",
-    "/health",
-    Figures.use(({ watched }) => Effect.map(watched, flow(healthReport, HttpServerResponse.jsonUnsafe)))
-  ],
-  ["GET", "/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
+  ["/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))],
+  ["/health", Figures.use(({ watched }) => Effect.map(watched, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
+  ["/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
 
 const watch = (watched: Effect.Effect<unknown>) =>
   Loop.forever("The figures of the operators' page", Effect.andThen(watched, Effect.sleep("5 seconds")))
 
-/** The routes of a listener on this host, over their services. */
-export const routes = (host: string) =>
-  Layer.mergeAll(
-    HttpRouter.addAll(
-      Effect.map(Effect.context<Services>(), (services) =>
-        handlers.map(([method, path, handler]) =>
-          HttpRouter.route(method, path, Effect.provideContext(handler, services))
-        )
-      )
-    ),
-    HttpRouter.middleware(flow(unexpectedErrors, guard(host)), { global: true }),
-    // An outage is known also if nobody has a page open.
-    Layer.effectDiscard(Figures.use(({ watched }) => Effect.forkScoped(watch(watched))))
-  )
+/** The routes, over their services. */
+export const routes = Layer.mergeAll(
+  HttpRouter.addAll(
+    Effect.map(Effect.context<Services>(), (services) =>
+      handlers.map(([path, handler]) => HttpRouter.route("GET", path, Effect.provideContext(handler, services)))
+    )
+  ),
+  HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true }),
+  // An outage is known also if nobody has a page open.
+  Layer.effectDiscard(Figures.use(({ watched }) => Effect.forkScoped(watch(watched))))
+)
 
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 
@@ -106,18 +83,17 @@ export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url
 export const cannotListen = ({ cause }: { readonly cause: unknown }) =>
   new CannotListen({ message: explainListen("The operators' listener", cause, "OPERATIONS_") })
 
-/** Listens on an address, with the token that it requires. */
+/** Listens on an address. */
 export const layer = (options: {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
-  readonly token: Option.Option<Redacted.Redacted>
 }) => {
   const listening = Layer.effect(
     OperatorsPage,
     Effect.map(HttpServer.HttpServer, ({ address }) => ({ url: `${HttpServer.formatAddress(address)}/ops` }))
   )
-  const served = HttpRouter.serve(routes(options.host), {
+  const served = HttpRouter.serve(routes, {
     disableLogger: true,
     disableListenLog: true,
     // As in Server.serve.
@@ -125,7 +101,7 @@ export const layer = (options: {
   })
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, served)).pipe(
-    Layer.provide([Listener.layer({ ...limits, ...options }), Token.layer(options.token)]),
+    Layer.provide(Listener.layer({ ...limits, ...options })),
     Layer.catchTag("ServeError", (error) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(error))))
   )
 }

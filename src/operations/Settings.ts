@@ -72,13 +72,6 @@ export const variables = {
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
   operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
-  operationsToken: Config.option(
-    secret(
-      "OPERATIONS_TOKEN",
-      "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16",
-      /^[\x21-\x7e]{16,255}$/
-    )
-  ),
   metricsByOrganization: flag("METRICS_BY_ORGANIZATION")
 }
 

@@ -8,7 +8,7 @@ figcaption h2 { font-size: .95rem; margin: 0 }
 small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
 .id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
 time { white-space: nowrap }
-time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
+time, .number, .tile dd { font-variant-numeric: tabular-nums }
 :focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
 .skip { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
 .skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
@@ -19,13 +19,8 @@ ul { display: flex; flex-wrap: wrap; gap: 0 .5rem; list-style: none; margin: 0; 
 .brand span { font-weight: 400; color: var(--muted) }
 header nav a { display: block; padding: .6rem .5rem; color: var(--muted); text-decoration: none; white-space: nowrap }
 header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--teal); font-weight: 600 }
-#live:not([hidden]) { display: flex; align-items: center; gap: .75rem; margin-left: auto; font-size: 13px }
-#live-state { font-weight: 600; padding: .15rem .5rem; border-radius: 4px }
-#live button { min-height: 0; padding: .1rem .65rem }
-.stale #live-time { display: none }
-.stale main { filter: grayscale(1) }
 
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem }
+.tiles { margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem }
 .tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
@@ -39,8 +34,8 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .badge, .note { background: var(--soft); color: var(--muted) }
 :is(.badge, .note).fine { background: light-dark(#dcfce7, #14532d); color: light-dark(#166534, #bbf7d0) }
 :is(.badge, .note).warning { background: light-dark(#fef3c7, #713f12); color: light-dark(#8a3b0c, #fde68a) }
-:is(.badge, .note).problem, .stale #live-state { background: light-dark(#fee2e2, #7f1d1d) }
-:is(.badge, .note).problem, .stale #live-state { color: light-dark(#991b1b, #fecaca) }
+:is(.badge, .note).problem { background: light-dark(#fee2e2, #7f1d1d) }
+:is(.badge, .note).problem { color: light-dark(#991b1b, #fecaca) }
 
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
@@ -74,21 +69,13 @@ path { stroke: currentColor }
 summary { cursor: pointer }
 figure .scroll { max-height: 16rem; overflow: auto }
 
-form, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
-.actions { align-items: center }
-form.confirm { flex-direction: column; align-items: start }
+form { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
 label { display: block }
 input, select, button, .button { font: inherit; color: var(--text); background: var(--surface); max-width: 100% }
 input, select, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; padding: .4rem .65rem }
 input { width: 18rem }
 button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
-.button[aria-current], button.main { background: var(--teal); border-color: var(--teal); color: var(--surface) }
 
-main > ul, main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
-main li { max-width: 90ch; margin: .25rem 0 }
-main > table { display: block; overflow-x: auto }
-main > table td:first-child code { overflow-wrap: normal }
-tr:has(:target), :target { background: var(--soft) }
 
 @media (max-width: 45rem) {
   header, main, footer { padding-left: 1rem; padding-right: 1rem }

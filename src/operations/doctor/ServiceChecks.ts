@@ -84,8 +84,8 @@ export const operatorsListener = ({ operationsHost, operationsPort }: Settings):
     !isLoopback(operationsHost) &&
       Option.isSome(operationsPort) &&
       warn(
-        `OPERATIONS_HOST=${operationsHost} lets other machines read /metrics and /health without a token, and OPERATIONS_TOKEN travels in plain HTTP.`,
-        "Let only monitors and a proxy with TLS reach this port, or unset OPERATIONS_HOST and use ssh -L."
+        `OPERATIONS_HOST=${operationsHost} lets other machines read /metrics and /health.`,
+        "Let only monitors reach this port."
       )
   )
 

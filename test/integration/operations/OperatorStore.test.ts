@@ -108,14 +108,14 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       const { sql } = yield* TestDatabase
       const { keys } = yield* OperatorStore
       const made = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-      const { isPartial, rows } = yield* keys({ organization: "org_keys" })
+      const { isPartial, rows } = yield* keys("org_keys")
       assert.deepStrictEqual([rows.length, isPartial], [1, false])
       assert.deepInclude(rows[0], { id: made.id, name: "Warehouse", last_used_on: null, revoked_at: null })
       assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
       yield* sql`
         insert into api_keys (organization_id, id, name, prefix, key_hash)
         select 'org_many', 'key_' || n, 'k', 'pda_live_', sha256(n::text::bytea) from generate_series(1, ${mostRows + 1}::integer) n`
-      const first = yield* keys({ organization: "org_many" })
+      const first = yield* keys("org_many")
       assert.deepStrictEqual([first.rows.length, first.isPartial], [100, true])
     })
   )
@@ -172,14 +172,32 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       const sql = yield* loginOf("api")
       const layerOfRole = Layer.fresh(OperatorStore.layer).pipe(Layer.provide(layerShared(sql)))
       const store = yield* Effect.provide(OperatorStore, layerOfRole)
-      assert.isNotEmpty((yield* store.keys({ organization: undefined })).rows)
+      assert.isNotEmpty((yield* store.keys(undefined)).rows)
       for (const refused of [
         Effect.asVoid(store.tasks({ ...everything, state: "dead" })),
         Effect.asVoid(store.task("org_a", dead)),
-        Effect.asVoid(store.replay(alice, { organization: "org_a", id: dead })),
-        Effect.asVoid(store.addSecret(alice, "org_a"))
+        Effect.asVoid(store.lastDay),
+        Effect.asVoid(store.secrets("org_a"))
       ])
         assert.include((yield* Effect.flip(refused)).message, "The task store refuses the service")
+    })
+  )
+
+  it.effect("counts the deletions that ended in the last day by hour and state", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const { lastDay } = yield* OperatorStore
+      yield* Tasks
+      yield* sql`update deletion_tasks set finished_at = '2026-01-01' where finished_at is not null`
+      yield* sql`update deletion_tasks set finished_at = now() where idempotency_key in ('completed', 'dead')`
+      yield* sql`
+        update deletion_tasks set state = 'cancelled', due_at = null, finished_at = now()
+        where idempotency_key = 'scheduled'`
+      const [hour, ...others] = yield* lastDay
+      assert.deepStrictEqual(others, [])
+      assert.deepInclude(hour, { completed: 1, cancelled: 1, dead: 1 })
+      yield* sql`update deletion_tasks set finished_at = now() - interval '25 hours' where finished_at is not null`
+      assert.deepStrictEqual(yield* lastDay, [])
     })
   )
 })

@@ -6,7 +6,7 @@ import { run } from "../../support/run.ts"
 
 const cwd = join(import.meta.dirname, "../../../scripts/container")
 
-const variables = ["POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD", "OPERATIONS_TOKEN", "STRIPE_SECRET_KEY"]
+const variables = ["POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD", "STRIPE_SECRET_KEY"]
 
 const routes = ["config", "routes", "test", "--config.file=../operations/alertmanager.yaml"]
 

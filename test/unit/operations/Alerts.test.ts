@@ -33,7 +33,7 @@ it("each metric and label in the alerts and the dashboard exists", () => {
   assert.deepStrictEqual(problems, [])
 })
 
-it("each alert links to its row in the runbook, and has its text", () => {
+it("each alert has a row in the runbook with its text", () => {
   const anchors = alerts.map((name) => name.toLowerCase())
   // Without links, and with the quotes of YAML.
   const runbook = textOf("src/operations/RUNBOOK.md")
@@ -42,7 +42,6 @@ it("each alert links to its row in the runbook, and has its text", () => {
   assert.deepStrictEqual(matches(runbook, /<a id="(practicedata\w+)">/g), anchors)
   const rows = matches(runbook, /^\| <a id.*?\) +\| (.*?) +\|$/gm).map((row) => row.replace(/ +\| /, " "))
   assert.deepStrictEqual(matches(rules, /description: '(.*)'/g), rows)
-  assert.deepStrictEqual(matches(rules, /operations_url }}\/ops\/runbook#(\w+)'/g), anchors)
 })
 
 it("each alert that Alertmanager inhibits, or inhibits others by, exists", () => {

@@ -1,15 +1,14 @@
 /** Made-up data of the operators' pages, and their listener over it in this process, without a socket. */
-import { Context, Effect, Layer, Option, Record, Redacted, type Scope } from "effect"
-import { HttpEffect, HttpRouter, type HttpServerRequest } from "effect/http"
+import { Context, Effect, Layer, Option, Record, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
-import { Cancel, type Fact, type Target } from "../../../src/deletions/Facts.ts"
-import { Replay, type Task } from "../../../src/deletions/OperatorTasks.ts"
+import type { Fact } from "../../../src/deletions/Facts.ts"
+import type { Task } from "../../../src/deletions/OperatorTasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
-import { Token } from "../../../src/operations/Access.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { Figures, type Snapshot } from "../../../src/operations/Figures.ts"
@@ -62,23 +61,19 @@ export const factOf = ({ id: task_id, organization_id }: Task, verdict: Fact["ve
   invoice_id: null
 })
 
-/** The counts of a process that was busy for a day, and failed for some of it. */
-export const busy = (now: number): Recent.Snapshot => {
-  const counter = Recent.make()
-  const paths = ["charges", "invoices", "consumption-logs", "pets", "payment-plans"]
-  const organizations = ["oakridge", "harbor", "willow_creek_veterinary_partners"]
-  for (let index = 0; index < 600; index++) {
-    const isFailing = index > 200 && index < 260
-    counter.record(now - day + (index + 1) * (day / 600), {
-      endpoint: `/api/v3/${paths[index % paths.length]}/${index % 3 === 0 ? "get" : "search"}`,
-      organization: `org_${organizations[index % organizations.length]}`,
-      isKnown: true,
-      status: isFailing ? 503 : index % 29 === 0 ? 422 : 200,
-      duration: 1 + (index % 41),
-      refusal: isFailing ? "outage" : undefined
-    })
-  }
-  return counter.snapshot(now)
+/** The last hour of a process that was busy, and failed for some of it. */
+export const busy = (now: number): ReadonlyArray<Recent.Slot> => {
+  const minutes = Array.from({ length: Recent.slots }, (_, index) => index)
+  return minutes.map((index) => {
+    const requests = 100 + ((index * 37) % 60)
+    return {
+      start: now - (now % Recent.step) - (Recent.slots - 1 - index) * Recent.step,
+      requests,
+      clientErrors: index % 7,
+      serverErrors: index > 20 && index < 26 ? 50 : 0,
+      latency: [0, 0, 10, 60, requests - 100, 20, 10, 0, 0, 0, 0, 0, 0, 0]
+    }
+  })
 }
 
 /** Checks by name: the problem of each, or null. */
@@ -94,7 +89,7 @@ export const processOf = (now: number, some: Partial<Snapshot> = {}): Snapshot =
   roles: ["data-api", "intake", "worker"],
   metrics: `process_resident_memory_bytes ${180 * 1024 ** 2}
 practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
-  recent: Recent.make().snapshot(now),
+  recent: [],
   ready: true,
   checks: checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null }),
   ...some
@@ -142,129 +137,82 @@ export const store = (rows: {
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<SigningSecret>
   readonly audit?: ReadonlyArray<Entry>
-}) =>
-  Layer.sync(OperatorStore, () => {
-    let { facts, tasks } = rows
-    const factsOf = (id: string) => Effect.map(given(facts), (all) => all.filter(({ task_id }) => task_id === id))
-    const undoable = (target: Target) =>
-      facts?.filter(
-        (fact) => fact.undone_at === null && ("task" in target ? fact.task_id === target.task : fact.id === target.id)
-      ) ?? []
-    const one = Effect.fnUntraced(function* (organization: string, id: string) {
-      const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
-      return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
-    })
-    const pageIf = (organization: string | undefined, isWanted: (task: Task) => boolean) =>
-      Effect.suspend(() =>
-        pageOf(
-          tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
-        )
-      )
-    const dead = (reason = "") => tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
-    const counts = { scheduled: 1, running: 0, dead: 1, oldest_due_at: null, unsettled_since: null, now: iso(0) }
-    return {
-      taskCounts: Effect.as(given(tasks), counts),
+}) => {
+  const { audit, facts, keys, secrets, tasks } = rows
+  const pageIf = (organization: string | undefined, isWanted: (task: Task) => boolean) =>
+    pageOf(tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id))
+  return Layer.succeed(
+    OperatorStore,
+    OperatorStore.of({
+      taskCounts: Effect.as(given(tasks), {
+        scheduled: 1,
+        running: 0,
+        dead: 1,
+        oldest_due_at: null,
+        unsettled_since: null,
+        now: iso(0)
+      }),
+      lastDay: Effect.map(given(tasks), () => [{ start: 0, completed: 7, cancelled: 2, dead: 1 }]),
       tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
-      task: one,
-      keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
-      secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
-      countDead: ({ reason }) => Effect.sync(() => dead(reason).length),
-      replayDead: (_, { reason }) =>
-        Effect.sync(() => {
-          const replayed = dead(reason)
-          tasks = tasks?.filter((task) => !replayed.includes(task))
-          return replayed.length
-        }),
-      createKey: () => Effect.succeed({ id: "key_new", secret: Redacted.make("pda_live_new") }),
-      revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
-      addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
-      revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
-      audit: ({ target }) => pageOf(rows.audit?.filter((entry) => (target ?? entry.target) === entry.target)),
-      items: (_, id) =>
-        Effect.map(factsOf(id), (found) => ({
-          counts: found.map(({ kind, undone_at, verdict }) => ({
-            kind,
-            verdict: undone_at ? "undone" : verdict,
-            items: 1
-          })),
-          rows: [...found],
-          isPartial: false
-        })),
-      countUndoable: (target) => Effect.sync(() => undoable(target).length),
-      undo: (_, target) =>
-        Effect.sync(() => {
-          const undone = undoable(target)
-          facts = facts?.map((fact) => (undone.includes(fact) ? { ...fact, undone_at: iso(0) } : fact))
-          return undone.length
-        }),
-      cancel: Effect.fnUntraced(function* (_, { id, organization = "" }) {
-        const task = yield* one(organization, id)
-        if (task.state !== "dead") return Cancel.NotOpen({ state: task.state })
-        tasks = tasks?.map((each) => (each === task ? { ...task, state: "cancelled" } : each))
-        return Cancel.Cancelled({ organization, undone: 0 })
+      task: Effect.fnUntraced(function* (organization, id) {
+        const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
+        return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
       }),
-      replay: Effect.fnUntraced(function* (_, { id, organization = "" }) {
-        const task = yield* one(organization, id)
-        if (task.state !== "dead") return Replay.NotDead({ state: task.state })
-        const replayed: Task = { ...task, state: "scheduled", attempts: 0, finished_at: null }
-        tasks = tasks?.map((each) => (each === task ? replayed : each))
-        return Replay.Replayed({ organization })
-      })
-    }
-  })
-
-/** The operators' token. */
-export const token = "correct-horse-battery"
-
-class Served extends Context.Service<Served, (request: Request) => Promise<Response>>()(
-  "practice-data/test/unit/operations/fakes/Served"
-) {}
-
-/** The configuration of the listener. */
-export interface Configured {
-  readonly host?: string
-  readonly token?: string | undefined
+      items: (_, id) =>
+        Effect.map(given(facts), (all) => {
+          const found = all.filter(({ task_id }) => task_id === id)
+          return {
+            counts: found.map(({ kind, verdict }) => ({ kind, verdict, items: 1 })),
+            rows: found,
+            isPartial: false
+          }
+        }),
+      keys: (organization) =>
+        pageOf(keys?.filter((key) => (organization ?? key.organization_id) === key.organization_id)),
+      secrets: () => pageOf(secrets),
+      audit: ({ target }) => pageOf(audit?.filter((entry) => (target ?? entry.target) === entry.target))
+    })
+  )
 }
 
+class Served extends Context.Service<
+  Served,
+  (request: Request, context: Context.Context<never>) => Promise<Response>
+>()("practice-data/test/unit/operations/fakes/Served") {}
+
 /** The listener, over figures and a store. */
-export const listener = (
-  services: Layer.Layer<Figures | OperatorStore>,
-  { host = "127.0.0.1", token: own }: Configured = { token }
-) =>
+export const listener = (services: Layer.Layer<Figures | OperatorStore>) =>
   Layer.effect(
     Served,
     Effect.gen(function* () {
-      const handler = yield* HttpRouter.toHttpEffect(routes(host))
-      const context = yield* Effect.context<Token>()
-      return HttpEffect.toWebHandlerWith<Token, Token | HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(
-        handler
+      const handler = yield* HttpRouter.toHttpEffect(routes)
+      const addressed = Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const address = request.headers["x-address"]
+        const from = request.modify({ remoteAddress: Option.fromUndefinedOr(address) })
+        return yield* Effect.provideService(handler, HttpServerRequest.HttpServerRequest, from)
+      })
+      return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(Context.empty())(
+        addressed
       )
     })
-  ).pipe(Layer.provide([services, Token.layer(Option.map(Option.fromNullishOr(own), (text) => Redacted.make(text)))]))
+  ).pipe(Layer.provide(services))
 
 /** A request: its differences from a reader's on this machine. */
 export interface Asked {
-  readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** The fields of a form. */
-  readonly form?: Readonly<Record<string, string>>
+  /** The address of the client. */
+  readonly address?: string | undefined
 }
 
-/** HTTP Basic. */
-export const basic = (name: string, password: string) => ({
-  authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`
-})
-
 /** Sends a request to the listener. */
-export const ask = Effect.fnUntraced(function* (path: string, { form, headers = {}, method }: Asked = {}) {
+export const ask = Effect.fnUntraced(function* (path: string, { address = "127.0.0.1", headers = {} }: Asked = {}) {
   const handle = yield* Served
   const request = new Request(`http://localhost:9464${path}`, {
-    method: method ?? (form === undefined ? "GET" : "POST"),
-    headers: { host: "localhost:9464", accept: "text/html", ...headers },
-    ...(form === undefined ? {} : { body: new URLSearchParams(form) })
+    headers: { host: "localhost:9464", accept: "text/html", "x-address": address, ...headers }
   })
-  const response = yield* Effect.promise(() => handle(request))
+  const response = yield* Effect.promise(() => handle(request, Context.empty()))
   return { status: response.status, headers: response.headers, text: yield* Effect.promise(() => response.text()) }
 })
