@@ -1,4 +1,4 @@
-/** Writes all generated files: of the client, of the doctor and of the operators' guide. */
+/** Writes all generated files: of the client and of the operators' guide. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
@@ -8,7 +8,6 @@ import * as Embedded from "../src/database/Embedded.ts"
 import { migrate } from "../src/database/Migrations.ts"
 import { source } from "./client/source.ts"
 import { dictionary } from "./doctor/dictionary.ts"
-import { made } from "./doctor/made.ts"
 import { guide } from "./operations/metrics.ts"
 
 Effect.gen(function* () {
@@ -16,7 +15,6 @@ Effect.gen(function* () {
   yield* migrate(sql)
   const texts = {
     ...Record.mapKeys(source(), (name) => `client/generated/${name}`),
-    "operations/doctor/migrated.json": yield* made(sql),
     "operations/DICTIONARY.md": yield* dictionary(sql),
     "operations/README.md": guide()
   }

@@ -1,43 +1,28 @@
-/** The log of a start: its address and what is open there, the operators' page, and the findings of checks. */
-import { Duration, Effect, Option, Redacted, Result, Schedule } from "effect"
+/** The log of a start: its address and what is open there, and the operators' page. */
+import { Effect, Option, Redacted, Result } from "effect"
 import { HttpServer } from "effect/http"
 import { connectionOptions, format } from "../database/ConnectionUrl.ts"
-import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
-import type { Fact } from "../operations/Check.ts"
-import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
-import { openFiles, publicAddress, reachable, user } from "../operations/doctor/ServiceChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
-import type { Settings } from "../operations/Settings.ts"
+import { isLoopback, type Settings } from "../operations/Settings.ts"
 
-const log = ({ advice, message }: Fact) =>
-  advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)
+/** The endpoints that are open, and to whom. */
+const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings) => {
+  const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
+  const deletions = requireSignatures
+    ? "signed deletions"
+    : "deletions, unsigned unless the organization has a signing secret"
+  const open = [
+    ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
+    ...(roles.includes("intake") ? [deletions] : []),
+    "health"
+  ]
+  return `Open to ${isLoopback(host) ? "this machine only" : `every machine that can reach ${host}`}: ${open.join("; ")}`
+}
 
-/** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
-const logFindings = Effect.fnUntraced(function* (settings: Settings) {
-  const found = [user, openFiles, publicAddress].flatMap((check) => check(settings))
-  yield* Effect.forEach(found, log, { discard: true })
-  if (Option.isNone(settings.databaseUrl)) return
-  const pools = poolsOf(settings, settings.databaseUrl.value)
-  const ofDataApi = [
-    { variable: "READ_DATABASE_URL", pool: pools.records, sql: yield* RecordDatabase },
-    { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase }
-  ]
-  const subjects = [
-    ...(settings.roles.includes("data-api") ? ofDataApi : []),
-    { variable: "DATABASE_URL", pool: pools.tasks, sql: yield* TaskDatabase }
-  ]
-  const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
-  for (const subject of subjects) {
-    yield* Effect.retry(subject.sql.run(request, sessionSettingsLost(subject)), Schedule.spaced("1 second")).pipe(
-      Effect.map((findings) => findings.filter(({ status }) => status !== "ok")),
-      Effect.flatMap(Effect.forEach(log)),
-      Effect.forkScoped
-    )
-  }
-})
+/** An address to listen on, as this machine reaches it. */
+const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 const logOperatorsPage = Effect.flatMap(
   Effect.serviceOption(OperatorsPage),
@@ -68,7 +53,7 @@ export const announce = Effect.fnUntraced(function* (settings: Settings) {
   const { address } = yield* HttpServer.HttpServer
   const url = HttpServer.formatAddress(address)
   yield* Effect.log(`Listening on ${url}, over ${databaseName(settings)}`)
-  yield* logFindings(settings)
+  yield* Effect.log(publicAddress(settings))
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.
     if (settings.logFormat === "pretty") (yield* LogWriter).write(demoNotice(reachable(url)), true)

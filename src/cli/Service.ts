@@ -8,9 +8,8 @@ import { distribute as distributeTables, settings } from "../database/Distributi
 import { migrate as applyMissing } from "../database/Migrations.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import type { Finding } from "../operations/Check.ts"
+import type { Finding } from "../operations/doctor/Finding.ts"
 import * as Doctor from "../operations/doctor/Doctor.ts"
-import * as HttpClient from "../process/HttpClient.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
@@ -83,14 +82,13 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
     area,
     ...ofArea.flatMap(({ advice, message, status }) => [
       `  ${marks[status]}  ${message}`,
-      // The body of a function is compared as it is, so its lines stand as they are.
-      ...(advice === undefined ? [] : `        ${advice}`.split("\n"))
+      ...(advice === undefined ? [] : [`        ${advice}`])
     ])
   ])
 
-export const doctor = command("doctor", Layer.merge(HttpClient.layer, Reactivity.layer), {
+export const doctor = command("doctor", Reactivity.layer, {
   description:
-    "Diagnose this installation and suggest fixes: the variables, each database (server, connection, clock, session settings, connection limits, migrations, roles, deletions, changes, records), the payment processor, the service. Read-only. Exits with 1 if a check failed.",
+    "Diagnose this installation and suggest fixes: the variables, each database (server, clock, connections, migrations, privileges, deletions, changes) and the payment processor. Read-only. Exits with 1 if a check failed.",
   examples: [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
   flags: { json: Output.json }
 })(function* ({ json }) {

@@ -4,24 +4,15 @@ import { SqlClient } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { textsOf } from "./Columns.ts"
 
-const set = (...values: ReadonlyArray<string>) => `
-  set_config(name, value, true) from (values ${values.join(", ")}) own (name, value)
-  where current_setting(name, true) is distinct from value`
-
-const rendering = [
+// On these the text of a statement depends, or its effect. A login or a database may have them otherwise.
+const plain = [
   "('DateStyle', 'ISO')",
   "('TimeZone', 'UTC')",
   "('quote_all_identifiers', 'off')",
-  "('standard_conforming_strings', 'on')"
+  "('standard_conforming_strings', 'on')",
+  "('plpgsql.extra_errors', 'none')",
+  "('session_replication_role', 'origin')"
 ]
-
-/**
- * Sets, for a transaction, on what the text of statements and of the catalog depends: a login or a database may have it
- * otherwise, and a pooler may drop what connections ask for.
- */
-export const renderPlainly = `select ${set(...rendering)}`
-
-const compiling = ["('plpgsql.extra_errors', 'none')", "('session_replication_role', 'origin')"]
 
 /** Runs statements in a transaction. When the connection is lost, it fails with their error: to roll back would be a defect. */
 export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
@@ -41,7 +32,8 @@ export const inLongTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements:
 export const script = (text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.asVoid(
-      sql.unsafe(`do $do$ begin perform ${set(...rendering, ...compiling)}; execute $script$${text}$script$; end $do$`)
+      sql.unsafe(`do $do$ begin perform set_config(name, value, true) from (values ${plain.join(", ")}) own (name, value)
+        where current_setting(name, true) is distinct from value; execute $script$${text}$script$; end $do$`)
     )
   )
 

@@ -1,23 +1,19 @@
 /** The health of the service: the states of its dependencies, its readiness, and the endpoints of both. */
-import { Clock, Context, Duration, Effect, identity, Layer, Option, Schema, Semaphore, String } from "effect"
+import { Clock, Context, Duration, Effect, identity, Layer, Option, Semaphore, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
-import type { Privilege } from "../database/Catalog.ts"
-import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import { all as migrations } from "../database/Migrations.ts"
-import { isUndefined } from "../database/SqlFailure.ts"
+import { missing } from "../database/Migrations.ts"
 import * as Store from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
-import type { Fact } from "./Check.ts"
-import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
-import { migratedIn, roleOf } from "./doctor/MigrationsCheck.ts"
+import { lacking, needs } from "./Privileges.ts"
+import { clockFault, measure } from "./ServerClock.ts"
 import type { Role } from "./Settings.ts"
 
 const request: Store.StatementRequest<string> = {
@@ -35,15 +31,14 @@ const pass: State = { status: "pass" }
 
 const warn = (output: string): State => ({ status: "warn", output })
 
-/** The state by a fact that the doctor finds too. Only its failures are warnings here. */
-const stateOf = ({ message, status }: Fact) => (status === "fail" ? warn(message.replace(/\.$/, "")) : pass)
-
 /** An answer in time, of a server whose clock is about right. */
 const stateOfDatabase = (sql: Database, { isWritten = false } = {}) =>
-  Effect.match(sql.run(request, DatabaseChecks.timed(sql)), {
+  Effect.match(sql.run(request, measure(sql)), {
     onFailure: warn,
-    onSuccess: (measured) =>
-      isWritten && measured.isReadOnly ? warn("Accepts only reads") : stateOf(DatabaseChecks.clock(measured))
+    onSuccess: (measured) => {
+      const fault = isWritten && measured.isReadOnly ? "Accepts only reads" : clockFault(measured, 60_000)
+      return fault === undefined ? pass : warn(fault)
+    }
   }).pipe(Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.succeed(pass) }))
 
 const changeStates: Readonly<Record<FeedState, State>> = {
@@ -60,36 +55,6 @@ const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["sta
   none: { ...pass, output: "None" }
 }
 
-/** The objects that the data API uses, by the database. */
-const ofDataApi = {
-  credentials: /\.api_keys$/,
-  records: /^(?!.*\.(api_keys|deletion_tasks|deletions)$)/,
-  tasks: /\.(deletion_tasks|deletions|change_\w+(\(\))?)$/
-} as const
-
-const usableRows = rowsOf(Schema.Struct({ isUsable: Schema.Boolean }))
-
-/** True if a database has all migrations, and its login these privileges. Names are found as statements find them. */
-const isUsable = (sql: Database, needed: ReadonlyArray<Privilege>) => {
-  const objects = needed.map(({ columns, object, privilege }) => ({
-    columns,
-    privilege,
-    name: object.replace(/^(function )?public\./, "$1")
-  }))
-  const rows = usableRows(sql`
-    select array(select name from migrations) @> ${Object.keys(migrations)}::text[] and bool_and(coalesce(case
-      when starts_with(name, 'function ') then has_function_privilege(to_regprocedure(substr(name, 10)), privilege)
-      when columns is null then has_table_privilege(to_regclass(name), privilege)
-      else (select bool_and(has_column_privilege(to_regclass(name), each, privilege)) from unnest(columns) each)
-    end, false)) as "isUsable"
-    from jsonb_to_recordset(${sql.json(objects)}::jsonb) as needed (name text, privilege text, columns text[])`)
-  return Effect.catchIf(
-    Effect.map(rows, ([row]) => row?.isUsable === true),
-    isUndefined,
-    () => Effect.succeed(false)
-  )
-}
-
 /** The time for which a state is kept, in nanoseconds. Many may ask at once. */
 const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
 
@@ -102,30 +67,25 @@ const readinessOf = Effect.fnUntraced(function* (
   checking: Store.StatementRequest<Store.Failure>
 ) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-  const { privileges } = yield* migratedIn("public")
-  const needs = roles.flatMap((role) => {
-    // A role serves without the audit log, and the day on which a key was used.
-    const own = privileges.filter(
-      ({ grantee, object }) => grantee === roleOf[role] && !/audit_log|touch_api_key/.test(object)
-    )
-    const on = (sql: Database, objects: RegExp, isOptional = false) => ({
-      sql,
-      privileges: own.filter(({ object }) => objects.test(object)),
-      isOptional
-    })
-    if (role !== "data-api") return [on(tasks, /./)]
-    // Without the tasks, records are read all the same.
-    return [on(records, ofDataApi.records), on(credentials, ofDataApi.credentials), on(tasks, ofDataApi.tasks, true)]
-  })
+  const needed = roles.flatMap((role) =>
+    role === "data-api"
+      ? [
+          { sql: records, need: needs.records, isOptional: false },
+          { sql: credentials, need: needs.credentials, isOptional: false },
+          // Without the tasks, records are read all the same.
+          { sql: tasks, need: needs.tasks, isOptional: true }
+        ]
+      : [{ sql: tasks, need: needs[role], isOptional: false }]
+  )
   const states = Array.from(
-    Map.groupBy(needs, ({ sql }) => sql),
-    ([sql, ofDatabase]) => ({
+    Map.groupBy(needed, ({ sql }) => sql),
+    ([sql, same]) => ({
       sql,
-      isUsable: isUsable(
-        sql,
-        ofDatabase.flatMap((need) => need.privileges)
-      ),
-      isReady: ofDatabase.every(({ isOptional }) => isOptional)
+      isUsable: Effect.gen(function* () {
+        const { names } = yield* missing(sql)
+        return names.length === 0 && (yield* lacking(sql, ...same.map(({ need }) => need))).length === 0
+      }),
+      isReady: same.every(({ isOptional }) => isOptional)
     })
   )
   const isReady = () => states.every((state) => state.isReady)

@@ -1,5 +1,5 @@
 /** The types of the fields of records, with their JSON forms. A field is always present; null stands for no value. */
-import { Schema, SchemaAST, SchemaTransformation } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 
 const describe = <T>(description: string, example: T) => ({ description, examples: [example] as const })
 
@@ -15,18 +15,11 @@ export const record = <const Each extends Fields>(identifier: string, descriptio
   Schema.Struct(fields).annotate({ identifier, description })
 
 /** The record's own identifier. Never null. */
-export const id = (prefix: string) =>
-  Schema.String.annotate({ ...describe("Identifier of the record.", exampleId(prefix)), identifies: prefix })
+export const id = (prefix: string) => Schema.String.annotate(describe("Identifier of the record.", exampleId(prefix)))
 
 /** The identifier of a record whose `id` has this prefix. */
 export const ref = (prefix: string, description: string) =>
-  Schema.NullOr(Schema.String.annotate({ ...describe(description, exampleId(prefix)), identifies: prefix }))
-
-/** The kind of record that a field identifies, if any: equal for an `id` and the references to it. */
-export const kindOf = ({ ast }: Schema.Top): string | undefined => {
-  const [text = ast] = SchemaAST.isUnion(ast) ? ast.types : []
-  return SchemaAST.resolveAt<string>("identifies")(text)
-}
+  Schema.NullOr(Schema.String.annotate(describe(description, exampleId(prefix))))
 
 export const text = (description: string, example: string) =>
   Schema.NullOr(Schema.String.annotate(describe(description, example)))

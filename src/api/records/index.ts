@@ -8,7 +8,6 @@ import * as Errors from "../Errors.ts"
 import { annotations, typeName } from "../openapi/Document.ts"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "./Charges.ts"
 import { consumptionLogs, invoiceLines, invoices } from "./Invoices.ts"
-import { columnOf, kindOf } from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import { clinics, organization, products } from "./Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "./Payments.ts"
@@ -38,20 +37,6 @@ export const resources = Array.prepend(searchable, organization)
 
 /** Stored records, by the name of their resource. */
 export type Records = { readonly [R in (typeof resources)[number] as R["name"]]: ReadonlyArray<Stored<R>> }
-
-/** The target of references to clients, who have no table. */
-export const clients = "clients"
-
-const tableOf = new Map(resources.map(({ record, table }) => [kindOf(record.fields.id), table]))
-
-/** The columns that name another record, with the table of that record: `target`. */
-export const references = resources.flatMap(({ hidden, record, table }) =>
-  Object.entries({ ...record.fields, ...hidden }).flatMap(([field, schema]) => {
-    const kind = field === "id" ? undefined : kindOf(schema)
-    const target = kind === "client" ? clients : tableOf.get(kind)
-    return target === undefined ? [] : [{ table, column: columnOf(field), target }]
-  })
-)
 
 const names = Array.map(searchable, ({ name }) => name)
 const Name = Schema.Literals(names)

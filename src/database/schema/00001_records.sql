@@ -2,7 +2,7 @@
 --
 -- The organization comes first in every primary key and index, so that a search reads one range of an index, and the
 -- tables can be distributed by organization. Identifiers are yours. There are no foreign keys: records may come in any
--- order, and `practice-data doctor` counts references to nothing.
+-- order.
 --
 -- In function bodies, `home` stands for the schema of the tables: `migrate` puts its name there.
 

@@ -1,197 +1,147 @@
-/** Checks of a Postgres: the server, its sessions, deletions, changes and replication. */
-import { Duration, Effect, Redacted, Result, Schema } from "effect"
-import type { PgClient } from "@effect/sql-pg"
-import { rowsOf, textsOf } from "../../database/Columns.ts"
-import { connectionOptions, formatHost } from "../../database/ConnectionUrl.ts"
-import { type Database, type PoolOptions as Pool, sessionSettings } from "../../database/Database.ts"
+/** Checks of a database: the server, migrations, privileges, deletions and the feed. */
+import { Array, Effect, Schema } from "effect"
+import { rowsOf } from "../../database/Columns.ts"
+import type { Database } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
+import { missing } from "../../database/Migrations.ts"
 import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
-import { isLoopback, type Settings } from "../Settings.ts"
-import * as Time from "../../process/Time.ts"
-import { fail, facts, listed, ok, warn } from "../Check.ts"
+import { groupOf, grantsToOthers, lacking, needs } from "../Privileges.ts"
+import { clockFault, measure } from "../ServerClock.ts"
+import type { Role } from "../Settings.ts"
+import { fail, facts, ok, warn } from "./Finding.ts"
 
-/** A database of the configuration. */
-export interface Examined {
-  readonly sql: Database
-  readonly settings: Settings
-  /** The variable that names it. */
-  readonly variable: string
-  readonly pools: ReadonlyArray<Pool>
-}
-
-type Session = Pick<Examined, "sql" | "variable"> & { readonly pool: Pool }
-
-/** The server of a pool, and its encryption. */
-export const connection = ({ pool, variable }: Omit<Session, "sql">) => {
-  // The configuration has checked it.
-  const { host, port, ssl } = Result.getOrThrow(connectionOptions(Redacted.value(pool.url)))
-  const isVerified = ssl !== false && ssl.rejectUnauthorized !== false
-  const encryption =
-    ssl === false ? "not encrypted" : `encrypted, the server is ${isVerified ? "verified" : "not verified"}`
-  return facts(
-    ok(`The ${pool.name ?? variable} is at ${formatHost({ host, port })}: ${encryption}.`),
-    !isVerified &&
-      !isLoopback(host) &&
-      !host.startsWith("/") &&
-      warn(
-        `The connection to another machine can be read or intercepted: ${encryption}.`,
-        `Unless a proxy encrypts, add sslmode=verify-full to the URL of ${variable}, with sslrootcert=FILE for an authority of your own.`
-      )
-  )
-}
-
-/** Settings that fit any pool; times in milliseconds. Not `lock_timeout`: reads want a short one, and deliveries none. */
-const ofLogins: Readonly<Record<string, string>> = {
-  TimeZone: "UTC",
-  client_connection_check_interval: "500",
-  enable_bitmapscan: "off",
-  enable_seqscan: "off",
-  idle_in_transaction_session_timeout: "5000",
-  jit: "off",
-  statement_timeout: "60000"
-}
-
-const Setting = Schema.Struct({ name: Schema.String, found: Schema.String, login: Schema.String })
-
-/** The requested settings that a connection pooler drops. Those of the login are good enough. */
-export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: Session) {
-  const requested = sessionSettings(pool)
-  const settings = yield* rowsOf(Setting)(sql`
-    select name, setting as found, format('alter role %I in database %I', current_user, current_database()) as login
-    from pg_settings where ${sql.in("name", Object.keys(requested))}`)
-  const lost = settings.flatMap(({ found, login, name }) => {
-    const [wanted, given] = [requested[name], ofLogins[name]]
-    if (given === undefined || found === wanted || found === given) return []
-    return [{ text: `${name} is ${found} instead of ${wanted}`, statement: `${login} set ${name} = '${given}'` }]
-  })
-  const sessions = `The sessions of the ${pool.name ?? "database"}`
-  if (lost.length === 0) return [ok(`${sessions} have the requested settings.`)]
-  const [texts, statements] = [lost.map(({ text }) => text), lost.map(({ statement }) => statement)]
-  return [
-    fail(
-      `${sessions} lack requested settings: ${texts.join(", ")}. A connection pooler drops them.`,
-      `Run: ${statements.join("; ")}`
-    )
-  ]
-})
-
-/** The longest that a deletion may be late, in seconds. */
-export const longestDelay = 60
-
-/** Milliseconds. */
-const skewed = 500
-const wrong = 60_000
-
-const Answer = Schema.Struct({ now: Schema.Finite, is_read_only: Schema.Boolean })
-
-/** The milliseconds that a statement takes, and that the clock of the server is ahead; and if it accepts only reads. */
-export const timed = Effect.fnUntraced(function* (sql: Database) {
-  const asking = rowsOf(Answer)(sql`
-    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
-      current_setting('transaction_read_only')::boolean as is_read_only`)
-  const [duration, [answer]] = yield* Effect.timed(asking)
-  const took = Math.round(Duration.toMillis(duration))
-  const ahead = (answer?.now ?? NaN) - ((yield* Time.wall) - took / 2)
-  return { took, ahead, isReadOnly: answer?.is_read_only === true }
-})
-
-/** A failure from a minute on. */
-export const clock = ({ ahead, took }: Pick<Effect.Success<ReturnType<typeof timed>>, "ahead" | "took">) => {
-  const off = Math.abs(ahead) - took / 2
-  if (off <= skewed) return ok("Its clock and this machine's agree.")
-  return (off > wrong ? fail : warn)(
-    `Its clock is ${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} this machine's.`,
-    "Sync both with the same time server: leases and due times of deletions compare clocks."
-  )
-}
+const listed = (names: ReadonlyArray<string>) =>
+  names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", ")
 
 const Server = Schema.Struct({
   version: Schema.String,
   number: Schema.Int,
-  database: Schema.String,
   login: Schema.String,
-  is_replica: Schema.Boolean,
-  trigger_role: Schema.String,
+  isSuperuser: Schema.Boolean,
+  isReplica: Schema.Boolean,
   limit: Schema.Int
 })
 
-/** The version, the role, the distance and the clock of the server, and its room for the connections of a process. */
-export const server = Effect.fnUntraced(function* ({ pools, settings, sql, variable }: Examined) {
-  // A limit of -1 is none.
+/** The server: its version, its clock, if it accepts writes, and its room for the connections of a process. */
+export const server = Effect.fnUntraced(function* (sql: Database, connections: number, isWritten: boolean) {
   const [row] = yield* rowsOf(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
-      current_setting('session_replication_role') as trigger_role, least(
-        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-          - coalesce(current_setting('reserved_connections', true), '0')::int,
-        (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
-        (select nullif(datconnlimit, -1) from pg_database where datname = current_database())) as limit`)
+      current_user as login, r.rolsuper as "isSuperuser", pg_is_in_recovery() as "isReplica", least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+        nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) as limit
+    from pg_roles r, pg_database d where r.rolname = current_user and d.datname = current_database()`)
   if (row === undefined) return []
-  const { database, is_replica, limit, login, number, trigger_role, version } = row
-  const measured = yield* timed(sql)
-  const role = is_replica ? "a replica" : "a primary"
-  const needed = pools.length * settings.poolSize
-  const room = `A process needs ${needed} connections of ${limit}.`
-  const advice = "Lower DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."
+  const measured = yield* measure(sql)
+  const clock = clockFault(measured, 500)
+  const room = `A process needs ${connections} connections of ${row.limit}.`
   return facts(
-    number < 150_000
-      ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
-      : ok(
-          `PostgreSQL ${version}, ${role}, database ${database}, login ${login}; a statement takes ${measured.took} ms.`
-        ),
-    is_replica &&
-      variable !== "READ_DATABASE_URL" &&
-      fail("It is a read-only replica.", `Point ${variable} at the primary.`),
-    !is_replica &&
+    row.number < 150_000
+      ? fail(`PostgreSQL ${row.version} is too old.`, "Use PostgreSQL 15 or later.")
+      : ok(`PostgreSQL ${row.version}, login ${row.login}; a statement takes ${measured.took} ms.`),
+    isWritten && row.isReplica && fail("It is a read-only replica.", "Name the primary."),
+    isWritten &&
+      !row.isReplica &&
       measured.isReadOnly &&
-      variable !== "READ_DATABASE_URL" &&
       fail(
         "It accepts only reads: its sessions have default_transaction_read_only = on.",
-        `A managed server sets this when its disk is full: free some space. Otherwise run: alter role ${login} reset default_transaction_read_only; or the same of the database ${database}.`
+        "A managed server sets this when its disk is full: free some space. Otherwise reset it for the login and the database."
       ),
-    trigger_role !== "origin" &&
-      fail(
-        `Its sessions have session_replication_role = ${trigger_role}, so the order of changes is not kept.`,
-        `Run: alter role ${login} reset session_replication_role; or the same of the database ${database}.`
-      ),
-    clock(measured),
-    limit < needed ? fail(room, advice) : ok(room)
+    clock === undefined
+      ? ok("Its clock and this machine's agree.")
+      : fail(`${clock}.`, "Sync both with the same time server: leases and due times of deletions compare clocks."),
+    connections <= row.limit
+      ? ok(room)
+      : fail(room, "Lower DATABASE_POOL_SIZE, or raise the limit: of the server, the database or the login."),
+    row.isSuperuser &&
+      warn(
+        `The login ${row.login} is a superuser: grants do not restrict it.`,
+        "Give the service a login of its own, with the roles that it needs."
+      )
   )
 })
 
-export const deletions = Effect.fnUntraced(function* (sql: Database) {
-  const { dead, now, oldest_due_at } = yield* counts(sql)
-  const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000
+/** The migrations of a database, and the privileges there: of the login for some roles, and of anybody else. */
+export const schema = Effect.fnUntraced(function* (
+  sql: Database,
+  needed: ReadonlyArray<readonly [Role, keyof typeof needs]>
+) {
+  const run = `Run: ${invocation("migrate")}`
+  // The privileges that are lacking say so.
+  const { isEmpty, names } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
+    Effect.succeed({ isEmpty: false, names: [] })
+  )
+  if (isEmpty) return [fail("It is not migrated.", run)]
+  if (names.length > 0) return [fail(`It lacks the migrations ${names.join(", ")}.`, run)]
+  const lacks = yield* Effect.forEach(needed, ([role, need]) =>
+    Effect.map(lacking(sql, needs[need]), (privileges) => ({ role, privileges }))
+  )
+  const grants = (yield* Distribution.hasDistributedTable(sql)) ? yield* Distribution.lackingGrants(sql) : []
+  const others = yield* grantsToOthers(sql)
   return facts(
-    late > longestDelay &&
-      warn(
-        `A deletion has been due for ${Math.round(late)} seconds.`,
-        "Run a process with the role worker, and check its log."
-      ),
+    ok("It has all migrations."),
+    ...lacks.map(({ privileges, role }) =>
+      privileges.length === 0
+        ? ok(`The login has the privileges that ROLES=${role} needs.`)
+        : fail(
+            `The login lacks ${listed(privileges)}, which ROLES=${role} needs.`,
+            `Run: grant ${groupOf[role]} to the login. If it has this role, grant the role what it lacks.`
+          )
+    ),
+    ...others.map(({ grantee, tables }) =>
+      fail(
+        `${grantee} has privileges on ${listed(tables)}: only the roles of the service may have any.`,
+        `Run: revoke all on table ${tables.join(", ")} from ${grantee}`
+      )
+    ),
+    ...grants.map((grant) => fail(`Distributed tables need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
+  )
+})
+
+/** Late, dead and unsettled deletions. */
+export const deletions = Effect.fnUntraced(function* (sql: Database) {
+  const { dead, now, oldest_due_at, unsettled_since } = yield* counts(sql)
+  const age = (at: string | null) => (at === null ? 0 : Math.round((Date.parse(now) - Date.parse(at)) / 1000))
+  const [late, unsettled] = [age(oldest_due_at), age(unsettled_since)]
+  const found = facts(
+    late > 60 &&
+      warn(`A deletion has been due for ${late} seconds.`, "Run a process with the role worker, and check its log."),
     dead > 0 &&
       warn(
         `Dead deletions (every attempt failed): ${dead > mostCounted ? `more than ${mostCounted}` : dead}.`,
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
-    late <= longestDelay && dead === 0 && ok("No deletion is late or dead.")
+    unsettled > 60 &&
+      warn(
+        `A deletion has not been settled for ${unsettled} seconds: rows of open transactions may be served.`,
+        "Run a process with the role worker, and end transactions that stay open: see Changes in the operators' guide."
+      )
   )
+  return Array.isReadonlyArrayNonEmpty(found) ? found : [ok("No deletion is late, dead or unsettled.")]
 })
 
-/** The order of changes. */
-export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+const Feed = Schema.Struct({ table: Schema.String, isWhole: Schema.Boolean })
+
+/** The state of the feed of changes. */
+export const feed = Effect.fnUntraced(function* (sql: Database) {
   if (yield* Distribution.hasDistributedTable(sql)) {
     return [ok("Changes are not served (501): the tables are distributed over several servers.")]
   }
-  const unsettled = yield* textsOf(
-    sql`select table_name as text from change_feed_states() where is_whole and not is_settled order by table_name`
-  )
+  const states = yield* rowsOf(Feed)(sql`
+    select table_name as table, is_whole as "isWhole" from change_feed_states() where not is_settled order by 1`)
+  const [restarting, broken] = [states.filter(({ isWhole }) => isWhole), states.filter(({ isWhole }) => !isWhole)]
+  const names = (some: typeof states) => listed(some.map(({ table }) => table))
   return facts(
-    unsettled.length === 0
-      ? ok("The order of changes is intact.")
-      : warn(
-          `The order of changes of ${listed(unsettled)} must restart: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
-          `A running service restarts it within a second. Or run: ${invocation("migrate")}`
-        )
+    states.length === 0 && ok("The feed of changes is whole."),
+    broken.length > 0 &&
+      fail(
+        `The feed lacks triggers or indexes of ${names(broken)}, or has others: /changes is 503.`,
+        "Compare its schema (pg_dump --schema-only) with that of a new database that you migrate, and restore what differs."
+      ),
+    restarting.length > 0 &&
+      warn(
+        `The order of changes of ${names(restarting)} must restart: triggers were disabled, or the table was restored.`,
+        `A running service restarts it within a second, and its readers start again. Or run: ${invocation("migrate")}`
+      )
   )
 })

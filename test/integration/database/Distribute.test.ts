@@ -11,8 +11,7 @@ import { resources } from "../../../src/api/records/index.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { script } from "../../../src/database/script.ts"
-import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
-import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
+import * as DatabaseChecks from "../../../src/operations/doctor/DatabaseChecks.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { feedOf } from "../../support/Follower.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -145,7 +144,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       const feed = yield* feedOf(yield* clientOf(url))
       const refused = yield* Effect.flip(feed({ limit: 10 }))
       assert.strictEqual(refused._tag, "ChangesNotServed")
-      const [said] = yield* changes(sql)
+      const [said] = yield* DatabaseChecks.feed(sql)
       assert.include(said?.message ?? "", "distributed")
     }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_a" })))
   )
@@ -153,7 +152,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   it.effect("grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const problems = Effect.map(MigrationsCheck.check(sql, ["intake"]), (said) =>
+      const problems = Effect.map(DatabaseChecks.schema(sql, [["intake", "intake"]]), (said) =>
         said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
       )
       assert.deepStrictEqual(yield* problems, [])

@@ -225,8 +225,8 @@ layer(
     ["data-api", "select on pets"],
     ["data-api", "select on api_keys"],
     ["intake", "select on intake_secrets"],
-    ["intake", "insert (payload) on deletion_tasks"],
-    ["worker", "update (is_deleted) on invoices"],
+    ["intake", "select on deletion_tasks"],
+    ["worker", "update (is_deleted, deleted_at, updated_at) on invoices"],
     ["worker", "delete on deletions"]
   ] as const)(
     "%s: readiness follows `%s`, the membership in the role and the migrations, and no outage",

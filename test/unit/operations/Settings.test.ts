@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
-import { openFiles } from "../../../src/operations/doctor/ServiceChecks.ts"
 import { readSettings } from "../../../src/operations/Settings.ts"
 import * as Failure from "../../../src/process/Failure.ts"
 
@@ -121,19 +120,6 @@ describe("the configuration", () => {
 
   it.effect.each(["3s", "3000ms", "0.05m", "3 seconds", "3000 millis"])("a duration may be %s", (DRAIN) =>
     Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
-  )
-
-  it.effect.each([
-    ["1024", ["MAX_CONNECTIONS=1000 needs 1200 open files, and this process may have 1024."]],
-    ["1200", []],
-    ["unlimited", []]
-  ] as const)("MAX_CONNECTIONS is checked against the limit of open files: %s", ([most, expected]) =>
-    Effect.map(read({ MAX_CONNECTIONS: "1000" }), (settings) => {
-      const limits = `Max processes             96                   96                   processes\nMax open files            ${most}                 4096                files\n`
-      const found = openFiles(settings, limits).map(({ message }) => message)
-      assert.deepStrictEqual(found, [...expected])
-      assert.deepStrictEqual(openFiles(settings, ""), [])
-    })
   )
 
   it.effect("the operators' guide has the default of each variable", () =>
