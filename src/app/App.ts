@@ -136,7 +136,7 @@ const requestObservers = ({ accessLog, logFormat, logLevel, metricsByOrganizatio
   )
 
 const observing = (settings: Settings) =>
-  Otlp.layer(settings.otlp).pipe(
+  Otlp.layer(settings).pipe(
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))

@@ -74,8 +74,8 @@ const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]:
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-const around = Effect.map(AuthorizationServer.earlyLookUp, (keys) =>
-  Middleware.around(paths, { prefix: `${dataApiPrefix}/`, keys })
+const around = Effect.map(AuthorizationServer.earlyLookUp, (lookUp) =>
+  Middleware.around(paths, { prefix: `${dataApiPrefix}/`, lookUp })
 )
 
 /** The middleware of a server that has nothing but the APIs: limits, headers and errors. */

@@ -136,13 +136,8 @@ class LaneRequest {
     const { context } = this.#shared
     const payload = parse(body)
     const answer = payload === undefined ? undefined : this.#read(payload, this.#key)
-    const sampling = RequestFacts.sample(context, this.#request, this.#request.headers["traceparent"], this.#facts)
-    // The trace of a caller continues for the holder of a key only, and this one is not looked up yet.
-    if (answer === undefined || sampling?.withKey !== sampling?.withoutKey) {
-      RequestFacts.handOver(this.#request, sampling)
-      return this.#passOn()
-    }
-    this.#facts.trace = sampling?.withKey
+    if (answer === undefined) return this.#passOn()
+    this.#facts.trace = RequestFacts.startSpan(context, this.#request.headers["traceparent"], this.#facts)
     const own = Exchange.contextOf(context, this.#facts, this.#id)
     const traced = Tracing.within(this.#facts.trace, unexpectedErrors(answer))
     this.#fiber = Effect.runForkWith(own)(Effect.map(traced, (response) => this.#send(response)))

@@ -60,23 +60,18 @@ const refused = (methods: ReadonlyArray<string> | undefined) =>
 /** The response of a route, whose errors are handled further out. */
 export type Handled<R = never> = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, R>
 
-/** The look-up of API keys before their requests are handled. */
-interface Keys<Outcome extends Exit.Exit<unknown, unknown>> {
-  readonly lookUp: Effect.Effect<Outcome, never, Request>
-  readonly handle: (outcome: Outcome, handled: Handled) => Handled
+/** The endpoints below a prefix, whose API keys are looked up before a request is handled. */
+interface Keyed {
+  readonly prefix: string
+  readonly lookUp: ((handled: Handled) => Handled<Request>) | undefined
 }
 
 /**
  * Gives each request an id, which is the `x-request-id` of the response and the `request_id` of log lines, and facts,
  * which observers get with the response. Paths match exactly; the router alone would accept several spellings of one.
- *
- * @param keyed the endpoints below the prefix have keys
  */
 export const around =
-  <Outcome extends Exit.Exit<unknown, unknown>>(
-    paths: Paths,
-    keyed: { readonly prefix: string; readonly keys: Keys<Outcome> | undefined }
-  ) =>
+  (paths: Paths, { lookUp, prefix }: Keyed) =>
   (route: Handled) =>
     Effect.contextWith((context: Context.Context<Request>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
@@ -95,26 +90,12 @@ export const around =
         address: Option.getOrUndefined(remoteAddress)
       })
       const started = Time.monotonicOf(clock)
-      const keys = method === "POST" && facts.endpoint.startsWith(keyed.prefix) ? keyed.keys : undefined
-      const sampling = RequestFacts.sample(context, source, headers["traceparent"], facts)
-
-      /** Handles the request in its span. */
-      const traced = <R>(hasKey: boolean, handled: Handled<R>) => {
-        facts.trace = hasKey ? sampling?.withKey : sampling?.withoutKey
-        return Tracing.within(facts.trace, unexpectedErrors(handled))
-      }
-      const handle = () => {
-        if (methods?.includes(method) !== true) return traced(false, Effect.succeed(refused(methods)))
-        if (keys === undefined) return traced(false, route)
-        // The trace of a caller continues for the holder of a key only.
-        return sampling?.withKey === sampling?.withoutKey
-          ? traced(
-              false,
-              Effect.flatMap(keys.lookUp, (outcome) => keys.handle(outcome, route))
-            )
-          : Effect.flatMap(keys.lookUp, (outcome) => traced(Exit.isSuccess(outcome), keys.handle(outcome, route)))
-      }
-      const response = Effect.updateContext(handle(), (outer: Context.Context<Request>) =>
+      const isKeyed = method === "POST" && facts.endpoint.startsWith(prefix) && lookUp !== undefined
+      facts.trace = RequestFacts.startSpan(context, headers["traceparent"], facts)
+      const isServed = methods?.includes(method) === true
+      const handled = isServed ? (isKeyed ? lookUp(route) : route) : Effect.succeed(refused(methods))
+      const traced = Tracing.within(facts.trace, unexpectedErrors(handled))
+      const response = Effect.updateContext(traced, (outer: Context.Context<Request>) =>
         Exchange.contextOf(outer, facts, id)
       )
       return response.pipe(
@@ -125,7 +106,7 @@ export const around =
         Effect.onExit((exit) =>
           Effect.sync(() => {
             facts.duration = Time.monotonicOf(clock) - started
-            if (facts.organization !== undefined && keys !== undefined) identify(source, facts.organization)
+            if (facts.organization !== undefined && isKeyed) identify(source, facts.organization)
             Exchange.conclude(facts, observers, source, Exit.isSuccess(exit) ? exit.value : undefined)
             if (facts.trace !== undefined) RequestFacts.endSpan(context, facts.trace, facts)
           })

@@ -80,21 +80,20 @@ const credentialOf = Effect.provideService(
   {}
 )
 
-/** Looks up the keys of requests before they are handled. Undefined without an `OrgResolver`. */
-export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
-  Option.isNone(resolver)
-    ? undefined
-    : {
-        /** The outcome for the current request. */
-        lookUp: Effect.exit(Effect.flatMap(credentialOf, lookUp(resolver.value))),
-
-        /** Handles a request by an outcome. An invalid key is refused before anything else is done: there may be many. */
-        handle: <E, R>(outcome: LookUp, handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-          Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
-            ? refused
-            : Effect.provideService(handler, EarlyLookUp, outcome)
-      }
-)
+/**
+ * Looks up the key of a request before it is handled. An invalid one is refused before anything else is done: there may be
+ * many. Undefined without an `OrgResolver`.
+ */
+export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (resolver) => {
+  if (Option.isNone(resolver)) return undefined
+  const outcomes = Effect.exit(Effect.flatMap(credentialOf, lookUp(resolver.value)))
+  return <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.flatMap(outcomes, (outcome) =>
+      Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")
+        ? refused
+        : Effect.provideService(handler, EarlyLookUp, outcome)
+    )
+})
 
 export const layer = Layer.effect(
   Authorization,

@@ -200,9 +200,6 @@ export const metrics = {
     roles: { values: "the roles, separated by commas", atMost: 1 }
   }),
   practice_data_log_lines_dropped_total: counter("Log lines dropped because the reader was too slow.", {}),
-  practice_data_telemetry_export_failures_total: counter("OTLP exports that failed after all retries.", {
-    signal: ["traces", "metrics", "logs"]
-  }),
   process_resident_memory_bytes: gauge("Memory of the process.", {}),
   process_memory_limit_bytes: gauge("Memory limit of the process: that of the machine or container.", {}),
   process_cpu_seconds_total: counter("CPU time of the process, in user and system mode.", {}),
@@ -214,9 +211,6 @@ export const metrics = {
 
 type Metrics = typeof metrics
 export type Name = keyof Metrics
-
-/** The unit of a metric, as OTLP names it. */
-export const unitOf = (name: string) => (/_seconds/.test(name) ? "s" : /_bytes/.test(name) ? "By" : "1")
 
 export type NameOf<Kind extends Definition["kind"]> = {
   readonly [Each in Name]: Metrics[Each]["kind"] extends Kind ? Each : never

@@ -261,40 +261,17 @@ const spanName = ({ endpoint, method }: RequestFacts) => {
   return endpoint === "other" ? verb : `${verb} ${endpoint}`
 }
 
-/** The sampling of a request: its span if it has a valid key, and otherwise. Undefined where it is not sampled. */
-interface Sampling {
-  readonly withKey: Tracer.Span | undefined
-  readonly withoutKey: Tracer.Span | undefined
-}
-
-/** The sampling of requests that the lane passed on. */
-const decided = new WeakMap<object, Sampling | undefined>()
-
-/** Keeps the sampling of a request for the handler that responds. */
-export const handOver = (request: object, sampling: Sampling | undefined) => {
-  decided.set(request, sampling)
-}
-
-/**
- * Decides the sampling of a request when it arrives. The trace of a caller with a key continues. Without one a new trace
- * begins, linked to the caller's: any client can send a `traceparent`.
- */
-export const sample = (
+/** Begins the span of a request, which continues the trace of its caller; undefined where it is not sampled. */
+export const startSpan = (
   context: Context.Context<never>,
-  request: object,
   traceparent: string | ReadonlyArray<string> | undefined,
   facts: RequestFacts
-): Sampling | undefined => {
+): Tracer.Span | undefined => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
-  if (decided.has(request)) return decided.get(request)
-  const caller = Tracing.parseTraceParent(traceparent?.toString())
+  const parent = Tracing.parseTraceParent(traceparent?.toString())
   const options = { name: spanName(facts), kind: "server", startTime: Tracing.now(context) } as const
-  const withoutKey = Tracing.start(traces, { ...options, links: caller === undefined ? [] : [caller] })
-  if (caller === undefined) return { withKey: withoutKey, withoutKey }
-  // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
-  const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
-  return { withKey: isSampled ? Tracing.start(traces, { ...options, parent: caller }, true) : undefined, withoutKey }
+  return Tracing.start(traces, parent === undefined ? options : { ...options, parent })
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */

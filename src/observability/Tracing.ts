@@ -8,30 +8,12 @@ import { Headers, HttpTraceContext } from "effect/http"
 import { isSqlError } from "effect/sql/SqlError"
 import { safe } from "./Logging.ts"
 
-/** The samplers of OpenTelemetry: the values of `OTEL_TRACES_SAMPLER`. */
-export const samplers = [
-  "always_on",
-  "always_off",
-  "traceidratio",
-  "parentbased_always_on",
-  "parentbased_always_off",
-  "parentbased_traceidratio"
-] as const
-
 /**
- * Decides when the first span of a trace is made. By ratio, the last 56 bits of an id decide, which are random, and of these
- * the higher 52, which a number holds: a higher ratio takes all ids of a lower one, as in services with the same rule.
+ * Decides on the first span of a trace: the last 56 bits of its id decide, which are random, and of these the higher 52,
+ * which a number holds. A higher ratio takes all ids of a lower one, as in services with the same rule.
  */
-export const makeSampler = (name: (typeof samplers)[number], ratio: number) => {
-  const share = name.endsWith("always_on") ? 1 : name.endsWith("always_off") ? 0 : ratio
-  return {
-    /** Follows the decision of a caller, if there is one. */
-    isParentBased: name.startsWith("parentbased_"),
-    takes: (traceId: string) => Number.parseInt(traceId.slice(18, 31), 16) >= (1 - share) * 2 ** 52
-  }
-}
-
-type Sampler = ReturnType<typeof makeSampler>
+export const isTaken = (ratio: number, traceId: string) =>
+  Number.parseInt(traceId.slice(18, 31), 16) >= (1 - ratio) * 2 ** 52
 
 /** The traces of this process. */
 export interface Traces {
@@ -39,7 +21,8 @@ export interface Traces {
   readonly tracer: Tracer.Tracer
   /** Applied to those that are sampled: most are made only for the decision. */
   readonly describe: (span: Tracer.Span) => Tracer.Span
-  readonly sampler: Sampler
+  /** The share of traces that are made, unless their caller decides. */
+  readonly ratio: number
 }
 
 /** Undefined if this process makes no traces. */
@@ -148,12 +131,12 @@ export interface Options {
   readonly links?: ReadonlyArray<Tracer.AnySpan>
 }
 
-/** Makes a span, if it is sampled: by default the sampler decides. */
+/** Makes a span if it is sampled: as its parent, or one of its links, otherwise by ratio. */
 export const start = (
-  { describe: describeSpan, sampler, tracer }: Traces,
-  { kind, links = [], name, parent, startTime }: Options,
-  isSampled?: boolean
+  { describe: describeSpan, ratio, tracer }: Traces,
+  { kind, links = [], name, parent, startTime }: Options
 ): Tracer.Span | undefined => {
+  if (parent?.sampled === false) return undefined
   const span = tracer.span({
     name,
     kind,
@@ -164,7 +147,8 @@ export const start = (
     root: parent === undefined,
     sampled: true
   })
-  return (isSampled ?? sampler.takes(span.traceId)) ? describeSpan(span) : undefined
+  const isSampled = parent !== undefined || links.some(({ sampled }) => sampled) || isTaken(ratio, span.traceId)
+  return isSampled ? describeSpan(span) : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)
@@ -191,18 +175,14 @@ interface Root extends Omit<Options, "startTime" | "parent"> {
   readonly attributes?: Readonly<Record<string, unknown>>
 }
 
-/**
- * Runs an effect in a trace of its own. A parent-based sampler takes it if one of its links is sampled. Otherwise the
- * sampler decides by the new id.
- */
+/** Runs an effect in a trace of its own. */
 export const root =
   ({ attributes = {}, ...options }: Root) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
       const traces = fiber.getRef(Traces)
       if (traces === undefined) return effect
-      const isTaken = traces.sampler.isParentBased && options.links?.some(({ sampled }) => sampled) === true
-      const span = start(traces, { ...options, startTime: now(fiber.context) }, isTaken || undefined)
+      const span = start(traces, { ...options, startTime: now(fiber.context) })
       if (span === undefined) return effect
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
       return Effect.onExit(within(span, effect), (exit) => Effect.sync(() => span.end(now(fiber.context), exit)))

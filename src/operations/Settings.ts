@@ -2,7 +2,6 @@
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
-import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
@@ -22,6 +21,16 @@ const flag = (name: string) => Variable.boolean(name).pipe(Config.withDefault(fa
 
 const secret = (name: string, expected: string, form: RegExp) =>
   Variable.variable(name, expected, (given) => (form.test(given) ? Redacted.make(given) : undefined), true)
+
+/** Pairs as `key=value,key=value`, percent-encoded. `Headers` throws on what no header can carry. */
+const readHeaders = Option.liftThrowable((given: string) => {
+  const pairs = given.split(",").filter((pair) => pair.trim() !== "")
+  const entries = pairs.map((pair): [string, string] => {
+    const [, name = "", value = ""] = /^([^=]*)=(.*)$/s.exec(pair) ?? []
+    return [decodeURIComponent(name.trim()), decodeURIComponent(value.trim())]
+  })
+  return Redacted.make<{ readonly [name: string]: string }>(Object.fromEntries(new Headers(entries)))
+})
 
 const address = (name: string) =>
   Variable.variable(name, "an address to listen on, such as 127.0.0.1", (given) =>
@@ -72,10 +81,34 @@ export const variables = {
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
   operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
-  metricsByOrganization: flag("METRICS_BY_ORGANIZATION")
+  metricsByOrganization: flag("METRICS_BY_ORGANIZATION"),
+  otlpEndpoint: Config.option(
+    Variable.variable(
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "an http or https URL without a password and a query, such as http://127.0.0.1:4318",
+      (given) => {
+        const url = URL.parse(given)
+        return url !== null && /^https?:/.test(url.href) && url.href === url.origin + url.pathname ? url : undefined
+      },
+      true
+    )
+  ),
+  otlpHeaders: Variable.variable(
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "headers such as x-api-key=secret,x-tenant=1, percent-encoded",
+    (given) => Option.getOrUndefined(readHeaders(given)),
+    true
+  ).pipe(Config.withDefault(Redacted.make({}))),
+  otlpServiceName: Variable.text("OTEL_SERVICE_NAME", "a name such as practice-data", 255).pipe(
+    Config.withDefault("practice-data")
+  ),
+  traceRatio: Variable.variable("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1, such as 0.01", (given) => {
+    const value = Number(given)
+    return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
+  }).pipe(Config.withDefault(1))
 }
 
-const all = Config.all({ ...variables, otlp: OtlpConfig.config })
+const all = Config.all(variables)
 
 /** The settings. Fails if a variable is wrong. */
 export const readSettings = Effect.gen(function* () {

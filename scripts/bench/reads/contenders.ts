@@ -36,6 +36,7 @@ const collector = createServer((request, response) => void request.resume().once
 /** As in production: a hundredth of the requests is traced, and none is refused. */
 const production = {
   OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await Effect.runPromise(Listening.listen(collector))}`,
+  // Of a commit that traces each request of a caller otherwise.
   OTEL_TRACES_SAMPLER: "traceidratio",
   OTEL_TRACES_SAMPLER_ARG: "0.01",
   RATE_LIMIT: "1000000"

@@ -1,55 +1,34 @@
-/**
- * A double of an OpenTelemetry collector. It reads exports with the official definitions of the protocol, as the
- * OpenTelemetry project compiles them.
- */
+/** A double of an OpenTelemetry collector, which reads exports as JSON of the protocol. */
 import { createServer, type IncomingMessage } from "node:http"
-import { createRequire } from "node:module"
-import { gunzipSync } from "node:zlib"
-import { Context, Effect, Layer, Predicate, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import * as Listening from "../../support/Listening.ts"
 
-/** A message of the official definitions. */
-interface Message {
-  readonly decode: (bytes: Uint8Array) => unknown
-  readonly toObject: (message: unknown, options: object) => unknown
-}
+const paths = ["/v1/traces", "/v1/metrics", "/v1/logs"]
 
-const isMessage = (found: unknown): found is Message =>
-  Predicate.isFunction(found) && Predicate.hasProperty(found, "decode") && Predicate.hasProperty(found, "toObject")
-
-const definitions: unknown = createRequire(import.meta.url)("@opentelemetry/otlp-transformer/build/src/generated/root")
-
-const messageOf = (path: string): Message => {
-  let found = definitions
-  for (const name of `opentelemetry.proto.collector.${path}`.split("."))
-    found = Predicate.hasProperty(found, name) ? found[name] : undefined
-  if (!isMessage(found)) throw new Error(`The definitions have no ${path}`)
-  return found
-}
-
-const messages = {
-  "/v1/traces": messageOf("trace.v1.ExportTraceServiceRequest"),
-  "/v1/metrics": messageOf("metrics.v1.ExportMetricsServiceRequest"),
-  "/v1/logs": messageOf("logs.v1.ExportLogsServiceRequest")
-}
-const isPath = (path: string): path is keyof typeof messages => path in messages
+const kinds: ReadonlyArray<string> = ["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"]
+const codes: ReadonlyArray<string> = ["UNSET", "OK", "ERROR"]
 
 const attributes = Schema.Record(Schema.String, Schema.Unknown)
 const ids = { traceId: Schema.String, spanId: Schema.String }
 
 const Span = Schema.Struct({
   ...ids,
-  /** Empty for the first span of a trace. */
-  parentSpanId: Schema.String,
+  parentSpanId: Schema.optionalKey(Schema.String),
   name: Schema.String,
-  kind: Schema.String,
+  kind: Schema.Int,
   startTimeUnixNano: Schema.String,
   endTimeUnixNano: Schema.String,
-  status: Schema.Struct({ code: Schema.String }),
+  status: Schema.Struct({ code: Schema.Int }),
   attributes,
   links: Schema.Array(Schema.Struct(ids))
 })
-const Line = Schema.Struct({ ...ids, severityText: Schema.String, body: Schema.String, attributes })
+const Line = Schema.Struct({
+  traceId: Schema.optionalKey(Schema.String),
+  spanId: Schema.optionalKey(Schema.String),
+  severityText: Schema.String,
+  body: Schema.String,
+  attributes
+})
 
 const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
 const resource = Schema.Struct({ attributes })
@@ -68,10 +47,9 @@ const heldBy = (value: object) => {
   return type === "intValue" ? Number(held) : held
 }
 
-/** A message with ids in hexadecimal, and with attributes and bodies as plain values. */
-const plain = (message: unknown): unknown =>
-  JSON.parse(JSON.stringify(message), (name, value) => {
-    if (["traceId", "spanId", "parentSpanId"].includes(name)) return Buffer.from(value, "base64").toString("hex")
+/** A message with attributes and bodies as plain values. */
+const plain = (text: string): unknown =>
+  JSON.parse(text, (name, value) => {
     if (name === "body") return String(heldBy(value))
     if (name !== "attributes") return value
     return Object.fromEntries(Array.from(value, ({ key, value: held }) => [key, heldBy(held)]))
@@ -81,7 +59,12 @@ const spansOf = ({ resourceSpans = [] }: typeof Export.Type) =>
   resourceSpans.flatMap((of) =>
     of.scopeSpans
       .flatMap(({ spans }) => spans)
-      .map((span) => ({ ...span, status: span.status.code, resource: of.resource.attributes }))
+      .map((span) => ({
+        ...span,
+        kind: kinds[span.kind],
+        status: codes[span.status.code],
+        resource: of.resource.attributes
+      }))
   )
 
 /** A span that came in. */
@@ -98,13 +81,10 @@ const make = Effect.gen(function* () {
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
   const faults: Array<unknown> = []
 
-  const take = ({ headers, url: path = "/" }: IncomingMessage, given: Buffer) => {
-    const body = headers["content-encoding"] === "gzip" ? gunzipSync(given) : given
-    if (!isPath(path)) throw new Error(`Nothing is at ${path}`)
+  const take = ({ headers, url: path = "/" }: IncomingMessage, body: Buffer) => {
+    if (!paths.includes(path)) throw new Error(`Nothing is at ${path}`)
     seen.push({ path, headers, body })
-    const type = messages[path]
-    const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: true }
-    const found = decode(plain(type.toObject(type.decode(body), options)))
+    const found = decode(plain(body.toString()))
     spans.push(...spansOf(found))
     lines.push(...linesOf(found))
   }

@@ -1,14 +1,14 @@
 /** The service in this process over a database with the demo data, a double of Stripe, and a double of a collector. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, References } from "effect"
+import { Duration, Effect, Layer, Option, Redacted, References } from "effect"
+import { OtlpExporter } from "effect/observability"
 import * as App from "../../../src/app/App.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import * as Otlp from "../../../src/observability/Otlp.ts"
-import * as OtlpConfig from "../../../src/observability/OtlpConfig.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -20,27 +20,20 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 /** Secrets that no collector may see. */
 export const secrets = { stripe: "sk_test_0123456789abcdefghijkl", collector: "the-key-of-the-collector" }
 
-type Environment = Readonly<Record<string, string>>
-
-/** The settings of exports by variables. */
-export const settingsOf = (env: Environment) => OtlpConfig.config.parse(ConfigProvider.fromEnv({ env: { ...env } }))
-
-/** Exports to the collector, some milliseconds after the fact. */
-const exporting = (env: Environment = {}) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { url } = yield* OtlpCollector
-      const settings = yield* settingsOf({
-        OTEL_EXPORTER_OTLP_ENDPOINT: url,
-        OTEL_EXPORTER_OTLP_HEADERS: `x-api-key=${secrets.collector}`,
-        OTEL_BSP_SCHEDULE_DELAY: "20",
-        OTEL_BLRP_SCHEDULE_DELAY: "20",
-        OTEL_METRIC_EXPORT_INTERVAL: "200",
-        ...env
-      })
-      return Layer.merge(Otlp.layer(settings), Layer.succeed(References.TracerEnabled, false))
-    })
+/** Exports to the collector. */
+const exporting = Layer.unwrap(
+  Effect.map(OtlpCollector, ({ url }) =>
+    Layer.merge(
+      Otlp.layer({
+        otlpEndpoint: Option.some(new URL(url)),
+        otlpHeaders: Redacted.make({ "x-api-key": secrets.collector }),
+        otlpServiceName: "practice-data",
+        traceRatio: 1
+      }),
+      Layer.succeed(References.TracerEnabled, false)
+    )
   )
+)
 
 // Whether it is distributed is known from the start.
 const databases = Layer.unwrap(
@@ -71,16 +64,17 @@ const server = Layer.unwrap(
 const stripe = StripeDouble.layer({ key: secrets.stripe, accounts, platform: "acct_platform" })
 
 /** All of it. Tasks are due at once. */
-export const traced = (env: Environment = {}) =>
-  Layer.merge(server, services).pipe(
-    Layer.provideMerge(exporting(env)),
-    Layer.provideMerge([TestDatabase.layerDemo, stripe, OtlpCollector.layer])
-  )
+export const traced = Layer.merge(server, services).pipe(
+  Layer.provideMerge(exporting),
+  Layer.provideMerge([TestDatabase.layerDemo, stripe, OtlpCollector.layer])
+)
 
 /** The spans that came in, once there is one that a test waits for. */
 export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Span) => boolean) {
   const { spans } = yield* OtlpCollector
-  yield* eventually(what, spans, (found) => found.some(isThere))
+  // The service exports each few seconds.
+  const { flush } = yield* OtlpExporter.Flusher
+  yield* eventually(what, Effect.andThen(flush, spans), (found) => found.some(isThere))
   return yield* spans
 })
 
@@ -120,10 +114,9 @@ const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
   return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
 }
 
-/** The spans of a trace whose first span here has ended: the caller's, or a new one that is linked to it. */
+/** The spans of the trace of a caller, whose first span here has ended. */
 export const traceOf = Effect.fnUntraced(function* (callerId: string) {
-  const isRoot = ({ kind, links, traceId }: Span) =>
-    kind === "SPAN_KIND_SERVER" && (traceId === callerId || links.some((link) => link.traceId === callerId))
+  const isRoot = ({ kind, traceId }: Span) => kind === "SERVER" && traceId === callerId
   const spans = yield* spansWith("the trace", isRoot)
   const root = spans.find(isRoot)
   assert.isDefined(root)

@@ -21,7 +21,6 @@ import { inTime } from "../../support/inTime.ts"
 /** Metrics that such a program has no series of. */
 const notHere: ReadonlyArray<string> = [
   "practice_data_organization_requests_total",
-  "practice_data_telemetry_export_failures_total",
   "practice_data_processor_circuit_open",
   "practice_data_processor_account_circuits_open"
 ]

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, identity, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
-import { Account, sample } from "../../../src/observability/RequestFacts.ts"
+import { Account, startSpan } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 import { keeping } from "../../support/Recorded.ts"
 
@@ -14,8 +14,8 @@ it.each([
   [0.5, "0000000000000000007fffffffffffff", false],
   [0.25, "000000000000000000c0000000000000", true],
   [0.25, "ffffffffffffffffffbfffffffffffff", false]
-])("a sampler of ratio %d decides on %s by its last 56 bits", (ratio, id, isTaken) => {
-  assert.strictEqual(Tracing.makeSampler("parentbased_traceidratio", ratio).takes(id), isTaken)
+])("a ratio of %d decides on %s by its last 56 bits", (ratio, id, isTaken) => {
+  assert.strictEqual(Tracing.isTaken(ratio, id), isTaken)
 })
 
 it("a traceparent is read as it is written, and an invalid one is as if there were none", () => {
@@ -30,27 +30,18 @@ it("a traceparent is read as it is written, and an invalid one is as if there we
 
 const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
 
-/** The samples with and without a key. A sampler by ratio takes the id of the caller, however small the ratio. */
-const sampled = (name: (typeof Tracing.samplers)[number], flags?: "00" | "01") => {
-  const traceparent = flags === undefined ? undefined : `00-${"f".repeat(32)}-${spanId}-${flags}`
-  const traces = { tracer: Tracer.nativeTracer, describe: identity, sampler: Tracing.makeSampler(name, 0.000_001) }
-  const found = sample(Context.make(Tracing.Traces, traces), {}, traceparent, new Account(given))
-  return [found?.withKey !== undefined, found?.withoutKey !== undefined]
-}
-
 it.each([
-  ["always_on", [true, true], [true, true], [true, true]],
-  ["always_off", [false, false], [false, false], [false, false]],
-  ["traceidratio", [false, false], [false, false], [false, false]],
-  ["parentbased_always_on", [true, true], [true, true], [false, true]],
-  ["parentbased_always_off", [false, false], [true, false], [false, false]],
-  ["parentbased_traceidratio", [false, false], [true, false], [false, false]]
-] as const)(
-  "a request is sampled by %s as the sampler decides, or as a caller with a key does",
-  (name, withoutCaller, taken, left) => {
-    assert.deepStrictEqual([sampled(name), sampled(name, "01"), sampled(name, "00")], [withoutCaller, taken, left])
-  }
-)
+  [0, undefined, false],
+  [1, undefined, true],
+  [0, "01", true],
+  [1, "00", false]
+] as const)("with a ratio of %d, a request of a caller with the flags %s is traced: %s", (ratio, flags, isTraced) => {
+  const traceparent = flags === undefined ? undefined : `00-${traceId}-${spanId}-${flags}`
+  const traces = { tracer: Tracer.nativeTracer, describe: identity, ratio }
+  const span = startSpan(Context.make(Tracing.Traces, traces), traceparent, new Account(given))
+  assert.strictEqual(span !== undefined, isTraced)
+  if (span !== undefined && flags !== undefined) assert.strictEqual(span.traceId, traceId)
+})
 
 it.effect(
   "an exported span has one line of text, bounded, without secrets, no event, and a duration by no wall clock",
@@ -69,27 +60,26 @@ it.effect(
 )
 
 it.effect.each([
-  ["always_on", true],
-  ["always_off", false],
-  ["traceidratio", false],
-  ["parentbased_always_off", true]
+  [1, false, true],
+  [0, false, false],
+  [0, true, true]
 ] as const)(
-  "a run after a sampled delivery is a trace of its own, linked to it, where %s takes it: %s",
-  ([name, isTaken]) =>
+  "with a ratio of %d, a run after a delivery (sampled: %s) is a trace of its own, linked to it: %s",
+  ([ratio, isSampled, isTraced]) =>
     Effect.gen(function* () {
       const { spans, tracer } = keeping()
-      const delivery = Tracer.externalSpan({ traceId, spanId, sampled: true })
+      const delivery = Tracer.externalSpan({ traceId, spanId, sampled: isSampled })
       yield* Effect.withSpan(Effect.void, "statement").pipe(
         Tracing.root({ name: "run", kind: "internal", links: [delivery] }),
-        Effect.provideService(Tracing.Traces, { tracer, describe: identity, sampler: Tracing.makeSampler(name, 0) }),
+        Effect.provideService(Tracing.Traces, { tracer, describe: identity, ratio }),
         Effect.provideService(Tracer.Tracer, tracer),
         Effect.provideService(References.TracerEnabled, false)
       )
       const [run, statement] = spans
-      const expected = isTaken ? ["Ended", "statement"] : ["Started", undefined]
+      const expected = isTraced ? ["Ended", "statement"] : ["Started", undefined]
       assert.deepStrictEqual([run?.status._tag, statement?.name], expected)
       assert.deepStrictEqual([run?.parent._tag, run?.links[0]?.span], ["None", delivery])
       assert.notStrictEqual(run?.traceId, traceId)
-      if (isTaken) assert.strictEqual(statement?.traceId, run?.traceId)
+      if (isTraced) assert.strictEqual(statement?.traceId, run?.traceId)
     })
 )

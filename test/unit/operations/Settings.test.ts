@@ -31,6 +31,9 @@ const notAnOrigin = ["http", "http://", "localhost:12111", "ftp://127.0.0.1", so
 const notKeys = [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "]
 const roles = "any of data-api, intake, worker, separated by commas, such as data-api,intake"
 
+const anEndpoint = "an http or https URL without a password and a query, such as http://127.0.0.1:4318"
+const someHeaders = "headers such as x-api-key=secret,x-tenant=1, percent-encoded"
+
 /** Wrong values of each variable, and what is expected. */
 const wrong: ReadonlyArray<Wrong> = [
   ["HOST", address, [" ", "127.0.0.1 ", "'127.0.0.1'", '"::1"', "[::1]", long]],
@@ -51,6 +54,10 @@ const wrong: ReadonlyArray<Wrong> = [
   ["ROLES", roles, ["data-api,cook", "Worker", " ", "data-api,"]],
   ["DELETION_DELAY", "a duration of at most 366d, such as 1m", ["soon", "1 fortnight", "367 days", "Infinity", long]],
   ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["36501d"]],
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", anEndpoint, ["collector:4318", "/v1", somebody, `${origin}/?token=${secret}`], true],
+  ["OTEL_EXPORTER_OTLP_HEADERS", someHeaders, [secret, `a b=${secret}`, `a=${secret}%0d%0ab: c`, "a=%zz"], true],
+  ["OTEL_SERVICE_NAME", "a name such as practice-data", [" ", long]],
+  ["OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1, such as 0.01", ["1.1", "-1", "half", " 1"]],
   ["REQUIRE_SIGNATURES", boolean, ["maybe", " "]],
   ["MIGRATE", boolean, ["maybe", "constructor", " "]],
   ["LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]],
@@ -106,6 +113,13 @@ describe("the configuration", () => {
       const migrate = Option.some(true)
       assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate, roles: ["intake", "worker"] })
       assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
+    })
+  )
+
+  it.effect("headers of exports are percent-encoded, and are a secret", () =>
+    Effect.gen(function* () {
+      const { otlpHeaders } = yield* read({ OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20a=b, x-tenant = 1," })
+      assert.deepStrictEqual(Redacted.value(otlpHeaders), { authorization: "Bearer a=b", "x-tenant": "1" })
     })
   )
 
