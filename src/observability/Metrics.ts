@@ -174,10 +174,6 @@ export const metrics = {
     "Deliveries: key_reused (with another payload), full (503: too much pending), unavailable (503), invalid, unsigned.",
     { outcome: deliveries }
   ),
-  practice_data_replica_lag_seconds: gauge(
-    "Delay of the replica in READ_DATABASE_URL; infinite after its promotion. Absent while it or its primary is unreachable.",
-    {}
-  ),
   practice_data_processor_requests_total: counter(
     "Calls to the processor, by outcome: interrupted (timeout, or the caller disconnected), refused (our request).",
     { outcome: processorOutcomes }
