@@ -80,7 +80,7 @@ const makePlan = (
   return { cursor, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
 }
 
-const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ target }) => target === undefined)
+const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ floor }) => floor === undefined)
 
 /** Reads changes for the current organization, in one order. */
 export type Feed = (

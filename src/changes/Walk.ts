@@ -49,10 +49,11 @@ export const Walk = Schema.Struct({
   running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
   /** The place in a transaction whose changes have been read in part. */
   partial: Schema.optional(Place),
-  /** Removals below it are of records that the reader never had: the lowest horizon of the pages of its first load. */
-  floor: Schema.optional(Position),
-  /** Until the first load is complete: the end of the snapshot of its first page, below which all changes are to be read. */
-  target: Schema.optional(Position)
+  /**
+   * Until the first load is complete: removals below it are of records that the reader never had. The lowest horizon of the
+   * pages of the load.
+   */
+  floor: Schema.optional(Position)
 })
 export type Walk = typeof Walk.Type
 
@@ -63,8 +64,7 @@ export const fromStart = (feeds: Walk["feeds"]): Walk => ({
   feeds,
   place: start,
   running: [],
-  floor: maximumPosition,
-  target: maximumPosition
+  floor: maximumPosition
 })
 
 /** All transactions below it have ended. */
@@ -108,35 +108,31 @@ const hidden = (visible: Visible, place: Place, positions: ReadonlyArray<number>
 /** The transactions before the place of a walk that it has not read to their end. */
 const unread = ({ partial, running }: Walk) => (partial === undefined ? running : [partial.position, ...running])
 
-/** The first load after a page: its walk is at `position` then, and has read all changes below `read`. */
-const loadAfter = ({ floor, target }: Walk, visible: Visible, position: number, read: number) => {
+/** The floor of a load after a page, whose walk is at `position` then. */
+const floorAfter = ({ floor }: Walk, visible: Visible, position: number) => {
   const lowest = floor === undefined ? position : Math.min(floor, horizonOf(visible))
-  const end = target === maximumPosition ? visible.next : target
-  return {
-    floor: lowest > position + 1 ? lowest : undefined,
-    target: end === undefined || read >= end ? undefined : end
-  }
+  return lowest > position + 1 ? lowest : undefined
 }
 
 /** The walk that has read all visible changes up to a place. A hidden transaction is read as a whole once it is visible. */
-const moveTo = (walk: Walk, visible: Visible, place: Place, read: number): Walk => ({
+const moveTo = (walk: Walk, visible: Visible, place: Place): Walk => ({
   feeds: walk.feeds,
   place,
   running: hidden(visible, place, [...unread(walk), ...visible.running]),
-  ...loadAfter(walk, visible, place.position, read)
+  floor: floorAfter(walk, visible, place.position)
 })
 
 /** The walk after a page that ends at a place, with more behind it. */
 export const advanceTo = (walk: Walk, visible: Visible, last: Place): Walk => {
   const { partial, place, running } = walk
   const isInPartial = last.position === partial?.position
-  if (!isInPartial && !running.includes(last.position)) return moveTo(walk, visible, last, last.position)
+  if (!isInPartial && !running.includes(last.position)) return moveTo(walk, visible, last)
   const left = isInPartial ? running : running.filter((position) => position > last.position)
   return {
     ...walk,
     partial: last,
     running: ascending([...left, ...hidden(visible, place, unread(walk))]),
-    ...loadAfter(walk, visible, place.position, place.position)
+    floor: floorAfter(walk, visible, place.position)
   }
 }
 
@@ -149,7 +145,7 @@ export const advanceTo = (walk: Walk, visible: Visible, last: Place): Walk => {
 export const advanceToEnd = (walk: Walk, visible: Visible, last: Place | undefined, durable: number): Walk => {
   const reached = last === undefined ? walk.place : furthest(walk.place, last)
   const place = furthest(reached, afterAllBelow(Math.min(durable, horizonOf(visible))))
-  return moveTo(walk, visible, place, Math.max(place.position, visible.next))
+  return moveTo(walk, visible, place)
 }
 
 /** One walk of several that have read all that a snapshot shows. */

@@ -164,8 +164,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
           feeds: {},
           place: { position: odd, id: "a'\uFFFD", branch: "'" },
           running: [odd],
-          floor: odd,
-          target: odd
+          floor: odd
         }
         for (const but of [{ ceiling: odd }, { wal: odd }, { walks: [walk] }, { walks: [walk, walk] }, { walks: [] }]) {
           const cursor = forged(yield* toJson({ ...given, ...but }))

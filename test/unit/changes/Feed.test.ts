@@ -83,13 +83,13 @@ it("a server with more running transactions than a cursor holds is read below it
 const owner = here.organization
 
 const partial: Walk.Place = { position: 3, id: ".", branch: "" }
-const lines: Walk.Walk = { ...walk, partial, floor: 5, target: 7 }
+const lines: Walk.Walk = { ...walk, partial, floor: 5 }
 
 it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   ["a place", [walk]],
   ["an id with dots", [{ ...walk, place: { ...walk.place, id: "a.b" } }]],
   ["the start", [{ ...walk, place: { position: -1, id: "", branch: "~" } }]],
-  ["a load", [{ ...walk, floor: 95, target: 97 }]],
+  ["a load", [{ ...walk, floor: 95 }]],
   ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
   ["several walks, one of them with a transaction that is read in part", [walk, lines]],
   ["walks that have read nothing yet", [Walk.fromStart({ pets: "" }), walk, Walk.fromStart({})]]
@@ -114,13 +114,6 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
 })
 
 const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Visible => ({ next, running })
-
-it("a first load is complete once all that its first page could see is read", () => {
-  const cut = Walk.advanceTo(Walk.fromStart({}), seen(9, 7), { position: 3, id: "a", branch: "~" })
-  assert.deepInclude(cut, { floor: 7, target: 9 })
-  assert.strictEqual(Walk.advanceToEnd(cut, seen(7), undefined, 7).target, 9)
-  assert.isUndefined(Walk.advanceToEnd(cut, seen(9, 7), undefined, 7).target)
-})
 
 it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
   const positionAfter = (snapshot: Walk.Visible, durable: number) =>
