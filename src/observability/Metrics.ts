@@ -91,7 +91,7 @@ export const metrics = {
   practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
   practice_data_http_requests_lane_total: counter("Requests handled by the lane, without the router.", {}),
   practice_data_http_request_duration_seconds: histogram(
-    "Time from request headers to response, without the `wait` of changes requests.",
+    "Time from request headers to response. Changes requests include their `wait`.",
     { endpoint }
   ),
   practice_data_http_requests_in_flight: gauge("Requests in flight.", {}),
