@@ -3,8 +3,8 @@ import { Context, Effect, Function, Metric } from "effect"
 import { type Definition, type LabelArgument, metrics, type Name, type NameOf } from "./Metrics.ts"
 
 interface Gauge {
-  /** Sets it to a number, or to a quick function that is called when the metrics are read. Undefined: no series. */
-  readonly set: (value: number | (() => number) | undefined) => void
+  /** Sets it to a number. Undefined: no series. */
+  readonly set: (value: number | undefined) => void
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -49,7 +49,7 @@ const make = (registry: Metric.MetricRegistry) => {
       return {
         set: (value) => {
           if (value === undefined) Metric.removeUnsafe(metric, context)
-          else register(metric, () => ({ value: typeof value === "number" ? value : value() }))
+          else register(metric, () => ({ value }))
         }
       }
     },

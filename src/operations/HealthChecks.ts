@@ -1,5 +1,5 @@
 /** The health of the service: the states of its dependencies, its readiness, and the endpoints of both. */
-import { Clock, Context, Duration, Effect, identity, Layer, Option, Semaphore, String } from "effect"
+import { Context, Duration, Effect, identity, Layer, Option, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
@@ -55,9 +55,6 @@ const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["sta
   none: { ...pass, output: "None" }
 }
 
-/** The time for which a state is kept, in nanoseconds. Many may ask at once. */
-const kept = { ready: 5_000_000_000n, unready: 200_000_000n } as const
-
 /**
  * The readiness for roles: each database that they need is migrated, and its login may do what they do. A database that is
  * down keeps the state that it had. The errors of the request are the failures of the database.
@@ -89,9 +86,6 @@ const readinessOf = Effect.fnUntraced(function* (
     })
   )
   const isReady = () => states.every((state) => state.isReady)
-  const turn = yield* Semaphore.make(1)
-  let checkedAt: bigint | undefined
-
   const checkAll = Effect.forEach(
     states,
     (state) =>
@@ -105,18 +99,11 @@ const readinessOf = Effect.fnUntraced(function* (
       }),
     { concurrency: "unbounded", discard: true }
   )
-  const check = Effect.gen(function* () {
-    const now = yield* Clock.monotonicTimeNanos
-    if (checkedAt !== undefined && now - checkedAt < kept[isReady() ? "ready" : "unready"]) return
-    yield* checkAll
-    // Those that waited for this check take its result, however long it took.
-    checkedAt = yield* Clock.monotonicTimeNanos
-  })
   return {
     /** The state, without a check. */
     isReady,
-    /** Checks the databases, unless they were checked just now. */
-    check: turn.withPermit(check)
+    /** Checks the databases, unless they were checked just now: many may ask at once. */
+    check: yield* Time.cachedFor(checkAll, () => (isReady() ? "5 seconds" : "200 millis"))
   }
 })
 

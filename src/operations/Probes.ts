@@ -1,5 +1,5 @@
 /** Probes of the databases, which read the figures of the backlog of tasks. */
-import { Clock, Duration, Effect, identity, Layer, Record } from "effect"
+import { Duration, Effect, identity, Layer, Record } from "effect"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
@@ -9,17 +9,14 @@ import * as Time from "../process/Time.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import type { Role } from "./Settings.ts"
 
-/** The longest time for which the figures of a busy database are kept, in milliseconds. */
-const longestKept = 15_000
-
 const probe: Store.StatementRequest<Store.Failure> = {
   key: "the metrics",
   within: Duration.seconds(2),
   unavailable: identity
 }
 
-/** Updates the gauges of the backlog each time that it runs. */
-const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
+/** Updates the gauges of the backlog each time that it runs. A database that does not answer in time has none. */
+const tasksOf = (sql: Database, { gauge }: Series.Series) => {
   const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
     gauge("practice_data_tasks", { state })
   )
@@ -27,27 +24,24 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   const unsettled = gauge("practice_data_deletions_unsettled_seconds")
   const offset = gauge("practice_data_clock_offset_seconds")
   const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
-  const now = () => Time.monotonicOf(clock)
-  let lastRead = 0
   readAt.set(0)
 
-  const forget = Effect.sync(() => {
-    for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
-  })
-  return Effect.gen(function* () {
-    const before = Time.wallOf(clock)
+  const read = Effect.gen(function* () {
+    const before = yield* Time.wall
     const counts = yield* sql.run(probe, Tasks.counts(sql))
-    const [read, after, then] = [now(), Time.wallOf(clock), Date.parse(counts.now)]
-    const ageOf = (at: string | null) => () =>
-      at === null ? 0 : Math.max(0, then - Date.parse(at) + now() - read) / 1000
-    lastRead = read
+    const [after, then] = [yield* Time.wall, Date.parse(counts.now)]
+    const ageOf = (at: string | null) => (at === null ? 0 : Math.max(0, then - Date.parse(at)) / 1000)
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
     oldest.set(ageOf(counts.oldest_due_at))
     unsettled.set(ageOf(counts.unsettled_since))
     // The server read its clock at some time between the two.
     offset.set((Math.min(after, Math.max(before, then)) - then) / 1000)
     readAt.set(after / 1000)
-  }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
+  })
+  const forget = Effect.sync(() => {
+    for (const each of [...Object.values(states), oldest, unsettled, offset]) each.set(undefined)
+  })
+  return Effect.catch(read, () => forget)
 }
 
 const together = <E>(all: ReadonlyArray<Effect.Effect<unknown, E>>) =>
@@ -62,7 +56,7 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
-      const whenReady = has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []
+      const whenReady = has("intake") || has("worker") ? [tasksOf(tasks, series)] : []
       const round = Effect.gen(function* () {
         if (yield* health.isReady) yield* together(whenReady)
         yield* together(used.map((sql) => sql.run(probe, sql`select 1`)))

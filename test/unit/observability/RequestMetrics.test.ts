@@ -178,9 +178,7 @@ describe("a series", () => {
       assert.deepStrictEqual(yield* samples, {})
       age.set(3)
       assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 3 })
-      let now = 4
-      age.set(() => now)
-      now = 5
+      age.set(5)
       assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 5 })
       age.set(undefined)
       assert.deepStrictEqual(yield* samples, {})
