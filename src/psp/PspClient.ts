@@ -9,7 +9,6 @@ import { Array, Context, Data, Duration, Effect, Layer, Option, Order, Predicate
 import type { Stripe } from "stripe"
 import type { PspKind, PspObject } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { ownMemory } from "../process/Memory.ts"
 
 /** The page to read. Times are seconds since 1970, both inclusive. */
 export interface PageRequest {
@@ -59,13 +58,10 @@ export type List = (kind: PspKind, account: string, page: PageRequest) => Effect
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
-const mebibyte = 1024 * 1024
+/** Bytes. A page of a hundred objects has less than one mebibyte. */
+const longestBody = 32 * 1024 ** 2
 
-/** A page of a hundred objects has less than one mebibyte. All bodies that are being read must fit in memory. */
-const longestBody = Math.min(32 * mebibyte, ownMemory() / 32)
-const longestBodies = Math.min(256 * mebibyte, ownMemory() / 8)
-
-/** A body, or all bodies being read together, are larger than the limit. */
+/** A body is larger than the limit. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
 const [space, brace] = [0x20, 0x7b]
@@ -77,33 +73,25 @@ interface Received {
 }
 
 /**
- * A reader of responses. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. Its responses
- * are safe to give to the client: of a body that is JSON but not an object that would throw where nothing catches, which
- * ends the process, and it would write a notice to standard error.
+ * Reads a response. Rejects as soon as its body is past the limit, and then closes its socket. The result is safe to give
+ * to the client: of a body that is JSON but not an object that would throw where nothing catches, which ends the process,
+ * and it would write a notice to standard error.
  */
-export const responseReader = () => {
-  let held = 0
-  // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async ({ body, headers: given, status }: Received): Promise<Response> => {
-    const chunks: Array<Uint8Array> = []
-    let length = 0
-    try {
-      // Leaving the loop cancels the body.
-      for await (const chunk of body ?? []) {
-        length += chunk.length
-        held += chunk.length
-        if (length > longestBody || held > longestBodies) throw new BodyTooLarge()
-        chunks.push(chunk)
-      }
-    } finally {
-      held -= length
-    }
-    const bytes = Buffer.concat(chunks)
-    const headers = new Headers(Object.fromEntries(given))
-    headers.delete("stripe-notice")
-    const isObject = bytes.find((byte) => byte > space) === brace
-    return new Response(isObject ? bytes : null, { status, headers })
+// oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
+export const readResponse = async ({ body, headers: given, status }: Received): Promise<Response> => {
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  // Leaving the loop cancels the body.
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > longestBody) throw new BodyTooLarge()
+    chunks.push(chunk)
   }
+  const bytes = Buffer.concat(chunks)
+  const headers = new Headers(Object.fromEntries(given))
+  headers.delete("stripe-notice")
+  const isObject = bytes.find((byte) => byte > space) === brace
+  return new Response(isObject ? bytes : null, { status, headers })
 }
 
 /** Milliseconds. Node's own `fetch` tries to connect for longer than a read may take: no network would be no failure. */
@@ -186,7 +174,6 @@ export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), sec
     allowH2: false,
     connect: { timeout: connectTimeout }
   })
-  const read = responseReader()
   const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
   const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
   const isPlain = protocol === "http:"
@@ -204,7 +191,7 @@ export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), sec
       if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
       const { href } = new URL(url instanceof Request ? url.url : url)
       const signal = AbortSignal.any(signals)
-      return fetch(href, { dispatcher, headers: [...headers], redirect: "error", signal }).then(read)
+      return fetch(href, { dispatcher, headers: [...headers], redirect: "error", signal }).then(readResponse)
     })
   })
   const objects: Readonly<Record<PspKind, Objects>> = {
