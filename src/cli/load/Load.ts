@@ -43,6 +43,8 @@ const quoted = (names: ReadonlyArray<string>, row = "") => names.map((name) => `
 /** The SQL that writes rows with these columns, given as JSON, where they differ from those of the table. */
 const upsert = (table: string, columns: ReadonlyArray<string>) => {
   const others = columns.filter((name) => !Decoder.lastChanges.has(name))
+  const changed = columns.filter((name) => name !== "organization_id" && name !== "id")
+  const assigned = changed.map((name) => `"${name}" = excluded."${name}"`).join(", ")
   const times = columns.filter((name) => Decoder.lastChanges.has(name))
   const differs = (old: string, next: string) =>
     [
@@ -54,8 +56,7 @@ const upsert = (table: string, columns: ReadonlyArray<string>) => {
     select ${quoted(columns, "v.")} from json_populate_recordset(null::${table}, $1::json) v
     left join ${table} old on old.organization_id = v.organization_id and old.id = v.id
     where old.id is null or ${differs("old", "v")}
-    on conflict (organization_id, id) do update set ${columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
-      where ${differs("t", "excluded")}
+    on conflict (organization_id, id) do ${assigned === "" ? "nothing" : `update set ${assigned} where ${differs("t", "excluded")}`}
     returning xmax = 0 as "isNew"`
 }
 
@@ -173,6 +174,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       const value = Buffer.from(id).toString()
       const ids = own.length === 0 ? idsOf(resource.table, owner) : undefined
       const isCopy = ids !== undefined && ids.size === ids.add(value).size
+      if (resource.table === "organizations") known.add(value)
       const found = isCopy ? [{ field: "id", reason: "is a duplicate", value }] : own
       if (found.length === 0) return
       rejected.add(line)
