@@ -73,8 +73,9 @@ export const schema = Effect.fnUntraced(function* (
   )
   if (isEmpty) return [fail("It is not migrated.", run)]
   if (names.length > 0) return [fail(`It lacks the migrations ${names.join(", ")}.`, run)]
-  const lacks = yield* Effect.forEach(needed, ([role, need]) =>
-    Effect.map(lacking(sql, needs[need]), (privileges) => ({ role, privileges }))
+  const byRole = Map.groupBy(needed, ([role]) => role)
+  const lacks = yield* Effect.forEach(byRole, ([role, same]) =>
+    Effect.map(lacking(sql, ...same.map(([, need]) => needs[need])), (privileges) => ({ role, privileges }))
   )
   const grants = (yield* Distribution.hasDistributedTable(sql)) ? yield* Distribution.lackingGrants(sql) : []
   const others = yield* grantsToOthers(sql)
