@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import * as Readers from "../../integration/cli/sync/readers.ts"
-import { runWith, start } from "../../support/cli.ts"
+import { processWith, start } from "../../support/cli.ts"
 import { everything, resources } from "../../support/contract/Contract.ts"
 import { parse } from "../../support/deletions/taskFixture.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -26,7 +26,7 @@ const environment = Effect.map(Service, ({ address }) => ({
 }))
 
 const sync = (...args: ReadonlyArray<string>) =>
-  Effect.flatMap(environment, (variables) => runWith(variables, ["sync", ...args]))
+  Effect.flatMap(environment, (variables) => processWith({ environment: variables }, ["sync", ...args]))
 
 const decodeRecords = Schema.decodeUnknownEffect(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
 
