@@ -3,6 +3,7 @@ export * as App from "../App.ts"
 export * as Settings from "../../operations/Settings.ts"
 export * as Databases from "../../database/Databases.ts"
 export {
+  ChangeDatabase,
   CredentialDatabase,
   type Database,
   EmbeddedDatabaseError,
