@@ -1,12 +1,11 @@
-/** Writes all generated files: of the client and of the operators' guide. */
+/** Writes the generated files: the dictionary of the tables, and the metrics in the operators' guide. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Effect, Record } from "effect"
+import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../src/database/Embedded.ts"
 import { migrate } from "../src/database/Migrations.ts"
-import { source } from "./client/source.ts"
 import { dictionary } from "./doctor/dictionary.ts"
 import { guide } from "./operations/metrics.ts"
 
@@ -14,7 +13,6 @@ Effect.gen(function* () {
   const sql = yield* Embedded.connect("memory")
   yield* migrate(sql)
   const texts = {
-    ...Record.mapKeys(source(), (name) => `client/generated/${name}`),
     "operations/DICTIONARY.md": yield* dictionary(sql),
     "operations/README.md": guide()
   }

@@ -3,7 +3,7 @@
 import "./preload.cjs"
 
 const loaded = await import("./cli/Cli.ts").catch((error: unknown) => {
-  // An installation of the client alone may lack them.
+  // npm leaves them out where it is told to.
   if (!/Cannot find package '@?effect/.test(String(error))) throw error
   process.stderr.write(
     "practice-data needs its peer dependencies: npm install effect @effect/platform-node @effect/sql-pg\n"

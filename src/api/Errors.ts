@@ -197,20 +197,19 @@ interface DetailClass<E extends DetailError = DetailError> extends Schema.Constr
 
 export const statusOf = ({ fields }: ErrorClass) => fields.httpApiStatus.schema.literal
 
-/** The header that names an error. Clients decide on it and on the status, never on the text. */
+/**
+ * The header that names an error. Clients decide on it and on the status, never on the text. The error of a proxy, or of an
+ * unknown path, has none that the endpoint declares.
+ */
 export const errorHeader = "x-error"
 
 /** The name of an error in `x-error`: its class, or the text of its status, in snake case. */
 export const errorName = (given: string) => Text.pascalToSnake(given.replaceAll(" ", ""))
 
-// Distinguishes the error of an endpoint from that of a proxy, of another server, or of an unknown path.
-const marked = { "x-service": "practice-data" } as const
-
 const isRetried = (status: number) => status === 429 || status === 503
 
 /** The headers of an endpoint's error. 429 and 503 have `Retry-After` in seconds, 1 by default. */
 export const errorHeaders = ({ _tag, httpApiStatus, retryAfter = 1 }: Sent): Readonly<Record<string, string>> => ({
-  ...marked,
   [errorHeader]: errorName(_tag),
   ...(isRetried(httpApiStatus) && { "retry-after": String(retryAfter) })
 })
@@ -244,7 +243,6 @@ export const response = <E extends Sent, Body>(
   const names = Array.map(classes, ({ fields }) => errorName(fields._tag.schema.literal))
   // A client takes other values of the other headers, which a later release or a proxy may send.
   const headers: Readonly<Record<string, Schema.Codec<string>>> = {
-    ...Record.map(marked, (value) => Schema.Literal(value)),
     [errorHeader]: Schema.Literals(names),
     ...Record.map(fixed, () => Schema.String),
     ...(isRetried(statusOf(classes[0])) && { "retry-after": Schema.String })

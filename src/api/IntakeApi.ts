@@ -56,7 +56,7 @@ curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: applic
   -H "webhook-id: $id" -H "webhook-timestamp: $timestamp" -H "webhook-signature: v1,$signature"
 \`\`\`
 
-In JavaScript, \`InvoiceDeletions\` of \`practice-data/client\` signs and retries.
+In JavaScript, \`new Webhook(secret).sign(id, new Date(), body)\` of \`standardwebhooks\` makes the signature.
 `.trim()
 
 const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })

@@ -84,7 +84,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined }).
   })
 )
 
-const PspPage = Schema.Struct({
+export const PspPage = Schema.Struct({
   data: Schema.Array(PspObject).annotate({ description: "The processor's objects, unchanged, newest first." }),
   has_more: Schema.Boolean.annotate({ description: "True if there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })

@@ -8,6 +8,6 @@ export const layer = Layer.provide(
   Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })
 )
 
-/** The same client over another `fetch`. */
-export const layerFetch = (fetch: typeof globalThis.fetch) =>
-  Layer.provide(layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
+/** The same client over another `fetch`, if there is one. */
+export const layerOf = (fetch: typeof globalThis.fetch | undefined) =>
+  fetch === undefined ? layer : Layer.provide(layer, Layer.succeed(FetchHttpClient.Fetch, fetch))

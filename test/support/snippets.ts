@@ -6,6 +6,7 @@ import { join } from "node:path"
 export const documents = [
   "README.md",
   "src/client/README.md",
+  "src/app/exports/README.md",
   "src/cli/sync/README.md",
   "src/api/records/README.md",
   "src/operations/RUNBOOK.md"

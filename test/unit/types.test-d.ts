@@ -1,7 +1,7 @@
 /** Code that does not compile, beside code that does: the type checker reports an expected error that is not there. */
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
-import { DateTime, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { expectTypeOf } from "vitest"
 import { DataApi } from "../../src/api/DataApi.ts"
@@ -15,19 +15,11 @@ import {
   Unauthorized
 } from "../../src/api/Errors.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
-import {
-  type Answer,
-  type AnyRecord,
-  type ChangesPage,
-  type Charge,
-  type DeliveryReceipt,
-  InvoiceDeletions,
-  type LivePage,
-  type Pet,
-  PracticeData,
-  type PspObject
-} from "../../src/client/index.ts"
 import { CurrentOrganization } from "../../src/api/Authorization.ts"
+import { DeletionTask } from "../../src/api/DeletionTasks.ts"
+import { PspPage } from "../../src/api/Psp.ts"
+import { Changes } from "../../src/api/records/index.ts"
+import * as PracticeData from "../../src/client/PracticeData.ts"
 import { charges } from "../../src/api/records/Charges.ts"
 import * as Field from "../../src/api/records/Field.ts"
 import * as Filter from "../../src/api/records/Filter.ts"
@@ -172,48 +164,39 @@ export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge }) =
   gauge("practice_data_ready", { pool: "records" })
 ])
 
-const client = new PracticeData({ baseUrl: "http://service.test", apiKey: "key" })
-const sender = new InvoiceDeletions({ baseUrl: "http://service.test", organization: "org_1" })
-
-const time = DateTime.toDateUtc(DateTime.makeUnsafe(0))
+const client = PracticeData.make({ baseUrl: "http://service.test", apiKey: "key" })
 
 const calls = {
-  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: time }, { timeout: 1 }),
-  all: () => client.pets.all({ species: undefined, updated_at_since: "2026-01-01" }),
-  get: () => client.charges.get("charge_1"),
-  changes: () => client.charges.changes(null, { follow: true }),
-  live: () => client.psp.balanceTransactions.search({ clinic: "clinic_1" }),
-  send: () => sender.send({ invoices: [{ invoice_id: "i", clinic_id: null }] }),
-  any: () => client.resource("charges").search?.({ anything: 1 })
+  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: "2026-01-01" }),
+  all: () => client.pets.all({ updated_at_since: "2026-01-01" }),
+  get: () => client.charges.get("charge_1", { signal: AbortSignal.abort() }),
+  changes: () => client.changes({ cursor: "cursor", resources: ["charges"] }),
+  live: () => client.pspBalanceTransactions.search({ clinic: "clinic_1" }),
+  task: () => client.invoiceDeletions.get({ idempotency_key: "delivery-1" })
 }
 
 export const mistakesOfCallers = {
   // @ts-expect-error -- charges have no such filter
   filter: () => client.charges.search({ state: "open" }),
-  // @ts-expect-error -- null counts as absent, and would widen the result
-  null: () => client.charges.search({ status: null }),
   // @ts-expect-error -- a filter of another type
   type: () => client.charges.search({ limit: "10" }),
-  // @ts-expect-error -- a walk reads all pages
-  offset: () => client.charges.all({ offset: 10 }),
   // @ts-expect-error -- the id is required
   id: () => client.charges.get(),
   // @ts-expect-error -- the clinic is required
-  clinic: () => client.psp.charges.all({}),
+  clinic: () => client.pspCharges.all({}),
   // @ts-expect-error -- an organization has no search
   verb: () => client.organization.search(),
-  // @ts-expect-error -- an invoice is named by its id
-  item: () => sender.send({ invoices: [{ clinic_id: "c" }] }),
   // @ts-expect-error -- the key is required
-  key: () => new PracticeData({ baseUrl: "http://service.test" })
+  key: () => PracticeData.make({ baseUrl: "http://service.test" })
 }
 
-expectTypeOf(calls.search).returns.resolves.toEqualTypeOf<Array<Charge>>()
-expectTypeOf(calls.all).returns.toEqualTypeOf<AsyncGenerator<Pet, void, undefined>>()
-expectTypeOf(calls.get).returns.resolves.toEqualTypeOf<Charge>()
-expectTypeOf(calls.changes).returns.toEqualTypeOf<AsyncGenerator<ChangesPage<Charge>, void, undefined>>()
-expectTypeOf(calls.live).returns.resolves.toEqualTypeOf<LivePage<PspObject>>()
-expectTypeOf(calls.send).returns.resolves.toEqualTypeOf<DeliveryReceipt>()
-expectTypeOf(calls.any).returns.toEqualTypeOf<Answer<Array<AnyRecord>> | undefined>()
-expectTypeOf<Charge["invoice_pims_id"]>().toEqualTypeOf<number | null>()
-expectTypeOf<Charge>().not.toBeAny()
+type Encoded = typeof charges.record.Encoded
+
+expectTypeOf(calls.search).returns.resolves.toEqualTypeOf<ReadonlyArray<Encoded>>()
+expectTypeOf(calls.all).returns.toEqualTypeOf<AsyncIterable<typeof pets.record.Encoded>>()
+expectTypeOf(calls.get).returns.resolves.toEqualTypeOf<Encoded>()
+expectTypeOf(calls.changes).returns.toEqualTypeOf<AsyncIterable<typeof Changes.Encoded>>()
+expectTypeOf(calls.live).returns.resolves.toEqualTypeOf<typeof PspPage.Type>()
+expectTypeOf(calls.task).returns.resolves.toEqualTypeOf<typeof DeletionTask.Encoded>()
+expectTypeOf<Encoded["invoice_pims_id"]>().toEqualTypeOf<number | null>()
+expectTypeOf<Encoded["created_at"]>().toEqualTypeOf<string>()

@@ -2,8 +2,7 @@
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 import { bugText, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
-import { exampleOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
-import { lastOf } from "./Parsed.ts"
+import { exampleOf, lastOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
@@ -83,10 +82,6 @@ const headers = {
     description:
       "The id of the request: its own `x-request-id` if that is 1 to 128 visible ASCII characters, otherwise a new one. Include it when you report a problem.",
     schema: { type: "string", examples: ["5f0c6a4e-3d5b-4c0e-9b1a-2f7d8e6c1a90"] }
-  },
-  "x-service": {
-    description: "Present if this service rejected the request, rather than a proxy or another server.",
-    ...text("practice-data")
   },
   "retry-after": { description: "Seconds to wait before a retry.", ...seconds(1) },
   "www-authenticate": { description: "The required authentication scheme.", ...text("Bearer") },

@@ -3,13 +3,15 @@
  * default and example beside it, and no bounds that every number has.
  */
 import { type JsonSchema, Predicate, Record } from "effect"
-import { lastOf } from "./Parsed.ts"
 
 type Schema = JsonSchema.JsonSchema
 
 export const reference = (kind: "schemas" | "headers", name: string) => ({
   $ref: `#/components/${kind}/${name}`
 })
+
+/** The last part of a path or a reference. */
+export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
 
 const membersOf = ({ anyOf }: Schema): ReadonlyArray<Schema> =>
   Array.isArray(anyOf) ? anyOf.filter(Predicate.isObject) : []

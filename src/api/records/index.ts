@@ -80,7 +80,8 @@ const Reset = Schema.Struct({
   })
 }).annotate({ identifier: "ResourceReset" })
 
-const Changes = Schema.Struct({
+/** A page of the feed. */
+export const Changes = Schema.Struct({
   body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
     description: "The changes. Apply them in order."
   }),

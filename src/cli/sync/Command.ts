@@ -1,7 +1,6 @@
 /** `sync`: keeps a copy of the records in step by their changes. */
-import { Config, Duration, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Config, Duration, Effect, Layer, Option, Result } from "effect"
 import { Argument, Flag } from "effect/cli"
-import { isPrintable, parseBaseUrl } from "../../client/Connection.ts"
 import { connectionOptions } from "../../database/ConnectionUrl.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
 import * as Output from "../Output.ts"
@@ -80,12 +79,9 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
   }
 })(function* (given) {
   if (Option.isNone(given.apiKey)) return yield* misused("No API key. Set PRACTICE_DATA_API_KEY or --api-key.")
-  const apiKey = given.apiKey.value
-  if (!isPrintable(Redacted.value(apiKey))) return yield* misused("The API key has a character that no key has.")
-  const baseUrl = parseBaseUrl(given.url)
-  if (baseUrl === undefined) {
-    return yield* misused("The URL must be such as https://practice-data.example, without a user or a query.")
-  }
+  const source = yield* Source.make({ baseUrl: given.url, apiKey: given.apiKey.value }).pipe(
+    Effect.mapError(({ message }) => misused(`${message}.`))
+  )
   const target = yield* targetOf(given.target, given)
   // Until the command ends, only their user can read files that are made.
   yield* Effect.acquireRelease(
@@ -93,5 +89,5 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* Sync.run({ ...given, source: yield* Source.make({ apiKey, baseUrl }), target })
+  yield* Sync.run({ ...given, source, target })
 })

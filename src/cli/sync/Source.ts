@@ -4,7 +4,7 @@ import { HttpApiClient } from "effect/http-api"
 import { DataApi } from "../../api/DataApi.ts"
 import { CursorExpired } from "../../api/Errors.ts"
 import { organization } from "../../api/records/Organizations.ts"
-import { type Connection, connect } from "../../client/Connection.ts"
+import { connect, type Options } from "../../client/Connection.ts"
 import { reasonOf } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import { type ChangePage, FeedPage } from "./Target.ts"
@@ -22,7 +22,7 @@ const encodeText = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 const decodePage = Schema.decodeUnknownEffect(FeedPage)
 const decodeFailure = HttpApiClient.decodeResponse(DataApi, { group: "changes", endpoint: "changes" })
 
-type Client = Effect.Success<ReturnType<typeof connect>>
+type Client = Effect.Success<ReturnType<typeof connect>>["client"]
 type Failure = Effect.Error<ReturnType<Client["changes"]["changes"] | Client["organization"]["get"]>>
 
 /** The innermost cause of a failed connection, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
@@ -44,9 +44,8 @@ const largestPage = 1000
 const noFeed = { body: [], cursor: undefined, has_more: false, is_consistent: true }
 
 /** Opens the records of the organization that an API key belongs to. */
-export const make = Effect.fnUntraced(function* (connection: Connection) {
-  const url = connection.baseUrl
-  const client = yield* connect({ ...connection, retries: 2 })
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const { address: url, client } = yield* connect({ retries: 2, ...options })
   /** Smaller after a page that did not arrive whole, until its round ends. */
   const limit = yield* Ref.make(largestPage)
 

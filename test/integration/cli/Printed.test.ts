@@ -69,7 +69,6 @@ const codes: Readonly<Record<number, string>> = {
 
 /** The headers by which a client knows an error of the service. */
 const ours = (status: number) => ({
-  "x-service": "practice-data",
   "x-error": codes[status] ?? "none",
   "www-authenticate": "Bearer"
 })

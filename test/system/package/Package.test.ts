@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -13,7 +13,7 @@ import { usedFolder } from "../../support/Program.ts"
 import { run, succeed } from "../../support/run.ts"
 import { snippets } from "../../support/snippets.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { binOf, install, node24, npm, npmEnvironment, Project, root } from "./Project.ts"
+import { binOf, node24, npm, npmEnvironment, Project, root } from "./Project.ts"
 
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
@@ -40,16 +40,6 @@ const answers = (url: string) =>
   Effect.flatMap(Client.make(url), ({ ask }) => ask("/charges/search")).pipe(
     Effect.map(({ status }) => assert.strictEqual(status, 200))
   )
-
-/** Reads by the client of promises, in a folder of its own. */
-const readsAlone = Effect.fnUntraced(function* (entry: string, url: string, cwd: string) {
-  const program = `
-    import { PracticeData } from "${entry}"
-    const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
-    console.log((await client.organization.get()).id)`
-  const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd, env: {} })
-  assert.strictEqual(stdout, "org_harbor\n")
-})
 
 const blocks = snippets()
 const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
@@ -90,28 +80,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect("has a client alone that installs less than 1 MB, whose declarations lead to its sources", () =>
-      Effect.gen(function* () {
-        const { folder, url } = yield* Project
-        yield* npm(["run", "--silent", "pack:client", folder], root)
-        const alone = join(folder, "client")
-        yield* install(alone, join(folder, "practice-data-client-0.1.0.tgz"))
-        const { stdout } = yield* succeed("du", ["-sk", "node_modules"], { cwd: alone, env: npmEnvironment })
-        assert.isBelow(Number.parseInt(stdout, 10), 1000)
-        const installed = join(alone, "node_modules/practice-data-client")
-        const map = readFileSync(join(installed, "dist/PracticeData.d.ts.map"), "utf8")
-        assert.include(map, `"sources":["../src/PracticeData.ts"]`)
-        assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
-        yield* readsAlone("practice-data-client", url, alone)
-        // Its types need neither those of Node nor `skipLibCheck`.
-        writeFileSync(join(alone, "use.ts"), `export * from "practice-data-client"`)
-        yield* succeed(node24, [ourTsc, "--noEmit", "--strict", "--module", "nodenext", "use.ts"], {
-          cwd: alone,
-          env: {}
-        })
-      })
-    )
-
     it.effect("brings its peers, shares the effect of its user, and is refused beside another version", () =>
       Effect.gen(function* () {
         const { bare, tarball, whole } = yield* Project
@@ -124,12 +92,11 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       })
     )
 
-    it.effect("without its peers, has a client of promises that works, and a command that says what it lacks", () =>
+    it.effect("without its peers, has a command that says what it lacks", () =>
       Effect.gen(function* () {
-        const { bare, folder, url } = yield* Project
+        const { bare, folder } = yield* Project
         const alone = join(folder, "alone")
         cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
-        yield* readsAlone("practice-data/client", url, alone)
         const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
         assert.strictEqual(code, 1)
         assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)

@@ -66,6 +66,10 @@ const make = Effect.gen(function* () {
     // Those of the oldest Node, which lack what newer ones have.
     `@types/node@${/^\d+\.\d+/.exec(oldestVersion)?.[0]}`,
     "typescript@5.9.3",
+    // Those that the documents use.
+    "openapi-fetch@0.17.0",
+    "openapi-typescript@7.13.0",
+    "standardwebhooks@1.1.1",
     `${oldNode}@${oldestVersion}`
   ]
   const [used] = yield* Effect.all([usedFolder, install(bare, tarball), install(whole, tarball, ...others)], {
@@ -78,6 +82,8 @@ const make = Effect.gen(function* () {
     return { ...program, url: yield* program.address }
   })
   const { url } = yield* serve({ DATA_DIR: join(used, ".data") })
+  const types = [`${url}/api/v3/openapi.json`, "--output", "practice-data.d.ts"]
+  yield* succeed(node24, ["node_modules/openapi-typescript/bin/cli.js", ...types], { cwd: whole, env: {} })
   return {
     /** A folder for the test's own. */
     folder,

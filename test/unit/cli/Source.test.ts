@@ -115,7 +115,7 @@ const failure = (status: number, code: string) =>
     { detail: `It is ${code}` },
     {
       status,
-      headers: { "x-service": "practice-data", "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" }
+      headers: { "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" }
     }
   )
 

@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { type Charge, charges, DataApi, Errors, type Records, type Stored } from "practice-data"
-import { PracticeData, type Charge as PlainCharge } from "practice-data/client"
+import { PracticeData } from "practice-data/client"
 import { App, Server } from "practice-data/server"
 import { build, Repositories, servicesMemory } from "practice-data/testing"
 
@@ -12,7 +12,7 @@ const isTrue = <T extends true>(): T | undefined => undefined
 isTrue<Equal<(typeof Charge)["Type"]["outstanding_balance"], number | null>>()
 isTrue<Equal<Stored<typeof charges>["pet"], string | null | undefined>>()
 isTrue<Equal<Records["charges"][number]["id"], string>>()
-isTrue<Equal<PlainCharge["outstanding_balance"], number | null>>()
+isTrue<Equal<(typeof Charge)["Encoded"]["created_at"], string>>()
 
 const client = HttpApiClient.make(DataApi, { baseUrl: "http://127.0.0.1:3000/api/v3" })
 type Client = Effect.Success<typeof client>
@@ -30,7 +30,7 @@ export const wrong = (effectClient: Client) => [
   // @ts-expect-error a filter that charges do not have
   effectClient.charges.search({ payload: { statsu: "open" } }),
   // @ts-expect-error the same, of the client of promises
-  new PracticeData({ baseUrl: "http://127.0.0.1:3000", apiKey: "key" }).charges.search({ statsu: "open" }),
+  PracticeData.make({ baseUrl: "http://127.0.0.1:3000", apiKey: "key" }).charges.search({ statsu: "open" }),
   // @ts-expect-error a field that charges do not have
   build(charges, { statsu: "open" })
 ]

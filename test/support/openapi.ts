@@ -88,6 +88,3 @@ export const Document = Schema.Struct({
   })
 })
 export type Document = typeof Document.Type
-
-/** The last part of a path or a reference. */
-export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
