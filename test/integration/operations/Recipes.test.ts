@@ -1,4 +1,6 @@
-/** The SQL of the runbook as it stands there: the end of an organization, and the erasure of a client. */
+/** The scripts of the runbook: the end of an organization, and the erasure of a client. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
@@ -7,11 +9,9 @@ import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import * as Organizations from "../../../src/operations/Organizations.ts"
 import { toText } from "../../../src/database/RecordJson.ts"
 import { feedOf } from "../../support/Follower.ts"
 import { asPsql } from "../../support/asPsql.ts"
-import { snippetsOf } from "../../support/snippets.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "../records/stores.ts"
 
@@ -25,8 +25,6 @@ const begun = Layer.tap(
   (context) => Context.get(context, TestDatabase).sql`select change_begin(), change_mark()`
 )
 const services = IntakeSecrets.layer.pipe(Layer.provideMerge(databases), Layer.provideMerge(begun))
-
-const actor = { name: "tester", source: "command line" }
 
 const Page = Schema.fromJsonString(
   Schema.Struct({
@@ -137,27 +135,18 @@ const idsOf = Effect.fnUntraced(function* (organization: string) {
 
 const keptIds = kept.map(([table, { id }]) => `${table} ${id}`)
 
-const blocks = snippetsOf("src/operations/RUNBOOK.md").filter(({ language }) => language === "sql")
-
-/** Runs the block of the runbook that begins with a text, as psql does, for another organization than its own. */
-const runBlock = Effect.fnUntraced(function* (beginning: string, organization = "org_1") {
-  const block = blocks.find(({ code }) => code.startsWith(beginning))
-  assert.isDefined(block, beginning)
+/** Runs a script of the runbook as psql does, for an organization. */
+const runScript = Effect.fnUntraced(function* (name: string, organization: string) {
+  const script = readFileSync(join(import.meta.dirname, "../../../scripts/operations", `${name}.sql`), "utf8")
   const { url } = yield* TestDatabase
-  yield* asPsql(url, block.code.replaceAll("org_1", organization))
+  const statements = script
+    .replace("\\set ON_ERROR_STOP on", "")
+    .replaceAll(":'organization'", `'${organization}'`)
+    .replaceAll(":'client'", "'client_7'")
+  yield* asPsql(url, statements)
 })
 
-layer(services, { excludeTestServices: true })("the SQL of the runbook", (it) => {
-  it.effect("renames an organization", () =>
-    Effect.gen(function* () {
-      yield* Organizations.create(actor, { id: "org_1", name: "Happy Paws" })
-      yield* runBlock("update organizations set name")
-      const { sql } = yield* TestDatabase
-      const names = yield* sql`select name from organizations where id = 'org_1'`
-      assert.deepStrictEqual<unknown>(names, [{ name: "Happy Paws and Claws" }])
-    })
-  )
-
+layer(services, { excludeTestServices: true })("the scripts of the runbook", (it) => {
   it.effect("offboards an organization: no deliveries, removals for readers, keys last", () =>
     Effect.gen(function* () {
       const [{ of }, owner] = [yield* IntakeSecrets, "org_harbor"]
@@ -168,14 +157,12 @@ layer(services, { excludeTestServices: true })("the SQL of the runbook", (it) =>
       assert.strictEqual(yield* of(owner), "unsigned")
 
       // Again: each step is idempotent.
-      for (let time = 0; time < 2; time++) yield* runBlock("update intake_secrets", owner)
+      for (let time = 0; time < 2; time++) yield* runScript("close-organization", owner)
       assert.deepStrictEqual(yield* of(owner), [])
-      for (let time = 0; time < 2; time++) yield* runBlock("do $$ declare name", owner)
       assert.isEmpty(yield* idsOf(owner))
       assert.deepStrictEqual(yield* read, { records: 0, removed: records })
-      yield* runBlock("begin;\ndelete from organizations", owner)
       assert.isNull((yield* ApiKeys.list(owner))[0]?.revoked_at)
-      yield* runBlock("update api_keys", owner)
+      yield* runScript("delete-organization", owner)
       assert.isNotNull((yield* ApiKeys.list(owner))[0]?.revoked_at)
       assert.deepStrictEqual(yield* tablesOf(owner), ["api_keys", "audit_log", "intake_secrets", "removals"])
       assert.deepStrictEqual(yield* resultsOf(owner), ["organization.delete org_harbor deleted"])
@@ -192,7 +179,7 @@ layer(services, { excludeTestServices: true })("the SQL of the runbook", (it) =>
       const { sql } = yield* TestDatabase
       yield* load("org_erased")
       yield* load("org_1")
-      for (let time = 0; time < 2; time++) yield* runBlock("begin;\ncreate temporary table gone_pets", "org_erased")
+      for (let time = 0; time < 2; time++) yield* runScript("erase-client", "org_erased")
       assert.sameMembers(yield* idsOf("org_erased"), keptIds)
       assert.lengthOf(yield* idsOf("org_1"), rows.length + kept.length)
       assert.lengthOf(yield* sql`select from removals where organization_id = 'org_erased'`, rows.length)
@@ -227,7 +214,7 @@ layer(services, { excludeTestServices: true })("the SQL of the runbook", (it) =>
         { kind: "line", id: "i" },
         { kind: "invoice", id: "i kept", client_id: "client_7 kept" }
       ])
-      yield* runBlock("begin;\ncreate temporary table gone_pets", "org_named")
+      yield* runScript("erase-client", "org_named")
       const facts = yield* sql`select item from deletions where organization_id = 'org_named' order by item`
       assert.deepStrictEqual<unknown>(facts, [{ item: 4 }, { item: 5 }, { item: 6 }])
       const left = yield* sql`

@@ -131,7 +131,7 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
   rehearse(
     "give the service a new login, and take the old one away",
     Effect.fnUntraced(function* (url, cwd) {
-      const [create, drop] = [blockOf(`${psql}"create role`), blockOf(`${psql}"drop role`)]
+      const [create = "", drop = ""] = blockOf(`${psql}"create role`).split("\n")
       const login = (username: string, password: string) => Object.assign(new URL(url), { username, password }).href
       const env = { DATABASE_URL: url }
       yield* shell(create.replace("service_2", "service_1"), cwd, { ...env, NEW_PASSWORD: "first" })

@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { metricsTable, written } from "../../../scripts/operations/metrics.ts"
 import { type Definition, metrics } from "../../../src/observability/Metrics.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -14,12 +13,6 @@ const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].m
 const alerts = matches(rules, /- alert: (\w+)/g)
 
 // The formatter aligns tables.
-const plain = (table: string | undefined) => table?.replaceAll(/-{3,}/g, "---").replaceAll(/ +/g, " ")
-
-it("the table of metrics in the operators' guide is up to date (`npm run generate`)", () => {
-  assert.isTrue(plain(written()) === plain(metricsTable()))
-})
-
 it("each metric and label in the alerts and the dashboard exists", () => {
   const all: Readonly<Record<string, Definition>> = metrics
   const selectors = [...`${rules}\n${dashboard}`.matchAll(/\b((?:practice_data|nodejs|process)_\w+)(?:\{([^}]*)\})?/g)]
