@@ -8,9 +8,8 @@ import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { explainListen } from "../process/Failure.ts"
-import * as Loop from "../process/Loop.ts"
 import { guard } from "./Access.ts"
-import { Figures, type Watched } from "./Figures.ts"
+import { Figures, type Snapshot } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
@@ -18,18 +17,11 @@ import * as Deletions from "./pages/Deletions.ts"
 import * as Overview from "./pages/Overview.ts"
 import { style } from "./Style.ts"
 
-/** `/health`: each dependency, with its state, and since when. */
-const healthReport = ({ dependencies, pid, ready, roles, startedAt, version }: Watched) => ({
-  status: ready && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
-  version,
-  pid,
-  roles,
-  started: iso(startedAt),
-  ready,
-  checks: Object.fromEntries(
-    dependencies.map(({ name, output, since, status }) => [name, { status, since: iso(since), output }])
-  )
-})
+/** `/health`: the process, and each dependency with its state. */
+const healthReport = ({ checks, pid, ready, roles, startedAt, version }: Snapshot) => {
+  const isWell = ready && Object.values(checks).every(({ status }) => status === "pass")
+  return { status: isWell ? "pass" : "warn", version, pid, roles, started: iso(startedAt), ready, checks }
+}
 
 const exposition = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
@@ -47,12 +39,9 @@ const handlers: ReadonlyArray<readonly [HttpRouter.PathInput, Handler]> = [
   Credentials.secrets,
   Credentials.audit,
   ["/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))],
-  ["/health", Figures.use(({ watched }) => Effect.map(watched, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
+  ["/health", Figures.use(({ latest }) => Effect.map(latest, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
   ["/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
 ]
-
-const watch = (watched: Effect.Effect<unknown>) =>
-  Loop.forever("The figures of the operators' page", Effect.andThen(watched, Effect.sleep("5 seconds")))
 
 /** The routes, over their services. */
 export const routes = Layer.mergeAll(
@@ -61,9 +50,7 @@ export const routes = Layer.mergeAll(
       handlers.map(([path, handler]) => HttpRouter.route("GET", path, Effect.provideContext(handler, services)))
     )
   ),
-  HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true }),
-  // An outage is known also if nobody has a page open.
-  Layer.effectDiscard(Figures.use(({ watched }) => Effect.forkScoped(watch(watched))))
+  HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true })
 )
 
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}

@@ -3,7 +3,7 @@ import { Effect, Result } from "effect"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { Figures, highest, type Watched } from "../Figures.ts"
+import { Figures, type Snapshot } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { badge, clamped, section, severityOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
@@ -83,34 +83,30 @@ const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now:
   ]
 }
 
-const dependencies = ({ dependencies: rows }: Watched, now: number) =>
+const dependencies = ({ checks }: Snapshot) =>
   table({
     caption: "Dependencies of the service",
-    rows,
+    rows: Object.entries(checks),
     columns: {
-      Dependency: ({ name }) => name,
-      State: ({ status }) => (status === "warn" ? badge("problem", "problem") : badge("fine", "fine")),
-      Reason: ({ output }) => clamped(output ?? "–"),
-      Since: ({ since }) => Format.moment(since, now)
+      Dependency: ([name]) => name,
+      State: ([, { status }]) => (status === "warn" ? badge("problem", "problem") : badge("fine", "fine")),
+      Reason: ([, { output }]) => clamped(output ?? "–")
     }
   })
 
-const process = (watched: Watched, now: number): Content => {
-  const { pid, ready, roles, startedAt, version } = watched
-  const mebibytes = Format.count((highest(watched, "process_resident_memory_bytes") ?? 0) / 1024 ** 2)
-  return h("p")(
+const process = ({ memory, pid, ready, roles, startedAt, version }: Snapshot, now: number): Content =>
+  h("p")(
     ready ? badge("fine", "ready") : badge("problem", "not ready"),
-    ` Version ${version}, roles ${roles.join(", ")}, ${mebibytes} MiB, pid ${pid}, started `,
+    ` Version ${version}, roles ${roles.join(", ")}, ${Format.count(memory / 1024 ** 2)} MiB, pid ${pid}, started `,
     Format.moment(startedAt, now)
   )
-}
 
 export const overview = Page.page(
   "/ops",
   [],
   Effect.fnUntraced(function* () {
-    const [{ watched }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
-    const [seen, counts] = yield* Effect.all([watched, Effect.result(taskCounts)], { concurrency: 2 })
+    const [{ latest }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
+    const [seen, counts] = yield* Effect.all([latest, Effect.result(taskCounts)], { concurrency: 2 })
     return (now) => [
       charts(seen.recent, now),
       h("dl", { class: "tiles" })(
@@ -118,7 +114,7 @@ export const overview = Page.page(
         Result.isSuccess(counts) && taskTiles(counts.success, now)
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
-      section("dependencies", "Dependencies", dependencies(seen, now)),
+      section("dependencies", "Dependencies", dependencies(seen)),
       section("process", "Process", process(seen, now))
     ]
   })

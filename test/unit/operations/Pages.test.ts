@@ -137,24 +137,6 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
-test.effect("a dependency keeps the time of its last change, also while the clock is set back", () => {
-  const failing = processOf(now, { checks: checksOf({ tasks: "Cannot be reached" }) })
-  let current = failing
-  return Effect.gen(function* () {
-    yield* ask("/health")
-    yield* TestClock.adjust("2 seconds")
-    yield* shows("/health", ['"since":"1970-01-01T00:00:00.000Z","output":"Cannot be reached"'])
-    current = processOf(now)
-    yield* TestClock.adjust("4 seconds")
-    yield* shows("/health", ['"tasks":{"status":"pass","since":"1970-01-01T00:00:05.000Z"}'])
-    yield* TestClock.setTime(-600_000)
-    yield* shows("/health", ['"since":"1970-01-01T00:00:05.000Z"}'])
-    current = failing
-    yield* TestClock.adjust("1 second")
-    yield* shows("/health", ['"since":"1969-12-31T23:50:01.000Z","output":"Cannot be reached"'])
-  }).pipe(Effect.provide(listener(Layer.merge(figures(Effect.sync(() => current)), store({})))))
-})
-
 /** A store without rows, with these reads and changes in place of its own. */
 const storeWith = (some: Partial<OperatorStore["Service"]>) =>
   Layer.effect(

@@ -87,8 +87,7 @@ export const processOf = (now: number, some: Partial<Snapshot> = {}): Snapshot =
   startedAt: now - 26 * 60 * minute,
   version: "0.1.0",
   roles: ["data-api", "intake", "worker"],
-  metrics: `process_resident_memory_bytes ${180 * 1024 ** 2}
-practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
+  memory: 180 * 1024 ** 2,
   recent: [],
   ready: true,
   checks: checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null }),
@@ -96,7 +95,7 @@ practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
 })
 
 export const figures = (snapshot: Effect.Effect<Snapshot>) =>
-  Layer.effect(Figures, Figures.make(snapshot, Effect.succeed("# no metrics\n")))
+  Layer.succeed(Figures, Figures.of({ latest: snapshot, metrics: Effect.succeed("# no metrics\n") }))
 
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
