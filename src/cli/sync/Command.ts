@@ -9,7 +9,7 @@ import * as PostgresTarget from "./PostgresTarget.ts"
 import * as Source from "./Source.ts"
 import * as SqliteTarget from "./SqliteTarget.ts"
 import * as Sync from "./Sync.ts"
-import { tables as allTables } from "./Target.ts"
+import { hasFeed, tables as allTables } from "./Target.ts"
 
 /** The target of `postgres://...` or `sqlite:FILE`. */
 export const targetOf = Effect.fnUntraced(function* (
@@ -17,9 +17,7 @@ export const targetOf = Effect.fnUntraced(function* (
   { schema, softDelete }: Readonly<{ schema: string | undefined; softDelete: boolean }>
 ) {
   const [, kind, given = ""] = /^(postgres(?:ql)?|sqlite):(.+)/s.exec(text) ?? []
-  if (kind === undefined) {
-    return yield* misused("The target must be postgres://... or sqlite:FILE.")
-  }
+  if (kind === undefined) return yield* misused("The target must be postgres://... or sqlite:FILE.")
   if (kind === "sqlite") {
     if (schema !== undefined) return yield* misused("--schema is for a postgres:// target.")
     return SqliteTarget.make(given, text, softDelete)
@@ -33,7 +31,7 @@ export const targetOf = Effect.fnUntraced(function* (
   return PostgresTarget.make({ connection: parsed.success, schema: name, softDelete })
 })
 
-const names = allTables.map(({ resource }) => resource)
+const names = allTables.map(({ resource }) => resource).filter(hasFeed)
 
 export const sync = command("sync", Layer.empty, {
   description: `Keep a copy of the records in Postgres or SQLite, in step with the service.
@@ -46,16 +44,20 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
     ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-    ["practice-data sync sqlite:charges.db --resource charges", "The charges alone"]
+    ["practice-data sync sqlite:charges.db --resource charges", "The charges and the organization"]
   ],
   flags: {
     target: Argument.String("target").pipe(Argument.withDescription("postgres://USER@HOST/DATABASE or sqlite:FILE")),
     tables: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
       Flag.withDescription(
-        "Only this resource; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
+        "Only this resource and the organization; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
       ),
-      Flag.map((chosen) => allTables.filter(({ resource }) => chosen.length === 0 || chosen.includes(resource)))
+      Flag.map((chosen) =>
+        allTables.filter(
+          ({ resource }) => chosen.length === 0 || !hasFeed(resource) || chosen.some((one) => one === resource)
+        )
+      )
     ),
     watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
       Flag.map(Duration.seconds),

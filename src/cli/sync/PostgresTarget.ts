@@ -6,7 +6,6 @@ import * as SqlCopy from "./SqlCopy.ts"
 import type * as Target from "./Target.ts"
 
 export interface PostgresOptions {
-  /** The password may be in `PGPASSWORD`. */
   readonly connection: ConnectionOptions
   readonly schema: string
   readonly softDelete: boolean
@@ -30,7 +29,7 @@ export const failureOf =
 
 /** Opens a connection until the scope closes. Returns what runs its statements. */
 const connect = Effect.fnUntraced(function* (options: ConnectionOptions, toFailure: ReturnType<typeof failureOf>) {
-  // Other targets do not load it.
+  // Other targets do not load it. It reads a password from PGPASSWORD where the URL has none.
   const { Client } = yield* Effect.promise(() => import("pg"))
   const { applicationName, connectTimeout, password, ...rest } = options
   const client = new Client({
@@ -40,9 +39,8 @@ const connect = Effect.fnUntraced(function* (options: ConnectionOptions, toFailu
     connectionTimeoutMillis: Duration.toMillis(connectTimeout ?? "10 seconds"),
     keepAlive: true
   })
-  // The statement that runs, and each one after it, fails too.
+  // The statement that runs, and each one after it, fails too. `end` closes the socket of a statement that runs.
   client.on("error", () => {})
-  // It closes the socket of a statement that runs.
   const end = Effect.ignore(
     Effect.timeout(
       Effect.tryPromise(() => client.end()),
@@ -75,7 +73,7 @@ export const make = ({ connection, schema: schemaName, softDelete }: PostgresOpt
       `practice-data sync ${schemaName}`
     ])
     const oneAtATime = `select pg_advisory_xact_lock(${String(own?.["key"])})`
-    // A user who may not make schemas can have one made. Postgres checks and makes it in two steps: of two sessions at once, one would fail.
+    // Needs a privilege even where the schema exists. Of two sessions that make one at once, one would fail.
     if (own?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
     return yield* SqlCopy.open(
       {

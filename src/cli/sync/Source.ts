@@ -1,5 +1,5 @@
 /** The service that is copied, read by the typed client of its contract. */
-import { DateTime, Effect, Option, Predicate, Ref, Schema, Stream } from "effect"
+import { DateTime, Effect, Option, Predicate, Schema, Stream } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { DataApi } from "../../api/DataApi.ts"
 import { CursorExpired } from "../../api/Errors.ts"
@@ -7,7 +7,7 @@ import { organization } from "../../api/records/Organizations.ts"
 import { connect, type Options } from "../../client/Connection.ts"
 import { reasonOf } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import { type ChangePage, FeedPage } from "./Target.ts"
+import { type ChangePage, FeedPage, hasFeed } from "./Target.ts"
 
 /** The position in the feed, and the record of the organization, which has no feed. */
 const Position = Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
@@ -36,18 +36,11 @@ const describe = (failure: Failure): string => {
 }
 
 /** The longest wait for a whole response, with the retries of its request. */
-const patience = "1 minute"
-
-const largestPage = 1000
-
-/** The page of a copy that leaves out all feeds. */
-const noFeed = { body: [], cursor: undefined, has_more: false, is_consistent: true }
+const patience = "2 minutes"
 
 /** Opens the records of the organization that an API key belongs to. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const { address: url, client } = yield* connect({ retries: 2, ...options })
-  /** Smaller after a page that did not arrive whole, until its round ends. */
-  const limit = yield* Ref.make(largestPage)
 
   const unavailable = (reason: string) =>
     new Unavailable({ message: `The service at ${url} does not respond: ${reason}` })
@@ -58,6 +51,11 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       ? refused(`The service at ${url} refuses: ${describe(failure)}`)
       : unavailable(describe(failure))
 
+  const limited = Effect.timeoutOrElse({
+    duration: patience,
+    orElse: () => unavailable(`no whole response within ${patience}`)
+  })
+
   const readOrganization = client.organization.get({ payload: {} }).pipe(
     Effect.catchTag("RecordNotFound", () =>
       refused(
@@ -65,38 +63,29 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       )
     ),
     Effect.mapError((failure) => (failure._tag === "Refused" ? failure : toFailed(failure))),
-    Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable(`no whole response within ${patience}`) }),
+    limited,
     Effect.flatMap((record) => Effect.orDie(encodeOrganization(record)))
   )
 
-  const shrink = Ref.update(limit, (before) => Math.max(1, before / 10))
-
   const readPage = Effect.fnUntraced(
     function* (cursor: string | undefined, resources: ReadonlyArray<string>) {
-      const payload = { ...(cursor !== undefined && { cursor }), limit: yield* Ref.get(limit), resources }
+      const payload = { ...(cursor !== undefined && { cursor }), resources }
       const response = yield* client.changes.changes({ payload, responseMode: "response-only" })
       if (response.status !== 200) return yield* Effect.flatMap(decodeFailure(response), Effect.die)
-      return yield* Effect.tapError(Effect.flatMap(response.json, decodePage), () => shrink)
+      return yield* Effect.flatMap(response.json, decodePage)
     },
-    (page) =>
-      page.pipe(
-        Effect.mapError((failure) => (failure._tag === "CursorExpired" ? failure : toFailed(failure))),
-        Effect.timeoutOrElse({
-          duration: patience,
-          orElse: () => Effect.andThen(shrink, unavailable(`no whole response within ${patience}`))
-        })
-      )
+    Effect.mapError((failure) => (failure._tag === "CursorExpired" ? failure : toFailed(failure))),
+    limited
   )
 
   const changes = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
     const { feed, own } = yield* Effect.mapError(decodePosition(from ?? "{}"), () => new CursorExpired())
     const hasOrganization = resources.includes(organization.name)
-    const feeds = resources.filter((resource) => resource !== organization.name)
+    const feeds = resources.filter(hasFeed)
 
     const next = Effect.fnUntraced(function* (at: Position) {
       const requestedAt = yield* DateTime.now
-      const page = feeds.length === 0 ? noFeed : yield* readPage(at.feed, feeds)
-      if (!page.has_more) yield* Ref.set(limit, largestPage)
+      const page = yield* readPage(at.feed, feeds)
       // The record of the organization is read at the end of a round.
       const record = hasOrganization && page.is_consistent ? yield* readOrganization : undefined
       const text = record === undefined ? at.own : yield* Effect.orDie(encodeText(record))
@@ -108,19 +97,13 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     })
 
     const position: Position = { feed, own: hasOrganization ? own : undefined }
-    const pages = Stream.paginate<Position, ChangePage, Failed | CursorExpired>(position, next)
-    if (from === undefined || feed !== undefined) return pages
-    // A copy that left out all feeds has no place in them, and may have their records.
-    const requestedAt = yield* DateTime.now
-    const body = feeds.map((resource) => ({ resource, reset: true as const }))
-    const resets: ChangePage = { body, cursor: from, resources, requestedAt, has_more: true, is_consistent: false }
-    return Stream.concat(Stream.make(resets), pages)
+    return Stream.paginate<Position, ChangePage, Failed | CursorExpired>(position, next)
   }, Stream.unwrap)
 
   return {
     url,
     organization: Effect.map(readOrganization, ({ id }) => id),
-    /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
+    /** The pages of changes of resources, one of which has a feed, after a cursor or from the beginning. */
     changes
   }
 })

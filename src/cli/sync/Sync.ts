@@ -8,11 +8,11 @@ import * as Time from "../../process/Time.ts"
 import * as Output from "../Output.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import type * as Source from "./Source.ts"
-import type { Change, ChangePage, Copy, OpenOptions, Target } from "./Target.ts"
+import * as Target from "./Target.ts"
 
-export interface SyncOptions extends Omit<OpenOptions, "origin"> {
+export interface SyncOptions extends Omit<Target.OpenOptions, "origin"> {
   readonly source: Source.Source
-  readonly target: Target
+  readonly target: Target.Target
   readonly report: Output.Report
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
@@ -33,7 +33,7 @@ export const reporting = Effect.fnUntraced(function* (report: Output.Report) {
   const limited = yield* Ref.make(Output.everySecond())
   const isFirst = yield* Ref.make(true)
   return {
-    applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Change>) {
+    applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Target.Change>) {
       const countOf = (kind: keyof typeof none | "record") => changes.filter((change) => kind in change).length
       const total = yield* Ref.updateAndGet(counts, (before) => ({
         records: before.records + countOf("record"),
@@ -103,10 +103,10 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   })
 
   /** Reads and applies a round. */
-  const readRound = Effect.fnUntraced(function* (copy: Copy) {
+  const readRound = Effect.fnUntraced(function* (copy: Target.Copy) {
     // A stop signal waits until the page is applied.
-    const keep = (page: ChangePage) => Effect.uninterruptible(copy.apply(page))
-    const receive = Effect.fnUntraced(function* (page: ChangePage) {
+    const keep = (page: Target.ChangePage) => Effect.uninterruptible(copy.apply(page))
+    const receive = Effect.fnUntraced(function* (page: Target.ChangePage) {
       yield* keep(page)
       yield* endOutage
       yield* reports.applied(page.body)
@@ -124,7 +124,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
     const resume = Effect.gen(function* () {
       const { cursor, resources } = yield* copy.state
       const whole = requested.filter((resource) => resources.includes(resource))
-      if (cursor === undefined || whole.length === 0) {
+      if (cursor === undefined || !whole.some(Target.hasFeed)) {
         yield* reset
         return yield* follow(undefined)
       }

@@ -5,6 +5,7 @@
 import { hash } from "node:crypto"
 import { type DateTime, type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
+import { organization } from "../../api/records/Organizations.ts"
 import { type Failed, refused } from "../Usage.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
@@ -45,6 +46,9 @@ export const tables = resources.map(({ name: resource, record, table }): Table =
   const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: typeOf(field) }))
   return { resource, name: table, columns }
 })
+
+/** The record of the organization has no feed: it is read when a round ends, and copied along. */
+export const hasFeed = (resource: string) => resource !== organization.name
 
 /** A short text that differs for other columns: those that a copy was written with. */
 export const shapeOf = (columns: ReadonlyArray<Column>) =>
