@@ -7,7 +7,7 @@ import { Effect, Option, Predicate, Schema, Stream } from "effect"
 import { DeletionTask } from "../api/DeletionTasks.ts"
 import type { PspObject, PspPage } from "../api/Psp.ts"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../api/records/Charges.ts"
-import { Changes } from "../api/records/index.ts"
+import { Changes, names } from "../api/records/index.ts"
 import { consumptionLogs, invoiceLines, invoices } from "../api/records/Invoices.ts"
 import { clinics, organization, products } from "../api/records/Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "../api/records/Payments.ts"
@@ -38,7 +38,6 @@ const searches = <Given extends object, A, I extends object, E>(
   const read = (payload: Given) => encode(Effect.map(group.search({ payload }), ({ body }) => body))
   const timeOf = (row: I | undefined) => (Predicate.hasProperty(row, orderedBy) ? String(row[orderedBy]) : undefined)
   const since = Object.entries(filters).find(([, { fields, kind }]) => kind === "since" && fields.includes(orderedBy))
-  const limit = 1000
   return {
     /** A page of the records that match every filter, by default the first 100. */
     search: (given: Given, options?: Effect.RunOptions) => Effect.runPromise(read(given), options),
@@ -50,10 +49,10 @@ const searches = <Given extends object, A, I extends object, E>(
       Stream.toAsyncIterable(
         // A page begins at the time of the last record that was read, after the records of that time.
         Stream.paginate({ offset: 0, time: "" }, ({ offset, time }) =>
-          Effect.map(read({ ...given, ...(since && time && { [since[0]]: time }), limit, offset }), (page) => {
+          Effect.map(read({ ...given, ...(since && time && { [since[0]]: time }), limit: 1000, offset }), (page) => {
             const last = (since && timeOf(page.at(-1))) ?? ""
             const past = last === time ? offset + page.length : page.filter((row) => timeOf(row) === last).length
-            return [page, page.length < limit ? Option.none() : Option.some({ offset: past, time: last })] as const
+            return [page, page.length < 1000 ? Option.none() : Option.some({ offset: past, time: last })] as const
           })
         )
       )
@@ -142,7 +141,7 @@ export const make = (options: Options) => {
      */
     changes: (request: Requested): AsyncIterable<typeof Changes.Encoded> =>
       Stream.toAsyncIterable(
-        Stream.paginate(request, (payload) =>
+        Stream.paginate({ resources: names, ...request }, (payload) =>
           Effect.map(json(Changes)(client.changes.changes({ payload })), (page) => [
             [page],
             page.has_more ? Option.some({ ...payload, cursor: page.cursor }) : Option.none()

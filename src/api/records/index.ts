@@ -38,7 +38,8 @@ export const resources = Array.prepend(searchable, organization)
 /** Stored records, by the name of their resource. */
 export type Records = { readonly [R in (typeof resources)[number] as R["name"]]: ReadonlyArray<Stored<R>> }
 
-const names = Array.map(searchable, ({ name }) => name)
+/** The names of the resources that have a feed. */
+export const names = Array.map(searchable, ({ name }) => name)
 const Name = Schema.Literals(names)
 
 const RequestedNames = Schema.Array(
