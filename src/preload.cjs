@@ -1,5 +1,5 @@
-// Prepares a process before its entry point is loaded: as `node -r`, or imported first. As a program, prints the options of
-// Node for `npm start`. In a language that an old Node runs, which would fail at the first line of the rest.
+// Prepares a process before its entry point is loaded: as `node -r`, or imported first. In a language that an old Node
+// runs, which would fail at the first line of the rest, or at an option of `npm start`.
 "use strict"
 
 /** Ends a Node that is older than `engines` of the package. */
@@ -38,16 +38,6 @@ function tuneHeap() {
   require("v8").setFlagsFromString("--heap-growing-percent=100")
 }
 
-/** The limit of the heap is that of `--max-old-space-size-percentage=40`, which Node has since 22.21. */
-function printStartOptions() {
-  var total = require("os").totalmem()
-  var mebibytes = Math.floor((0.4 * Math.min(process.constrainedMemory() || total, total)) / (1024 * 1024))
-  process.stdout.write(
-    "-r ./src/preload.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes
-  )
-}
-
 refuseOldNode()
 cacheCompiledCode()
 tuneHeap()
-if (require.main === module) printStartOptions()

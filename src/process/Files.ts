@@ -1,6 +1,7 @@
 /** Private folders, and locks on files. */
 import { existsSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate } from "effect"
 
 /** Makes a private folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
@@ -15,15 +16,6 @@ export const makeFolder = (folder: string): void => {
   }
 }
 
-/** SQLite of Node. Node 22 warns that it is experimental, which no user of a command can act on. */
-export const sqlite = Effect.sync(() => {
-  const emitWarning = process.emitWarning.bind(process)
-  process.emitWarning = () => {}
-  const loaded = process.getBuiltinModule("node:sqlite")
-  process.emitWarning = emitWarning
-  return loaded
-})
-
 /** True for SQLITE_BUSY and SQLITE_LOCKED, in the last byte of an extended result code. */
 export const isLocked = (cause: unknown) =>
   Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) && [5, 6].includes(cause.errcode & 0xff)
@@ -33,7 +25,6 @@ export const isLocked = (cause: unknown) =>
  * system frees however the process ends.
  */
 export const takeLock = Effect.fnUntraced(function* (file: string) {
-  const { DatabaseSync } = yield* sqlite
   const database = yield* Effect.acquireRelease(
     Effect.try(() => new DatabaseSync(file, { timeout: 0 })),
     (opened) => Effect.sync(() => opened.close())

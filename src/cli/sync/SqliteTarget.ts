@@ -1,5 +1,6 @@
 /** A copy in a SQLite file. */
 import { statSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate } from "effect"
 import * as Failure from "../../process/Failure.ts"
 import * as Files from "../../process/Files.ts"
@@ -37,7 +38,6 @@ export const make = (file: string, name: string, softDelete: boolean): Target.Ta
     if (!isTaken) {
       return yield* refused(`Another process is syncing the copy in ${name}. Stop it first, or choose another target.`)
     }
-    const { DatabaseSync } = yield* Files.sqlite
     const database = yield* Effect.acquireRelease(
       attempt(() => new DatabaseSync(file, { timeout: 10_000 })),
       (opened) => Effect.sync(() => opened.close())

@@ -25,7 +25,7 @@ const olderIn = (folder: string) => {
 
 const ourTsc = join(root, "node_modules/typescript/bin/tsc")
 
-const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
+const tooOld = /^practice-data needs Node 24\.15 or later, and this is 20\.20\.2\. .+\n$/
 
 const { PATH: path = "" } = npmEnvironment
 

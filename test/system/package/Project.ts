@@ -5,13 +5,14 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { startCommand, temporaryFolder } from "../../support/Process.ts"
 import { usedFolder } from "../../support/Program.ts"
 import { CommandFailed, succeed } from "../../support/run.ts"
+import product from "../../../package.json" with { type: "json" }
 
 export const root = join(import.meta.dirname, "../../..")
 
 /** The Node of the tests, as npm installs it. */
 export const node24 = join(root, "node_modules/node/bin/node")
 
-const oldestVersion = "22.19.0"
+const oldestVersion = product.engines.node.slice(2)
 
 /** What npm needs of the environment: programs, its cache, and how the registry is reached. */
 export const npmEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
@@ -64,7 +65,7 @@ const make = Effect.gen(function* () {
     "effect@^4.1.0",
     "@effect/platform-node@^4.1.0",
     // Those of the oldest Node, which lack what newer ones have.
-    `@types/node@${/^\d+\.\d+/.exec(oldestVersion)?.[0]}`,
+    `@types/node@${/^\d+/.exec(oldestVersion)?.[0]}`,
     "typescript@5.9.3",
     // Those that the documents use.
     "openapi-fetch@0.17.0",

@@ -1,5 +1,5 @@
 /** How the service is started elsewhere, held against the clone and against published types. Real builds: `test/system/container`. */
-import { execFileSync, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
@@ -13,15 +13,7 @@ it("the Dockerfile has the Node of the tests, and starts it as npm start does", 
   const dockerfile = read("Dockerfile")
   const image = `node:${product.devDependencies.node}-trixie-slim`
   assert.deepStrictEqual(dockerfile.match(/^FROM \S+/gm), [`FROM ${image}`, `FROM ${image}`])
-  const options = execFileSync(process.execPath, [join(root, "src/preload.cjs")], { encoding: "utf8" })
-  const started = [
-    "node",
-    ...options
-      .trim()
-      .replace(/size=\d+$/, "size-percentage=40")
-      .split(" "),
-    "src/main.ts"
-  ]
+  const started = (/ exec (node .*)$/.exec(product.scripts.start)?.[1] ?? "").split(" ")
   assert.include(dockerfile, `\nCMD ${JSON.stringify(started).replaceAll(",", ", ")}\n`)
   assert.include(read("practice-data@.service"), `env PORT=300%i OPERATIONS_PORT=946%i ${started.join(" ")}\n`)
 })
