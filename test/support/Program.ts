@@ -45,7 +45,7 @@ const original = once("used", (folder) =>
 /** A copy of that folder, whose data is in `.data`. It is removed with the scope. */
 export const usedFolder = Effect.gen(function* () {
   const [from, folder] = yield* Effect.all([original, Process.temporaryFolder])
-  cpSync(from, folder, { recursive: true, filter: (path) => !path.endsWith(".sock") })
+  cpSync(from, folder, { recursive: true })
   return folder
 })
 

@@ -62,8 +62,8 @@ const make = Effect.gen(function* () {
   const [bare, whole] = [join(folder, "bare"), join(folder, "whole")]
   const oldNode = `node-${process.platform}-${process.arch}`
   const others = [
-    "effect@^4.1.0",
-    "@effect/platform-node@^4.1.0",
+    `effect@${product.dependencies.effect}`,
+    `@effect/platform-node@${product.dependencies["@effect/platform-node"]}`,
     // Those of the oldest Node, which lack what newer ones have.
     `@types/node@${/^\d+/.exec(oldestVersion)?.[0]}`,
     "typescript@5.9.3",
