@@ -1,5 +1,5 @@
 /** `tasks`: deletion tasks. `deletions`: what became of the invoices and lines that they name, and the way back. */
-import { Effect, Option, Record, Schema, Struct } from "effect"
+import { Effect, Number, Option, Predicate, Record, Schema, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
@@ -7,12 +7,12 @@ import { maximumAttempts } from "../deletions/Retries.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Commands from "../operations/Commands.ts"
-import { counted, outcomeOf, timeOf } from "../operations/Format.ts"
+import { counted, outcomeOf } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, misused, refused } from "./Usage.ts"
 
-const organization = Operators.ofOne("tasks")
+const organization = Operators.ofOne("deletions")
 
 const list = command("tasks list", Operators.tasks, {
   description: "List deletion tasks, newest first",
@@ -43,28 +43,25 @@ const identity = {
     Argument.map(Option.getOrUndefined)
   ),
   organization,
-  idempotencyKey: Output.text(
-    "idempotency-key",
-    "Idempotency-Key of the delivery, instead of the id; with --organization"
-  )
+  key: Output.text("idempotency-key", "Idempotency-Key of the delivery, instead of the id; with --organization")
 }
 
-type Given = Readonly<Record<keyof typeof identity, string | undefined>>
-
-const identityOf = Effect.fnUntraced(function* (given: Given) {
-  const { id, idempotencyKey: key, organization: owner } = given
-  if (id !== undefined && key === undefined) return { id, organization: owner }
+const identityOf = ({ id, key, organization: owner }: Command.Command.Config.Infer<typeof identity>) => {
+  if (id !== undefined && key === undefined) return Effect.succeed({ id, organization: owner })
   if (id === undefined && key !== undefined && owner !== undefined) {
-    return { id: taskIdOf(owner, key), organization: owner }
+    return Effect.succeed({ id: taskIdOf(owner, key), organization: owner })
   }
-  return yield* misused("Use either a task-id, or --idempotency-key with --organization.")
-})
+  return misused("Use either a task-id, or --idempotency-key with --organization.")
+}
 
 const notFound = ({ id }: Tasks.Identity) => refused(`No such task: ${id}`)
 
+/** Refuses a change of several records that is not confirmed. */
+const confirmed = (yes: boolean, change: string) =>
+  yes ? Effect.void : refused(`Nothing was changed. Add --yes to ${change}.`)
+
 const show = command("tasks show", Operators.tasks, {
-  description:
-    "Show a deletion task: its times, and the items that it deleted or skipped, and why. With --json, also the items of its delivery, during TASK_RETENTION.",
+  description: "Show a deletion task; with --json, also the items of its delivery, during TASK_RETENTION",
   examples: [
     ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
@@ -77,18 +74,11 @@ const show = command("tasks show", Operators.tasks, {
   yield* Output.shown(given.json, task.value, Struct.omit(task.value, ["payload"]))
 })
 
-const instant = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withDescription(`${description}: a time such as 2026-11-23T09:30Z`),
-    Flag.filterMap(timeOf, () => "a time such as 2026-11-23T09:30Z"),
-    Output.optional
-  )
-
 const replay = command("tasks replay", Operators.tasks, {
-  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or all dead tasks that match an organization, a reason or a time, at most ${counted(Tasks.mostCounted, "task")}`,
+  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or at most ${counted(Tasks.mostCounted, "dead task")} of an organization or with a reason`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-    ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z --yes"]
+    ["practice-data tasks replay --reason invoices_total_check --yes"]
   ],
   flags: {
     ...identity,
@@ -97,19 +87,12 @@ const replay = command("tasks replay", Operators.tasks, {
       Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
       Output.optional
     ),
-    since: instant("since", "All dead tasks that died at or after this time"),
-    before: instant("before", "All dead tasks that died before this time"),
     yes: Output.flag("yes", "Replay several tasks; without it, only count them")
   }
-})(function* ({ before, reason, since, yes, ...given }) {
-  const filter = { before, organization: given.organization, reason, since }
-  const isOne = given.id !== undefined || given.idempotencyKey !== undefined
-  const isBounded = [before, reason, since].some((bound) => bound !== undefined)
-  if (isOne ? isBounded : !isBounded && given.organization === undefined) {
-    return yield* misused("Use either a task-id, or any of --organization, --reason, --since and --before.")
-  }
+})(function* ({ reason, yes, ...given }) {
   const actor = yield* Commands.commandLine
-  if (isOne) {
+  if (given.id !== undefined || given.key !== undefined) {
+    if (reason !== undefined) return yield* misused("Use either a task-id, or --reason.")
     const which = yield* identityOf(given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
@@ -117,11 +100,13 @@ const replay = command("tasks replay", Operators.tasks, {
       NotFound: () => notFound(which)
     })
   }
-  if (!yes) {
-    const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
-    if (count === 0) return yield* refused("No dead task matches.")
-    return yield* refused(`Nothing was changed. Add --yes to replay ${counted(count, "dead task")}.`)
+  const filter = { organization: given.organization, reason }
+  if (Object.values(filter).every(Predicate.isUndefined)) {
+    return yield* misused("Use either a task-id, or --organization or --reason.")
   }
+  const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+  if (count === 0) return yield* refused("No dead task matches.")
+  yield* confirmed(yes, `replay ${counted(count, "dead task")}`)
   yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
 })
 
@@ -147,13 +132,13 @@ export const tasks = Command.make("tasks").pipe(
 const itemFields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
 const listItems = command("deletions list", Operators.tasks, {
-  description: `List the items of deliveries, with their verdict, newest first. Without --organization, --id searches at most ${counted(Tasks.mostOrganizations, "organization")}.`,
+  description: "List the items of deliveries, with their verdict, newest first",
   examples: [
     ["practice-data deletions list --organization org_1 --id invoice_1", "Look up an invoice or line"],
     ["practice-data deletions list --verdict not_found", "List items that are deleted on arrival"]
   ],
   flags: {
-    organization: Operators.ofOne("deletions"),
+    organization,
     verdict: Output.optional(
       Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
     ),
@@ -166,8 +151,7 @@ const listItems = command("deletions list", Operators.tasks, {
 })
 
 const showItems = command("deletions show", Operators.tasks, {
-  description:
-    "Show the verdict of each item of a deletion task: deleted, not_found (deleted on arrival, while it is remembered), or the id that does not match. Skipped items are kept for TASK_RETENTION. `unsettled_since`: open transactions may still add rows.",
+  description: "Show what became of each item of a deletion task; `not_found` ones are deleted on arrival",
   examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: { ...identity, limit: Output.limit("items"), json: Output.json }
 })(function* ({ json, limit, ...given }) {
@@ -175,31 +159,25 @@ const showItems = command("deletions show", Operators.tasks, {
   const task = Option.getOrUndefined(yield* Tasks.details(which))
   if (task === undefined) return yield* notFound(which)
   const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
-  const { idempotency_key, organization_id, state, unsettled_since } = task
   const summary = {
-    id: task.id,
-    organization_id,
-    idempotency_key,
-    state,
-    unsettled_since,
+    ...Struct.pick(task, ["id", "organization_id", "idempotency_key", "state", "unsettled_since"]),
     items: Record.fromIterableWith(counts, (count) => [`${count.kind}_${count.verdict}`, count.items])
   }
   if (json) return yield* Output.record({ ...summary, facts: items })
   yield* Output.shown(false, summary)
   yield* Output.rows(false, items, [...itemFields, "clinic_id", "client_id", "invoice_id"])
-  const all = counts.reduce((sum, count) => sum + count.items, 0)
-  if (all > items.length) yield* Output.note(`${all - items.length} more: raise --limit.`)
+  const more = Number.sumAll(counts.map((count) => count.items)) - items.length
+  if (more > 0) yield* Output.note(`${more} more: raise --limit.`)
 })
 
 const undo = command("deletions undo", Operators.tasks, {
-  description:
-    "Undo a deletion task, or all deletions of an invoice with its lines, or of a line. Records reappear within seconds, unless another deletion or their loader deletes them. Items that were not found are no longer deleted on arrival.",
+  description: "Undo a deletion task, or all deletions of an invoice with its lines, or of a line",
   examples: [
     ["practice-data deletions undo --task 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11 --yes"],
     ["practice-data deletions undo --organization org_1 --invoice invoice_1"]
   ],
   flags: {
-    organization: Operators.ofOne("deletions"),
+    organization,
     task: Output.text("task", "Id of the task to undo"),
     invoice: Output.text("invoice", "Id of the invoice to restore with its lines; with --organization"),
     line: Output.text("line", "Id of the line to restore; with --organization"),
@@ -207,31 +185,27 @@ const undo = command("deletions undo", Operators.tasks, {
   }
 })(function* ({ invoice, line, organization: owner, task, yes }) {
   const wrong = misused("Use either --task, or --organization with --invoice or --line.")
-  if ([invoice, line, task].filter((each) => each !== undefined).length !== 1) return yield* wrong
+  if ([invoice, line, task].filter(Predicate.isNotUndefined).length !== 1) return yield* wrong
   const actor = yield* Commands.commandLine
-  if (task !== undefined) {
-    const details = Option.getOrUndefined(yield* Tasks.details({ id: task, organization: owner }))
-    if (details === undefined) return yield* notFound({ id: task, organization: owner })
-    const target = { organization: details.organization_id, task: details.id }
-    const count = yield* Facts.countUndoable(target)
-    if (count === 0) {
-      const hint = details.state === "scheduled" || details.state === "dead" ? " Cancel it: tasks cancel." : ""
-      return yield* refused(`Task ${task} is ${details.state} and has nothing to undo.${hint}`)
-    }
-    if (!yes) return yield* refused(`Nothing was changed. Add --yes to undo ${counted(count, "item")}.`)
-    return yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
+  if (task === undefined) {
+    if (owner === undefined) return yield* wrong
+    const kind = line === undefined ? "invoice" : "line"
+    const id = line ?? invoice ?? ""
+    const undone = yield* Commands.undoDeletions(actor, { organization: owner, kind, id })
+    if (undone === 0) return yield* refused(`No deletion of ${owner} names the ${kind} ${id}, or it was undone.`)
+    return yield* Output.print(`Undone: ${counted(undone, "item")}`)
   }
-  if (owner === undefined) return yield* wrong
-  const target = {
-    organization: owner,
-    kind: line === undefined ? "invoice" : "line",
-    id: line ?? invoice ?? ""
-  } as const
-  const count = yield* Commands.undoDeletions(actor, target)
+  const which = { id: task, organization: owner }
+  const details = Option.getOrUndefined(yield* Tasks.details(which))
+  if (details === undefined) return yield* notFound(which)
+  const target = { organization: details.organization_id, task: details.id }
+  const count = yield* Facts.countUndoable(target)
   if (count === 0) {
-    return yield* refused(`No deletion of ${owner} names the ${target.kind} ${target.id}, or it was undone.`)
+    const hint = details.state === "scheduled" || details.state === "dead" ? " Cancel it: tasks cancel." : ""
+    return yield* refused(`Task ${task} is ${details.state} and has nothing to undo.${hint}`)
   }
-  yield* Output.print(`Undone: ${counted(count, "item")}`)
+  yield* confirmed(yes, `undo ${counted(count, "item")}`)
+  yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
 })
 
 export const deletions = Command.make("deletions").pipe(

@@ -168,29 +168,23 @@ export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }:
 /** Tasks of a state beyond this are not counted, nor replayed at once. */
 export const mostCounted = 10_000
 
-/** The bounds of dead tasks: their organization, a part of their last error, and when they died, as ISO 8601. */
-export type DeadFilter = Readonly<Record<"organization" | "reason" | "since" | "before", string | undefined>>
+/** The bounds of dead tasks: their organization, and a part of their last error. */
+export type DeadFilter = Readonly<Record<"organization" | "reason", string | undefined>>
 
 export const longestReason = 200
 
 /** The bounds of a filter in words, without its organization. */
-export const boundsText = ({ before, reason, since }: DeadFilter) =>
-  [
-    "dead",
-    ...(reason === undefined ? [] : [`with "${reason}" in the last error`]),
-    ...(since === undefined ? [] : [`since ${since}`]),
-    ...(before === undefined ? [] : [`before ${before}`])
-  ].join(", ")
+export const boundsText = ({ reason }: DeadFilter) =>
+  reason === undefined ? "dead" : `dead, with "${reason}" in the last error`
 
 const deadTasks = rowsOf(Schema.Struct({ organization: Schema.String, id: Schema.String }))
 
 /** The dead tasks of a filter, the first to die first. */
-const dead = Effect.fnUntraced(function* ({ before, organization, reason, since }: DeadFilter, limit: number) {
+const dead = Effect.fnUntraced(function* ({ organization, reason }: DeadFilter, limit: number) {
   const sql = yield* TaskDatabase
   return yield* deadTasks(sql`
     select t.organization_id as organization, t.id from deletion_tasks t
     where t.state = 'dead' and ${ownedBy(sql, organization)}
-      and t.finished_at >= ${since ?? "-infinity"}::timestamptz and t.finished_at < ${before ?? "infinity"}::timestamptz
       and strpos(coalesce(t.last_error, ''), ${reason ?? ""}) > 0
     order by t.finished_at, t.organization_id, t.id limit ${sql.literal(`${limit}`)}`)
 })

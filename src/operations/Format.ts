@@ -1,6 +1,5 @@
 /** Times, durations and numbers as text. */
-import { DateTime, Option, Result } from "effect"
-import * as Instant from "../api/records/Instant.ts"
+import { DateTime } from "effect"
 import type { Task } from "../deletions/OperatorTasks.ts"
 import { totalsOf } from "../deletions/WorkerTasks.ts"
 import { type Content, h } from "../http/Html.ts"
@@ -16,12 +15,6 @@ export const span = (millis: number): string => {
 }
 
 export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
-
-/** A text of ISO 8601 as a time to the millisecond. Postgres reads no year 0, and none with a sign, as those beyond 9999 have. */
-export const timeOf = (text: string): Option.Option<string> =>
-  Option.map(Result.getSuccess(Instant.parse(text)), (instant) => iso(Number(instant / 1000n))).pipe(
-    Option.filter((time) => /^(?!0000)\d/.test(time))
-  )
 
 /** A time in UTC, to the second. */
 export const utc = (millis: number): string => iso(millis).slice(0, 19).replace("T", " ")

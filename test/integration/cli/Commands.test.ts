@@ -41,7 +41,6 @@ const wrong = [
   ["tasks replay --idempotency-key k", "--organization"],
   ["tasks replay", "Use either a task-id"],
   [`tasks replay ${unknownTask} --reason r`, "Use either a task-id"],
-  ["tasks replay --since 11", 'Invalid value for flag --since: "11"'],
   ["deletions undo --invoice i", "--organization"],
   [`deletions undo --organization o --line l --task ${unknownTask}`, "Use either --task"],
   ["sync sqlite:copy.db", "PRACTICE_DATA_API_KEY"],
@@ -115,8 +114,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const replay = ["tasks", "replay", "--organization", "org_several", "--reason", reason.slice(3)]
       assert.strictEqual(yield* refuses(...replay), "Nothing was changed. Add --yes to replay 2 dead tasks.")
       assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 2 tasks\n")
-      assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 0 tasks\n")
-      assert.strictEqual(yield* refuses(...replay), "No dead task matches.")
+      assert.strictEqual(yield* refuses(...replay, "--yes"), "No dead task matches.")
       const log = yield* succeeds("audit", "list", "--limit", "1000")
       const entries = log.split("\n").filter((line) => line.includes("org_several"))
       assert.lengthOf(entries, 1)
