@@ -1,8 +1,4 @@
-/**
- * The output of commands. Standard output has the data and the result; standard error has the words beside them. With
- * `--json`, each record is a line of JSON. A table has aligned columns under the names of fields. A long command reports its
- * progress: in sentences for a person, lines of JSON for a program, or warnings only.
- */
+/** The flags and the output of commands: standard output has the result, standard error the words beside it. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { CliOutput, Flag, TerminalCapabilities } from "effect/cli"
 import { iso } from "../operations/Format.ts"
@@ -45,7 +41,7 @@ const widest = 200
 
 const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
-/** The text of a value. A time is shown to the second. */
+/** The text of a value, and a time to the second. */
 const textOf = (value: unknown): string => {
   if (Predicate.isNullish(value)) return "-"
   if (!Predicate.isString(value)) return JSON.stringify(value)
@@ -69,11 +65,9 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =>
   aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellOf(row[field])))])
 
-export const nothing = note("Nothing found.")
-
 /** Prints records: as lines of JSON, or as a table of some fields. */
 export const rows = (isJson: boolean, records: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {
-  if (records.length === 0) return nothing
+  if (records.length === 0) return note("Nothing found.")
   return isJson ? Effect.forEach(records, record, { discard: true }) : print(lines(fields, records))
 }
 
@@ -95,41 +89,15 @@ export interface Line {
   readonly [field: string]: unknown
 }
 
-/** Reports an event: its fields for a program, and its sentence for a person. */
-export type Report = (line: Line, sentence: string, isWarning?: boolean) => Effect.Effect<void>
+/** Reports an event of a long command: its sentence to a person, its fields to a program. */
+export type Report = (line: Line, sentence: string) => Effect.Effect<void>
 
-/** The reports by their names. `none` prints only warnings, to standard error. */
-export const reports: Readonly<Record<"text" | "json" | "none", Report>> = {
+export const reports: Readonly<Record<"text" | "json", Report>> = {
   text: (_, sentence) => print(sentence),
-  json: (line) => Effect.flatMap(Time.wall, (now) => print(JSON.stringify({ at: iso(now), ...line }))),
-  none: (_, sentence, isWarning = false) => (isWarning ? Printed.note(sentence) : Effect.void)
+  json: (line) => Effect.flatMap(Time.wall, (now) => record({ at: iso(now), ...line }))
 }
 
-export const warn = (report: Report, message: string) => report({ event: "note", message }, message, true)
-
-/** Lets a report through at most once a second, the first time after a second. */
-export const everySecond = () => {
-  let reportedAt: number | undefined
-  return (report: Effect.Effect<void>) =>
-    Effect.flatMap(Time.monotonic, (now) => {
-      reportedAt ??= now
-      if (now - reportedAt < 1000) return Effect.void
-      reportedAt = now
-      return report
-    })
-}
-
-/** The flag `--progress`, with the reports that remain at `none`. */
-export const progress = (warnings: string) =>
-  Flag.Literals("progress", ["text", "json", "none"]).pipe(
-    Flag.optional,
-    Flag.withDescription(
-      `Progress report: text (default on a terminal), json (default otherwise), or none (${warnings} only)`
-    ),
-    Flag.mapEffect(
-      Effect.fnUntraced(function* (given) {
-        const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-        return reports[Option.getOrElse(given, () => (canAnimate ? "text" : "json"))]
-      })
-    )
-  )
+/** The report for a terminal, or for a program. */
+export const report = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canAnimate }) =>
+  canAnimate ? reports.text : reports.json
+)

@@ -65,7 +65,6 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     ),
     schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
     softDelete: Output.flag("soft-delete", "Set _removed_at on removed rows instead of deleting them"),
-    report: Output.progress("notes"),
     url: Flag.String("url").pipe(
       Flag.withDescription("URL of the service (PRACTICE_DATA_URL; default http://127.0.0.1:3000)"),
       Flag.withFallbackConfig(Config.NonEmptyString("PRACTICE_DATA_URL")),
@@ -91,5 +90,5 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* Sync.run({ ...given, source, target })
+  yield* Sync.run({ ...given, report: yield* Output.report, source, target })
 })

@@ -30,7 +30,7 @@ const sentence = ({ records, removed, reset }: typeof none) =>
 /** Reports the changes since the copy was last in step. */
 export const reporting = Effect.fnUntraced(function* (report: Output.Report) {
   const counts = yield* Ref.make(none)
-  const limited = yield* Ref.make(Output.everySecond())
+  const reportedAt = yield* Ref.make<number | undefined>(undefined)
   const isFirst = yield* Ref.make(true)
   return {
     applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Target.Change>) {
@@ -40,13 +40,16 @@ export const reporting = Effect.fnUntraced(function* (report: Output.Report) {
         removed: before.removed + countOf("removed"),
         reset: before.reset + countOf("reset")
       }))
-      const everySecond = yield* Ref.get(limited)
-      yield* everySecond(report({ event: "applied", ...total }, `${sentence(total)} so far`))
+      const now = yield* Time.monotonic
+      const last = yield* Ref.updateAndGet(reportedAt, (before) => before ?? now)
+      if (last === undefined || now - last < 1000) return
+      yield* Ref.set(reportedAt, now)
+      yield* report({ event: "applied", ...total }, `${sentence(total)} so far`)
     }),
     /** The copy has every change that the service has shown. Rounds without one are reported the first time alone. */
     inStep: Effect.fnUntraced(function* (seconds: number) {
       const total = yield* Ref.getAndSet(counts, none)
-      yield* Ref.set(limited, Output.everySecond())
+      yield* Ref.set(reportedAt, undefined)
       const hasNews = Object.values(total).some((value) => value > 0)
       if (!(yield* Ref.getAndSet(isFirst, false)) && !hasNews) return
       const news = hasNews ? sentence(total) : "nothing new"
@@ -79,7 +82,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   const reports = yield* reporting(report)
   const progress = yield* Ref.make<Progress>({ hasBegun: false, isRestarting: false, downSince: undefined })
   const update = (change: Partial<Progress>) => Ref.update(progress, (before) => ({ ...before, ...change }))
-  const note = (message: string) => Output.warn(report, message)
+  const note = (message: string) => report({ event: "note", message }, message)
 
   const endOutage = Effect.gen(function* () {
     const { downSince, isRestarting } = yield* Ref.get(progress)

@@ -79,8 +79,8 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A comman
           assert.deepStrictEqual(Object.fromEntries(yield* read(name)), wanted, `${name} in ${target}`)
         }
       }
-      const second = yield* sync(schema, "--progress", "text")
-      assert.match(second.stdout, /\nIn step: nothing new, after [\d.]+ s\.\n$/)
+      const second = yield* sync(schema)
+      assert.match(second.stdout, /"event":"in_step","seconds":[\d.]+,"records":0,"removed":0,"reset":0\}\n$/)
       isQuiet(second)
       assert.notInclude(readFileSync(file).toString("latin1"), key)
     })

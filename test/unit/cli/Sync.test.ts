@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
-import { type Report, reports, warn } from "../../../src/cli/Output.ts"
+import { type Report, reports } from "../../../src/cli/Output.ts"
 import type { Change } from "../../../src/cli/sync/Target.ts"
 import { targetOf } from "../../../src/cli/sync/Command.ts"
 import { reporting } from "../../../src/cli/sync/Sync.ts"
@@ -19,7 +19,7 @@ const linesOf = Effect.fnUntraced(function* (report: Report) {
   const { applied, inStep } = yield* reporting(report)
   for (const step of [
     () => applied(changes(1000)),
-    () => warn(report, warning),
+    () => report({ event: "note", message: warning }, warning),
     () => applied(changes(234, 1)),
     () => applied(changes(500)),
     () => inStep(3),
@@ -64,13 +64,6 @@ it.effect("a report for a program is a line of JSON for each event that matters"
       { event: "in_step", records: 2, removed: 1, reset: 0, seconds: 1 },
       { event: "in_step", records: 0, removed: 0, reset: 1, seconds: 1 }
     ])
-  })
-)
-
-it.effect("a quiet report is notes alone, on standard error", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* linesOf(reports.none), [""])
-    assert.lengthOf(yield* TestConsole.errorLines, 1)
   })
 )
 
