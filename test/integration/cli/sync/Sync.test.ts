@@ -127,6 +127,24 @@ it.effect.each([
     })
 )
 
+it.effect("reads all again each time that the order restarts while it does so", () =>
+  Effect.gen(function* () {
+    const { run, statuses } = yield* stand
+    let order = 1
+    // Cursors of an order that has ended stay refused.
+    const script: Script = (at) => {
+      if (at > 0 && Math.trunc(at / 10) !== order) return Effect.fail(new CursorExpired())
+      const read = page(order * 10 + 1, [charge("a", `${order}`)], at === 0 ? more : {})
+      if (at === 0 && order < 4) order += 1
+      return read
+    }
+    const running = yield* Effect.forkScoped(run(script))
+    yield* pass(30)
+    yield* Fiber.join(running)
+    assert.deepStrictEqual(statuses(), { a: "4" })
+  })
+)
+
 it.effect("watches: asks at each interval, through an outage of ten minutes", () =>
   Effect.gen(function* () {
     const { notes, run, statuses } = yield* stand
