@@ -45,7 +45,7 @@ export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 /** Nothing of a file can be read from this line on. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly line: number; readonly reason: string }> {}
 
-/** How far a file has been read: the rest of its text, its line, and the header of a CSV. */
+/** The place up to which a file has been read: the rest of its text, its line, and the header of a CSV. */
 interface Place {
   readonly rest: string
   readonly line: number
