@@ -54,7 +54,6 @@ create table change_feeds (
   triggers   text
 );
 comment on table change_feeds is 'The tables of records. Written by publish';
-comment on column change_feeds.table_name is 'The table';
 comment on column change_feeds.token is 'Identifies this order of changes: cursors of another one have expired';
 comment on column change_feeds.place is 'The cluster, database and table of the transaction ids. Empty if the feed is not whole';
 comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
@@ -72,12 +71,9 @@ create table change_marks (
   kept_from     bigint not null default 0
 );
 comment on table change_marks is 'How far each run of the server has committed durably. A run that has ended has a negative timeline';
-comment on column change_marks.timeline is 'The timeline that the run writes';
 comment on column change_marks.token is 'Identifies the mark in cursors';
-comment on column change_marks.marked_at is 'The time of the mark';
 comment on column change_marks.proven is 'Every transaction below it had ended when the mark was written. Where the mark has survived, so have they';
 comment on column change_marks.forked_at is 'Position in the log at which the timeline branched off. Null if unknown';
-comment on column change_marks.started_at is 'The start of the server';
 comment on column change_marks.durable_until is 'If the mark has survived, so has the log before this position';
 comment on column change_marks.kept_from is 'Removals below it are deleted: cursors that need them have expired';
 
@@ -86,7 +82,6 @@ create table change_times (
   at       timestamptz not null
 );
 comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
-comment on column change_times.position is 'A place in the order of changes';
 comment on column change_times.at is 'Time at which the position was the next one';
 
 create table removals (
@@ -99,9 +94,6 @@ create table removals (
 -- The only index by position: with another, a plan may read all removals to find those of a table.
 create index removals_changes on removals (organization_id, table_name, change_position, id);
 comment on table removals is 'The records that were deleted from their tables';
-comment on column removals.organization_id is 'The organization: organizations.id';
-comment on column removals.table_name is 'The table that had the record';
-comment on column removals.id is 'The identifier of the record';
 comment on column removals.change_position is 'The place of the deletion in the order of changes';
 
 -- Each database keeps its own order: a publication of all tables would overwrite it. Writes by the triggers of a replicated

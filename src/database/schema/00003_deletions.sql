@@ -42,21 +42,13 @@ create index deletion_tasks_order     on deletion_tasks (organization_id, state,
 create index deletion_tasks_turns     on deletion_tasks (organization_id nulls first, due_at) where state = 'scheduled';
 
 comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
-comment on column deletion_tasks.organization_id is 'The organization: organizations.id';
-comment on column deletion_tasks.id is 'Identifier of the task, as the API shows it';
 comment on column deletion_tasks.idempotency_key is 'Idempotency key of the delivery: one task has it';
-comment on column deletion_tasks.invoices_count is 'Number of invoices in the delivery';
-comment on column deletion_tasks.invoice_lines_count is 'Number of lines in the delivery';
-comment on column deletion_tasks.received_at is 'The time of the delivery';
 comment on column deletion_tasks.scheduled_for is 'Time at which it was first due';
-comment on column deletion_tasks.state is 'scheduled, running, completed, dead or cancelled';
-comment on column deletion_tasks.started_at is 'The start of the last attempt';
 comment on column deletion_tasks.finished_at is 'Time at which it was completed, cancelled or dead';
 comment on column deletion_tasks.last_error is 'The error of the last attempt that failed';
 comment on column deletion_tasks.fingerprint is 'Hash of the payload: tells a repeated delivery from another one with the same key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run, or the end of the lease of the worker that runs it';
-comment on column deletion_tasks.attempts is 'Number of attempts started';
 comment on column deletion_tasks.claim_token is 'The claim of the worker that runs it';
 comment on column deletion_tasks.outcome is 'Number of items by verdict';
 comment on column deletion_tasks.unsettled_since is 'Time of the deletion, while transactions from before may still bring rows; otherwise null';
@@ -93,11 +85,7 @@ create index deletions_remembered on deletions (organization_id, task_id, kind, 
 create index deletions_unknown    on deletions (deleted_at) where verdict = 'not_found' and not is_known;
 
 comment on table deletions is 'The facts: each item of each task, with its verdict';
-comment on column deletions.organization_id is 'The organization: organizations.id';
-comment on column deletions.task_id is 'The task: deletion_tasks.id';
 comment on column deletions.kind is 'invoice or line';
-comment on column deletions.item is 'The place of the item in its list, from 1';
-comment on column deletions.id is 'The id of the invoice or line';
 comment on column deletions.deleted_at is 'Time of the deletion, copied to marked rows';
 comment on column deletions.verdict is 'deleted, not_found, or the reason of a mismatch. An item that was not found is judged once, when its row comes';
 comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
@@ -116,10 +104,6 @@ create table deletion_arrivals (
 );
 create index deletion_arrivals_item on deletion_arrivals (organization_id, task_id, kind, item);
 comment on table deletion_arrivals is 'Verdicts on rows that came after their deletion. Writers only add, so that none waits; the worker moves them to the facts';
-comment on column deletion_arrivals.organization_id is 'The organization: organizations.id';
-comment on column deletion_arrivals.task_id is 'The item of deletions';
-comment on column deletion_arrivals.kind is 'The item of deletions';
-comment on column deletion_arrivals.item is 'The item of deletions';
 comment on column deletion_arrivals.verdict is 'deleted, or the reason of a mismatch';
 
 create table deletion_settler (
@@ -129,9 +113,6 @@ create table deletion_settler (
 );
 insert into deletion_settler default values;
 comment on table deletion_settler is 'The lease of the worker that settles deletions';
-comment on column deletion_settler.is_only is 'There is one row';
-comment on column deletion_settler.holder is 'The worker';
-comment on column deletion_settler.until is 'The end of the lease';
 
 -- The verdict on an item by what it says of its row, and what the row is. The first reason counts.
 create function invoice_verdict(

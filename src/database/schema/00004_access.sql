@@ -12,13 +12,7 @@ create table api_keys (
   primary key (organization_id, id)
 );
 comment on table api_keys is 'The API keys. Of a key, only its SHA-256 is stored';
-comment on column api_keys.organization_id is 'The organization that the key reads';
-comment on column api_keys.id is 'The identifier of the key';
-comment on column api_keys.name is 'Purpose of the key';
-comment on column api_keys.key_hash is 'SHA-256 of the key';
-comment on column api_keys.created_at is 'Time of creation';
 comment on column api_keys.last_used_on is 'Last day of use, in UTC';
-comment on column api_keys.revoked_at is 'Time of revocation';
 comment on column api_keys.prefix is 'First characters of the key, to recognize it';
 
 create table intake_secrets (
@@ -30,11 +24,6 @@ create table intake_secrets (
   primary key (organization_id, id)
 );
 comment on table intake_secrets is 'The secrets with which organizations sign their deliveries';
-comment on column intake_secrets.organization_id is 'The organization that signs with it';
-comment on column intake_secrets.id is 'The identifier of the secret';
-comment on column intake_secrets.secret is 'The secret';
-comment on column intake_secrets.created_at is 'Time of creation';
-comment on column intake_secrets.revoked_at is 'Time of revocation';
 
 create table audit_log (
   organization_id text collate "C" not null,
@@ -51,14 +40,9 @@ create table audit_log (
 create index audit_log_at     on audit_log (at desc);
 create index audit_log_target on audit_log (organization_id, target, at desc);
 comment on table audit_log is 'The changes that operators made. The service can only add to it';
-comment on column audit_log.organization_id is 'The organization that the change is about';
-comment on column audit_log.id is 'The identifier of the entry';
-comment on column audit_log.at is 'The time of the change';
 comment on column audit_log.actor is 'Name that the operator gave';
 comment on column audit_log.source is 'The command, page or program that was used';
-comment on column audit_log.action is 'The change';
 comment on column audit_log.target is 'The task, key or secret that was changed';
-comment on column audit_log.result is 'Outcome of the change';
 
 -- The data API can only select; this is the one trace that it leaves.
 create function touch_api_key(hash bytea) returns void language sql security definer set search_path = pg_catalog, pg_temp
