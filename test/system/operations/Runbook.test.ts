@@ -1,15 +1,14 @@
 /**
- * Commands of the documents as they stand there: of the runbook for backup, restore, export and rotation, and of the README for
+ * Commands of the documents as they stand there: of the runbook for backup, restore and rotation, and of the README for
  * production, from an empty Postgres to a synced copy.
  *
  * @module-tag long
  */
-import { readdirSync, readFileSync, symlinkSync } from "node:fs"
+import { readdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
-import { resources } from "../../../src/api/records/index.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
 import { runWith } from "../../support/cli.ts"
@@ -88,24 +87,6 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
       assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
       const service = yield* Process.start({ DATABASE_URL: fresh.url })
       assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
-    })
-  )
-
-  rehearse(
-    "export every record of every organization as JSON lines",
-    Effect.fnUntraced(function* (url, cwd) {
-      const sql = yield* clientOf(url)
-      yield* sql`update organizations set name = ${'a "b" \\ c\nd'} where id = 'org_oakridge'`
-      yield* shell(blockOf("tables="), cwd, { DATABASE_URL: url })
-      const files = readdirSync(cwd)
-      assert.strictEqual(files.length, resources.length)
-      for (const file of files) {
-        const table = file.replace(".ndjson", "")
-        const text = readFileSync(join(cwd, file), "utf8")
-        const lines = yield* Effect.forEach(text.split("\n").slice(0, -1), Client.parse)
-        const rows = yield* sql`select organization_id as organization, record::json from ${sql(table)}`
-        assert.sameDeepMembers(lines, [...rows], table)
-      }
     })
   )
 
