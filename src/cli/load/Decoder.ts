@@ -27,16 +27,20 @@ export interface Fault {
 
 const decimal = /^[+-]?(?=\.?\d)(\d*)\.?(\d*)(?:e[+-]?\d{1,3})?$/i
 
-/** The reason why a decimal does not fit: JSON shows it as a double, with 15 digits. */
-const decimalFault = (text: string) => {
-  const digits = (decimal.exec(text) ?? []).slice(1).join("").replace(/^0+/, "").replace(/0+$/, "")
-  if (digits.length > 15) return "has more than 15 significant digits"
-  return Math.abs(Number(text)) < 1e21 ? undefined : "must be below 1e21"
+/** True if a double has the decimal exactly: JSON shows it as one, with 15 digits. */
+const isExact = (text: string) => {
+  const digits = (decimal.exec(text) ?? [])
+    .slice(1)
+    .join("")
+    .replace(/^0+|0+$/g, "")
+  return digits.length <= 15 && Math.abs(Number(text)) < 1e21
 }
+
+const inexact = "must be below 1e21, with at most 15 significant digits"
 
 /** Keeps a number of JSON as text where a double would change it. */
 const exactNumber = (_: string, value: unknown, { source = "" }: { readonly source?: string } = {}) =>
-  Predicate.isNumber(value) && decimalFault(source) !== undefined ? source : value
+  Predicate.isNumber(value) && !isExact(source) ? source : value
 
 /** The value of a text of JSON. Any other text stays as it is. */
 export const parseJson = (text: string): unknown => {
@@ -56,7 +60,7 @@ const convert = (value: unknown, type: ColumnType | undefined): unknown => {
   if (type === "boolean") return isTrue.test(value) || (isFalse.test(value) ? false : value)
   if (type === "text[]" || type === "jsonb") return parseJson(value)
   const isNumber = (type === "integer" || type === "numeric") && decimal.test(value)
-  return isNumber && decimalFault(value) === undefined ? Number(value) : value
+  return isNumber && isExact(value) ? Number(value) : value
 }
 
 /** The reason why the database would refuse a value that its schema accepts. */
@@ -90,20 +94,19 @@ const fieldsByColumn = ({ hidden, record }: Resource) => {
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
+interface Options {
+  /** The organization of all rows. Undefined: a column names it. */
+  readonly organization: string | undefined
+  readonly organizationColumn: string
+  readonly isKnown: (organization: string) => boolean
+  /** True if times may have no offset. */
+  readonly hasTimeZone: boolean
+  /** True if the times of the last changes are those of the file. */
+  readonly keepsTimes: boolean
+}
+
 /** Makes the decoder of the rows of a resource. */
-export const make = (
-  resource: Resource,
-  options: {
-    /** The organization of all rows. Undefined: a column names it. */
-    readonly organization: string | undefined
-    readonly organizationColumn: string
-    readonly isKnown: (organization: string) => boolean
-    /** True if times may have no offset. */
-    readonly hasTimeZone: boolean
-    /** True if the times of the last changes are those of the file. */
-    readonly keepsTimes: boolean
-  }
-) => {
+export const make = (resource: Resource, options: Options) => {
   const { hasTimeZone, isKnown, keepsTimes, organization, organizationColumn } = options
   const fields = fieldsByColumn(resource)
   const types = new Map([...fields].map(([column, field]) => [column, typeOf(field)]))
@@ -120,47 +123,51 @@ export const make = (
   const strictly = { errors: "all", onExcessProperty: "error" } as const
   const decode = Schema.decodeUnknownResult(Schema.Struct(Object.fromEntries(checked)), strictly)
 
-  const reasonOf = (column: string, value: unknown, message: string) => {
+  const explain = (column: string, value: unknown, message: string) => {
     if (!fields.has(column)) return `is not a field of ${resource.name}`
     if (Predicate.isNullish(value)) return column === "id" ? "is missing" : "must have a value, or no column"
-    const isLong = Predicate.isString(value) && types.get(column) === "numeric" && decimal.test(value)
-    return (isLong ? decimalFault(value) : undefined) ?? message.replace(" | null", "")
+    const isDecimal = Predicate.isString(value) && types.get(column) === "numeric" && decimal.test(value)
+    return isDecimal ? inexact : message.replace(" | null", "")
   }
 
-  const columnsOf = (values: Values): Record<string, unknown> =>
-    Object.fromEntries(
-      Object.entries(values).flatMap(([name, value]) => {
-        const column = columnOf(name)
-        const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
-        if (Predicate.isReadonlyObject(split)) {
-          return Object.entries<unknown>({ ...split }).map(([key, each]) => [`${column}_${columnOf(key)}`, each])
-        }
-        if (column === "wellnes_plan_name" && fields.has("plan_name")) {
-          if ("plan_name" in values) return []
-          return Object.entries({ plan_name: value, species: null, plan_header: null })
-        }
-        const isLeftOut =
-          (name === organizationColumn && !fields.has(column)) || (!keepsTimes && lastChanges.has(column))
-        return isLeftOut ? [] : [[column, convert(value, types.get(column))]]
-      })
-    )
+  /** The columns of a value. An object and a composed name are kept by their parts. */
+  const toColumns =
+    (values: Values) =>
+    ([name, value]: readonly [string, unknown]): Array<readonly [string, unknown]> => {
+      const column = columnOf(name)
+      if (!fields.has(column) && name === organizationColumn) return []
+      if (!keepsTimes && lastChanges.has(column)) return []
+      if (column === "wellnes_plan_name" && fields.has("plan_name")) {
+        return "plan_name" in values ? [] : Object.entries({ plan_name: value, species: null, plan_header: null })
+      }
+      const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
+      return Predicate.isReadonlyObject(split)
+        ? Object.entries<unknown>({ ...split }).map(([part, each]) => [`${column}_${columnOf(part)}`, each])
+        : [[column, convert(value, types.get(column))]]
+    }
+
+  /** The faults of the organization of a row, which a column or an export may name. */
+  const ownerFault = (owner: unknown, named: unknown) => {
+    if (named !== undefined && named !== owner) return "is another organization"
+    if (isOrganizations) return undefined
+    if (!Predicate.isString(owner)) return "is missing"
+    return isKnown(owner) ? undefined : "is no organization"
+  }
 
   /** The columns of a row with its organization and id, and its faults. */
   return ({ broken, line, organization: beside, values }: Row) => {
-    const columns = columnsOf(values)
-    const owned = beside ?? values[organizationColumn] ?? undefined
-    const owner = isOrganizations ? columns["id"] : (organization ?? owned)
-    const ownerFault = (reason: string): Fault => ({ field: organizationColumn, reason, value: owned })
+    const columns: Record<string, unknown> = Object.fromEntries(Object.entries(values).flatMap(toColumns(values)))
+    const named = beside ?? values[organizationColumn] ?? undefined
+    const owner = isOrganizations ? columns["id"] : (organization ?? named)
     const decoded = decode(columns)
     const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []
     const faults = issues.map(({ message, path: [first] = [] }): Fault => {
       const field = Predicate.isString(first) ? first : "id"
       const value = columns[field]
-      return { field, value, reason: reasonOf(field, value, message) }
+      return { field, value, reason: explain(field, value, message) }
     })
-    if (owned !== undefined && owned !== owner) faults.push(ownerFault("is another organization"))
-    else if (!isOrganizations && !Predicate.isString(owner)) faults.push(ownerFault("is missing"))
-    else if (!isOrganizations && !isKnown(String(owner))) faults.push(ownerFault("is no organization"))
+    const reason = ownerFault(owner, named)
+    if (reason !== undefined) faults.push({ field: organizationColumn, reason, value: named })
     const found = broken === undefined ? faults : [{ reason: broken }]
     return { line, columns, organization: String(owner), id: String(columns["id"]), faults: found }
   }

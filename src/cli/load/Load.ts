@@ -1,6 +1,5 @@
 /** `load`: upserts the rows of files. All are read twice: first every row is checked, then those that differ are written. */
-import { closeSync, existsSync, openSync, realpathSync, writeFileSync } from "node:fs"
-import { Array, DateTime, Effect, Predicate, Schema, Stream } from "effect"
+import { Array, DateTime, Effect, FileSystem, Iterable, Number, Predicate, Schema, Stream } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { TaskDatabase } from "../../database/Database.ts"
@@ -21,7 +20,7 @@ const flags = {
     Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
     Output.optional
   ),
-  rejects: Output.text("rejects", "Load the valid rows; write the others and their faults to this file, as NDJSON"),
+  rejects: Output.text("rejects", "Load the valid rows; write the others and their faults to a new file, as NDJSON"),
   missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
     Flag.withDescription("`delete`: delete the records that the files lack, of each organization in them"),
     Flag.withDefault("keep")
@@ -36,87 +35,59 @@ const flags = {
 
 type Options = Command.Command.Config.Infer<typeof flags>
 
-const deletedAtOnce = 1000
-
 const quoted = (names: ReadonlyArray<string>, row = "") => names.map((name) => `${row}"${name}"`).join(", ")
 
 /** The SQL that writes rows with these columns, given as JSON, where they differ from those of the table. */
 const upsert = (table: string, columns: ReadonlyArray<string>) => {
   const others = columns.filter((name) => !Decoder.lastChanges.has(name))
+  const times = columns.filter((name) => Decoder.lastChanges.has(name))
   const changed = columns.filter((name) => name !== "organization_id" && name !== "id")
   const assigned = changed.map((name) => `"${name}" = excluded."${name}"`).join(", ")
-  const times = columns.filter((name) => Decoder.lastChanges.has(name))
-  const differs = (old: string, next: string) =>
-    [
-      `(${quoted(others, `${old}.`)}) is distinct from (${quoted(others, `${next}.`)})`,
-      ...times.map((name) => `${next}."${name}" > ${old}."${name}"`)
-    ].join(" or ")
+  const isLater = times.map((name) => `or v."${name}" > old."${name}"`).join(" ")
   return `
-    insert into ${table} as t (${quoted(columns)})
+    insert into ${table} (${quoted(columns)})
     select ${quoted(columns, "v.")} from json_populate_recordset(null::${table}, $1::json) v
     left join ${table} old on old.organization_id = v.organization_id and old.id = v.id
-    where old.id is null or ${differs("old", "v")}
-    on conflict (organization_id, id) do ${assigned === "" ? "nothing" : `update set ${assigned} where ${differs("t", "excluded")}`}
+    where old.id is null or (${quoted(others, "old.")}) is distinct from (${quoted(others, "v.")}) ${isLater}
+    on conflict (organization_id, id) do ${assigned === "" ? "nothing" : `update set ${assigned}`}
     returning xmax = 0 as "isNew"`
 }
 
 const written = rowsOf(Schema.Struct({ isNew: Schema.Boolean }))
 
-interface SameFault {
-  readonly path: string
-  readonly words: ReadonlyArray<unknown>
-  readonly lines: Array<number>
-  count: number
-}
-
-const wordOf = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word)).slice(0, 100)
+const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word)).slice(0, 100)
 
 /** Collects faults: the same one of many lines once, with their number and the first of them. */
 const makeFaults = () => {
-  const faults = new Map<string, SameFault>()
+  const faults = new Map<
+    string,
+    { readonly path: string; readonly lines: Array<number>; readonly words: string; count: number }
+  >()
   return {
     add: (path: string, line: number, { field, reason, value }: Decoder.Fault) => {
       const key = JSON.stringify([path, field, reason])
-      const same = faults.get(key) ?? { path, words: [field, reason, value], lines: [], count: 0 }
-      if (same.count < 3) same.lines.push(line)
+      const words = [field, reason, value].filter(Predicate.isNotUndefined).map(shorten).join(": ")
+      const same = faults.get(key) ?? { path, lines: [], words, count: 0 }
+      if (same.lines.length < 3) same.lines.push(line)
       same.count += 1
       faults.set(key, same)
     },
-    count: () => [...faults.values()].reduce((sum, fault) => sum + fault.count, 0),
-    texts: () =>
-      [...faults.values()].map(({ count: all, lines, path, words }) => {
+    count: () => Number.sumAll(Iterable.map(faults.values(), (fault) => fault.count)),
+    lines: () =>
+      Array.fromIterable(faults.values()).map(({ count: all, lines, path, words }) => {
         const more = all > lines.length ? ` and ${count(all - lines.length)} more` : ""
-        return [`${path}:${lines.join(", ")}${more}`, ...words.filter(Predicate.isNotUndefined).map(wordOf)].join(": ")
+        return `${path}:${lines.join(", ")}${more}: ${words}`
       })
   }
 }
 
-/** A bar on a terminal, of the part of a file that was read. */
-const makeProgress = () => {
-  let shown = ""
-  const draw = (text: string) =>
-    Effect.sync(() => {
-      if (process.stderr.isTTY && text !== shown) process.stderr.write(`\r\u001b[K${text}`)
-      shown = text
-    })
-  return {
-    clear: draw(""),
-    of: (words: string) => (part: number) =>
-      draw(`[${"=".repeat(part * 25).padEnd(25)}] ${Math.floor(part * 100)} % ${words}`)
-  }
-}
-
-/** Opens the file of the rejected rows, which is none of those that are loaded. */
-const openRejects = Effect.fnUntraced(function* (path: string, files: ReadonlyArray<Files.File>) {
-  const attempt = <A>(work: () => A) =>
-    Effect.try({ try: work, catch: (cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`) })
-  const isInput = attempt(
-    () => existsSync(path) && files.some((file) => realpathSync(file.path) === realpathSync(path))
-  )
-  if (yield* isInput) return yield* misused("--rejects would overwrite a file of the load.")
-  const opened = attempt(() => openSync(path, "w", 0o600))
-  const file = yield* Effect.acquireRelease(opened, (handle) => Effect.sync(() => closeSync(handle)))
-  return (entry: object) => attempt(() => writeFileSync(file, `${JSON.stringify(entry)}\n`))
+/** Makes the file of the rejected rows. */
+const makeRejects = Effect.fnUntraced(function* (path: string) {
+  const cannot = Effect.mapError((cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`))
+  const fs = yield* FileSystem.FileSystem
+  // A file that is there may be one of the load.
+  const file = yield* cannot(fs.open(path, { flag: "wx", mode: 0o600 }))
+  return (entry: object) => cannot(file.writeAll(Buffer.from(`${JSON.stringify(entry)}\n`)))
 })
 
 /** Loads files. With a fault nothing is loaded, unless there is a file for rejected rows. */
@@ -127,10 +98,9 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   if (organization !== undefined && !known.has(organization)) {
     return yield* refused(`No organization ${organization}. Run: organizations create ${organization} --name NAME`)
   }
-  const reject = options.rejects === undefined ? undefined : yield* openRejects(options.rejects, files)
-  const [faults, progress] = [makeFaults(), makeProgress()]
-  yield* Effect.addFinalizer(() => progress.clear)
-  const decoderOf = ({ resource }: Files.File) =>
+  const reject = options.rejects === undefined ? undefined : yield* makeRejects(options.rejects)
+  const faults = makeFaults()
+  const makeDecoder = ({ resource }: Files.File) =>
     Decoder.make(resource, {
       organization,
       organizationColumn,
@@ -156,7 +126,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
 
   /** The ids in the files, by table and organization. */
   const owned = new Map<string, { readonly table: string; readonly owner: string; readonly ids: Set<string> }>()
-  const idsOf = (table: string, owner: string) => {
+  const idsIn = (table: string, owner: string) => {
     const key = `${table} ${owner}`
     const found = owned.get(key) ?? { table, owner, ids: new Set() }
     return (owned.set(key, found), found.ids)
@@ -165,14 +135,14 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   /** Checks each row of a file. Returns the lines of those that are rejected. */
   const check = Effect.fnUntraced(function* (file: Files.File) {
     const { path, resource } = file
-    if (organization !== undefined) idsOf(resource.table, organization)
+    if (organization !== undefined) idsIn(resource.table, organization)
     const rejected = new Set<number>()
-    const decode = decoderOf(file)
+    const decode = makeDecoder(file)
     const checkRow = Effect.fnUntraced(function* (row: Decoder.Row) {
       const { faults: own, id, line, organization: owner } = decode(row)
       // A copy: the text may be a part of one that is much larger.
       const value = Buffer.from(id).toString()
-      const ids = own.length === 0 ? idsOf(resource.table, owner) : undefined
+      const ids = own.length === 0 ? idsIn(resource.table, owner) : undefined
       const isCopy = ids !== undefined && ids.size === ids.add(value).size
       if (resource.table === "organizations") known.add(value)
       const found = isCopy ? [{ field: "id", reason: "is a duplicate", value }] : own
@@ -181,8 +151,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       found.forEach((fault) => faults.add(path, line, fault))
       if (reject !== undefined) yield* reject({ file: path, line, faults: found, row: row.values })
     })
-    const checkRows = (rows: ReadonlyArray<Decoder.Row>) => Effect.forEach(rows, checkRow, { discard: true })
-    const isReadable = yield* Stream.runForEach(Files.rows(file, progress.of(`of ${path} checked`)), checkRows).pipe(
+    const isReadable = yield* Stream.runForEach(Files.rows(file), Effect.forEach(checkRow, { discard: true })).pipe(
       Effect.as(true),
       Effect.catchTag("Unreadable", ({ line, reason }) =>
         Effect.sync(() => (faults.add(path, line, { reason }), false))
@@ -194,8 +163,8 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   /** Writes the rows of a file but the rejected ones, and tells their numbers. */
   const write = Effect.fnUntraced(function* (file: Files.File, rejected: ReadonlySet<number>) {
     const { path, resource } = file
-    const decode = decoderOf(file)
-    let [rows, inserted, updated] = [0, 0, 0]
+    const decode = makeDecoder(file)
+    const counts = { inserted: 0, updated: 0, unchanged: 0, rejected: rejected.size }
     const writeRows = Effect.fnUntraced(function* (some: ReadonlyArray<Decoder.Row>) {
       const records = some
         .filter(({ line }) => !rejected.has(line))
@@ -209,23 +178,21 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       const changed = (yield* Effect.mapError(transact(statements), (error) =>
         isLost(error) ? error : refused(`${place}: the database refuses: ${messageOf(error)}. Rows before are loaded.`)
       )).flat()
-      rows += records.length
-      inserted += changed.filter(({ isNew }) => isNew).length
-      updated += changed.filter(({ isNew }) => !isNew).length
+      const inserted = changed.filter(({ isNew }) => isNew).length
+      counts.inserted += inserted
+      counts.updated += changed.length - inserted
+      counts.unchanged += records.length - changed.length
     })
-    yield* Files.rows(file, progress.of(`of ${path} loaded`)).pipe(
-      Stream.runForEach(writeRows),
+    yield* Stream.runForEach(Files.rows(file), writeRows).pipe(
       Effect.catchTag("Unreadable", ({ line, reason }) => refused(`${path}:${line}: ${reason}. The file was changed.`))
     )
-    yield* progress.clear
-    const counts = { inserted, updated, unchanged: rows - inserted - updated, rejected: rejected.size }
     const words = Object.entries(counts).flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
-    yield* Output.print(`${path}: ${[counted(rows + rejected.size, "row"), ...words].join(", ")}.`)
+    const all = Number.sumAll(Object.values(counts))
+    yield* Output.print(`${path}: ${[counted(all, "row"), ...words].join(", ")}.`)
   })
 
   const checked = yield* Effect.forEach(files, check)
-  yield* progress.clear
-  if (faults.count() > 0) yield* Output.note(faults.texts())
+  if (faults.count() > 0) yield* Output.note(faults.lines())
   if (faults.count() > 0 && (reject === undefined || checked.some(({ isReadable }) => !isReadable))) {
     return yield* refused(`${counted(faults.count(), "fault")}. Nothing was loaded.`)
   }
@@ -234,8 +201,8 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       Effect.map((all) => ({ table, owner, all: all.length, missing: all.filter((id) => !ids.has(id)) }))
     )
   )
-  const missing = lacking.reduce((sum, one) => sum + one.missing.length, 0)
-  const all = lacking.reduce((sum, one) => sum + one.all, 0)
+  const missing = Number.sumAll(lacking.map((one) => one.missing.length))
+  const all = Number.sumAll(lacking.map((one) => one.all))
   const isMany = missing * 10 > all
   if (missing > 0 && options.yes !== String(missing) && (isMany || options.yes !== "yes")) {
     const lack = `The files lack ${count(missing)} of ${counted(all, "record")}, which would be deleted.`
@@ -243,12 +210,10 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   }
   for (const { file, rejected } of checked) yield* write(file, rejected)
   for (const { missing: ids, owner, table } of lacking) {
-    yield* Effect.forEach(Array.chunksOf(ids, deletedAtOnce), (some) =>
-      transact(sql`delete from ${sql(table)} where organization_id = ${owner} and id = any (${some}::text[])`)
-    )
+    yield* transact(sql`delete from ${sql(table)} where organization_id = ${owner} and id = any (${ids}::text[])`)
   }
   if (missing > 0) yield* Output.print(`Deleted ${counted(missing, "record")} that the files lack.`)
-  const rejected = checked.reduce((sum, one) => sum + one.rejected.size, 0)
+  const rejected = Number.sumAll(checked.map((one) => one.rejected.size))
   if (rejected > 0) {
     return yield* refused(`${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`)
   }

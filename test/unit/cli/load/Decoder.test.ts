@@ -26,7 +26,7 @@ const read = Effect.fnUntraced(function* (
   writeFileSync(path, content)
   const [file = assert.fail()] = yield* Files.find([path])
   const decode = Decoder.make(file.resource, { ...options, ...given })
-  const rows = yield* Stream.runCollect(Stream.flattenIterable(Files.rows(file, () => Effect.void)))
+  const rows = yield* Stream.runCollect(Stream.flattenIterable(Files.rows(file)))
   const decoded = rows.map(decode)
   return {
     rows: decoded.flatMap(({ columns, faults, line, organization }) =>
@@ -114,11 +114,11 @@ it.effect("each fault is named with its line and field", () =>
       "3: created_at: day value is outside expected range: 2026-02-30T00:00:00Z",
       "3: organization_id: is another organization: org_2",
       "4: id: is missing: null",
-      "4: original_amount: has more than 15 significant digits: 1234567890.123456",
+      "4: original_amount: must be below 1e21, with at most 15 significant digits: 1234567890.123456",
       "4: created_at: has no time zone: add an offset, such as Z, or use --time-zone: 2026-01-31 09:30:00",
       "5: has 2 fields, but the header has 5",
       "6: has text after a closing quote",
-      "7: original_amount: must be below 1e21: 1e21",
+      "7: original_amount: must be below 1e21, with at most 15 significant digits: 1e21",
       "7: created_at: must have a value, or no column: null"
     ])
     assert.lengthOf(rows, 1)
@@ -167,7 +167,9 @@ it.effect("a number that a double would change is a fault, and others are exact"
       const { faults, rows } = yield* read(name, text)
       assert.deepStrictEqual(
         faults.map((fault) => fault.replace(/^\d+: /, "")),
-        [numbers[0], numbers[4]].map((number) => `invoice_pims_id: has more than 15 significant digits: ${number}`)
+        [numbers[0], numbers[4]].map(
+          (number) => `invoice_pims_id: must be below 1e21, with at most 15 significant digits: ${number}`
+        )
       )
       assert.deepStrictEqual(
         rows.map((found) => JSON.stringify(Object.values(found).at(-1))),
@@ -190,10 +192,7 @@ it.effect("a name that is composed fills its first part, unless the file has par
 
 it.effect.each([
   ["pets.csv", "", 1, "has no header"],
-  ["pets.csv", "sep=;\nid;name", 1, "begins with sep=: remove this line"],
-  ["pets.csv", "id;name\na;b", 1, "is separated by ;: expected commas"],
-  ["pets.csv", "id\tname\na\tb", 1, "is separated by tabs: expected commas"],
-  ["pets.csv", Buffer.from("\ufeffid,name", "utf16le"), 1, "is not UTF-8. It may be UTF-16"],
+  ["pets.csv", Buffer.from("\ufeffid,name", "utf16le"), 1, "is not UTF-8"],
   ["pets.csv", Buffer.from("id,name\na,b\nc,Andr\u00e9\n", "latin1"), 3, "is not UTF-8"],
   ["pets.csv", `id,name\na,b\nc,"d\ne`, 3, "has a quote that is not closed, or exceeds 4 MiB"],
   ["pets.csv", `id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`, 3, "has a quote that is not closed, or exceeds 4 MiB"],
