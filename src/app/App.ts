@@ -39,7 +39,6 @@ import * as Recent from "../observability/Recent.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
-import { Figures } from "../operations/Figures.ts"
 
 /** The services of the data API, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -202,8 +201,7 @@ const service = (settings: Settings) => {
     Layer.provideMerge(database)
   )
   const observers = Layer.provide(requestObservers(settings), Recent.Recent.layer)
-  const figures = Layer.provide(operators(settings), Figures.layer(roles))
-  const watched = Layer.mergeAll(figures, Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
+  const watched = Layer.mergeAll(operators(settings), Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
     Layer.provide([served, Recent.Recent.layer])
   )
   const listener = Layer.provide(Listener.layer({ ...settings, isMeasured: true }), [observers, watched])

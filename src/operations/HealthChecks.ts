@@ -1,9 +1,10 @@
 /** The health of the service: the states of its dependencies, its readiness, and the endpoints of both. */
-import { Context, Duration, Effect, identity, Layer, Option, String } from "effect"
+import { Context, Duration, Effect, identity, Layer, Option, Schema, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
+import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { missing } from "../database/Migrations.ts"
 import * as Store from "../database/Store.ts"
@@ -13,7 +14,6 @@ import * as Time from "../process/Time.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
 import { lacking, needs } from "./Privileges.ts"
-import { clockFault, measure } from "./ServerClock.ts"
 import type { Role } from "./Settings.ts"
 
 const request: Store.StatementRequest<string> = {
@@ -24,6 +24,33 @@ const request: Store.StatementRequest<string> = {
 
 /** Health responds within half a second. What takes longer than a statement is left out. */
 const longest = Duration.millis(450)
+
+const Answer = Schema.Struct({ now: Schema.Finite, isReadOnly: Schema.Boolean })
+
+interface Measurement {
+  /** The milliseconds that a statement takes. */
+  readonly took: number
+  /** The milliseconds that the clock of the server is ahead of this machine's. */
+  readonly ahead: number
+  readonly isReadOnly: boolean
+}
+
+/** Measures a database server: its distance, its clock, and if it accepts writes. */
+export const measure = Effect.fnUntraced(function* (sql: Database) {
+  const asking = rowsOf(Answer)(sql`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+      current_setting('transaction_read_only')::boolean as "isReadOnly"`)
+  const [duration, [answer]] = yield* Effect.timed(asking)
+  const took = Math.round(Duration.toMillis(duration))
+  const ahead = (answer?.now ?? NaN) - ((yield* Time.wall) - took / 2)
+  return { took, ahead, isReadOnly: answer?.isReadOnly === true } satisfies Measurement
+})
+
+/** The difference of the clocks as a sentence, if it is certainly more than some milliseconds. */
+export const clockFault = ({ ahead, took }: Measurement, most: number) =>
+  Math.abs(ahead) - took / 2 <= most
+    ? undefined
+    : `Its clock is ${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} this machine's`
 
 type State = Health["checks"][string]
 
@@ -110,6 +137,9 @@ const readinessOf = Effect.fnUntraced(function* (
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
+    /** The roles of this process. */
+    readonly roles: ReadonlyArray<Role>
+    /** The states of the dependencies, at most a second old: many may ask at once. */
     readonly checks: Effect.Effect<Health["checks"]>
     /** True if each database that the roles need is migrated and permits them, and the service is not stopping. */
     readonly isReady: Effect.Effect<boolean>
@@ -145,7 +175,8 @@ export class HealthChecks extends Context.Service<
           })
         }
         return HealthChecks.of({
-          checks: Effect.all(checks, { concurrency: "unbounded" }),
+          roles,
+          checks: yield* Time.cachedFor(Effect.all(checks, { concurrency: "unbounded" }), () => "1 second"),
           isReady: Effect.map(readiness.check, isReady),
           stop: Effect.sync(() => void (isStopping = true))
         })
@@ -155,7 +186,7 @@ export class HealthChecks extends Context.Service<
   /** The fake has no dependencies, and is always ready. */
   static readonly layerMemory = Layer.succeed(
     HealthChecks,
-    HealthChecks.of({ checks: Effect.succeed({}), isReady: Effect.succeed(true), stop: Effect.void })
+    HealthChecks.of({ roles: [], checks: Effect.succeed({}), isReady: Effect.succeed(true), stop: Effect.void })
   )
 }
 
@@ -164,11 +195,9 @@ export const handlers = HttpApiBuilder.group(
   "health",
   Effect.fnUntraced(function* (endpoints) {
     const health = yield* HealthChecks
-    // Anyone can send any number of requests.
-    const shared = yield* Time.cachedFor(health.checks, () => "1 second")
     return endpoints.handleAll({
       health: () =>
-        Effect.map(shared, (checks) => {
+        Effect.map(health.checks, (checks) => {
           const isWell = Object.values(checks).every(({ status }) => status === "pass")
           return { status: isWell ? ("pass" as const) : ("warn" as const), version, checks }
         }),

@@ -1,32 +1,77 @@
 /**
  * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
- * is ready, to show why it is not, and closes last.
+ * is ready, to show why it is not, and closes last. Its pages are for this machine alone: an SSH tunnel,
+ * `kubectl port-forward` and a proxy that authenticates reach them too. Monitors read metrics and health from anywhere that
+ * reaches the port.
  */
-import { Context, Duration, Effect, flow, identity, Layer, Schema } from "effect"
-import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { cacheable } from "../http/Html.ts"
+import { Context, Duration, Effect, flow, identity, Layer, Metric, Option, Schema } from "effect"
+import { HttpMiddleware, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { PrometheusMetrics } from "effect/observability"
+import { cacheable, secured } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
+import type { Recent } from "../observability/Recent.ts"
 import { explainListen } from "../process/Failure.ts"
-import { guard } from "./Access.ts"
-import { Figures, type Snapshot } from "./Figures.ts"
+import { version } from "../process/Package.ts"
 import { iso } from "./Format.ts"
+import { HealthChecks } from "./HealthChecks.ts"
+import { style } from "./Layout.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Overview from "./pages/Overview.ts"
-import { style } from "./Style.ts"
+import { isLoopback } from "./Settings.ts"
 
-/** `/health`: the process, and each dependency with its state. */
-const healthReport = ({ checks, pid, ready, roles, startedAt, version }: Snapshot) => {
-  const isWell = ready && Object.values(checks).every(({ status }) => status === "pass")
-  return { status: isWell ? "pass" : "warn", version, pid, roles, started: iso(startedAt), ready, checks }
+type Request = HttpServerRequest.HttpServerRequest
+
+const isForMonitors = ({ url }: Request) => /^\/(metrics|health)(\?|$)/.test(url)
+
+/** True if `Host` names this machine. Another name that resolves to it would make a foreign page one of ours. */
+const namesLoopback = ({ headers }: Request) => {
+  const name = /^(?:\[([\da-f:.]+)\]|([^:]*))(?::\d+)?$/i.exec(headers["host"] ?? "")
+  return isLoopback((name?.[1] ?? name?.[2] ?? "").toLowerCase())
 }
 
-const exposition = (text: string) =>
-  HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+const isLocal = (request: Request) =>
+  namesLoopback(request) &&
+  Option.match(request.remoteAddress, {
+    onNone: () => true,
+    onSome: (address) => isLoopback(address.replace(/^::ffff:/, ""))
+  })
 
-type Services = Figures | OperatorStore
+const refused = HttpServerResponse.text(
+  "The operators' pages are for this machine alone, by the hosts localhost, 127.0.0.1 and ::1. Use an SSH tunnel or kubectl port-forward, or a proxy on this machine that authenticates its clients and sends one of these as Host.\n",
+  { status: 403 }
+)
+
+/** Refuses requests without access, and protects responses. */
+const guard = HttpMiddleware.make((httpEffect) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const response = isForMonitors(request) || isLocal(request) ? yield* httpEffect : refused
+    return secured(
+      HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }),
+      "linked"
+    )
+  })
+)
+
+/** `/health`: the process, and each dependency with its state. */
+const healthReport = HealthChecks.use(({ checks, isReady, roles }) =>
+  Effect.map(Effect.all([checks, isReady], { concurrency: 2 }), ([states, ready]) => {
+    const isWell = ready && Object.values(states).every(({ status }) => status === "pass")
+    const started = iso(Math.round(performance.timeOrigin))
+    const status = isWell ? "pass" : "warn"
+    return HttpServerResponse.jsonUnsafe({ status, version, pid: process.pid, roles, started, ready, checks: states })
+  })
+)
+
+/** `/metrics`: the text format of Prometheus. */
+const exposition = Effect.map(PrometheusMetrics.format(), (text) =>
+  HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+)
+
+type Services = HealthChecks | OperatorStore | Recent
 type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 
@@ -39,16 +84,21 @@ const handlers: ReadonlyArray<readonly [HttpRouter.PathInput, Handler]> = [
   Credentials.secrets,
   Credentials.audit,
   ["/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))],
-  ["/health", Figures.use(({ latest }) => Effect.map(latest, flow(healthReport, HttpServerResponse.jsonUnsafe)))],
-  ["/metrics", Figures.use(({ metrics }) => Effect.map(metrics, exposition))]
+  ["/health", healthReport],
+  ["/metrics", exposition]
 ]
 
 /** The routes, over their services. */
 export const routes = Layer.mergeAll(
   HttpRouter.addAll(
-    Effect.map(Effect.context<Services>(), (services) =>
-      handlers.map(([path, handler]) => HttpRouter.route("GET", path, Effect.provideContext(handler, services)))
-    )
+    Effect.gen(function* () {
+      const services = Context.add(
+        yield* Effect.context<Services>(),
+        Metric.MetricRegistry,
+        yield* Metric.MetricRegistry
+      )
+      return handlers.map(([path, handler]) => HttpRouter.route("GET", path, Effect.provideContext(handler, services)))
+    })
   ),
   HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true })
 )

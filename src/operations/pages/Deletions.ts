@@ -7,10 +7,9 @@ import type * as Tasks from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import { invocation } from "../../process/Package.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, id, pairs, section, small, table, unreadable } from "../Layout.ts"
+import { badge, clamped, id, pairs, section, small, stackedPlot, table, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
-import { plot } from "../Plot.ts"
 
 const path = "/ops/deletions"
 
@@ -37,36 +36,12 @@ const lastDay = Effect.gen(function* () {
   const hours = yield* Effect.result(read)
   return (now: number): Content => {
     if (Result.isFailure(hours)) return unreadable(`The last day: ${hours.failure.message}`)
-    const points = hours.success
-    const most = Math.max(1, ...points.map(({ cancelled, completed, dead }) => cancelled + completed + dead))
+    const timeline = { points: hours.success, first: now - (now % hour) - 23 * hour, step: hour, slots: 24 }
     return h("div", { class: "charts" })(
-      plot({
-        title: "Deletions that ended in an hour",
-        points,
-        first: now - (now % hour) - 23 * hour,
-        step: hour,
-        slots: 24,
-        axis: [Format.count(most), "0"],
-        series: [
-          {
-            name: "completed",
-            color: "teal",
-            share: ({ cancelled, completed, dead }) => (cancelled + completed + dead) / most,
-            text: ({ completed }) => Format.count(completed)
-          },
-          {
-            name: "cancelled",
-            color: "amber",
-            share: ({ cancelled, dead }) => (cancelled + dead) / most,
-            text: ({ cancelled }) => Format.count(cancelled)
-          },
-          {
-            name: "dead",
-            color: "red",
-            share: ({ dead }) => dead / most,
-            text: ({ dead }) => Format.count(dead)
-          }
-        ]
+      stackedPlot("Deletions that ended in an hour", timeline, {
+        teal: ["completed", ({ completed }) => completed],
+        amber: ["cancelled", ({ cancelled }) => cancelled],
+        red: ["dead", ({ dead }) => dead]
       })
     )
   }

@@ -1,19 +1,19 @@
 /** `/ops`: the state of the service now, its requests in the last hour, and its dependencies. */
 import { Effect, Result } from "effect"
+import type { Health } from "../../api/IntakeApi.ts"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { Figures, type Snapshot } from "../Figures.ts"
+import { version } from "../../process/Package.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, section, severityOf, table, tile, unreadable } from "../Layout.ts"
+import { HealthChecks } from "../HealthChecks.ts"
+import { badge, clamped, plot, section, severityOf, stackedPlot, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
-import { plot } from "../Plot.ts"
 
 /** The scale is logarithmic, from 0.1 ms to 10 s. */
-const latency = (name: string, color: "teal" | "amber" | "red", share: number) => ({
+const latency = (name: string, share: number) => ({
   name,
-  color,
   share: (slot: Recent.Slot) => Math.min(1, (Math.log10(Recent.quantile(slot, share) ?? 0) + 1) / 5),
   text: (slot: Recent.Slot) => Format.latency(Recent.quantile(slot, share))
 })
@@ -21,39 +21,17 @@ const latency = (name: string, color: "teal" | "amber" | "red", share: number) =
 /** The charts of the last hour. */
 const charts = (points: ReadonlyArray<Recent.Slot>, now: number): Content => {
   const { slots, step } = Recent
-  const time = { points, first: now - (now % step) + step - slots * step, step, slots }
-  const most = Math.max(1, ...points.map(({ requests }) => requests))
+  const timeline = { points, first: now - (now % step) + step - slots * step, step, slots }
   return h("div", { class: "charts" })(
-    plot({
-      ...time,
-      title: "Requests in a minute",
-      axis: [Format.count(most), "0"],
-      series: [
-        {
-          name: "all",
-          color: "teal",
-          share: ({ requests }) => requests / most,
-          text: ({ requests }) => Format.count(requests)
-        },
-        {
-          name: "4xx",
-          color: "amber",
-          share: ({ clientErrors, serverErrors }) => (clientErrors + serverErrors) / most,
-          text: ({ clientErrors }) => Format.count(clientErrors)
-        },
-        {
-          name: "5xx",
-          color: "red",
-          share: ({ serverErrors }) => serverErrors / most,
-          text: ({ serverErrors }) => Format.count(serverErrors)
-        }
-      ]
+    stackedPlot("Requests in a minute", timeline, {
+      teal: ["2xx, 3xx", ({ clientErrors, requests, serverErrors }) => requests - clientErrors - serverErrors],
+      amber: ["4xx", ({ clientErrors }) => clientErrors],
+      red: ["5xx", ({ serverErrors }) => serverErrors]
     }),
-    plot({
-      ...time,
-      title: "Latency, on a logarithmic scale",
-      axis: [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency),
-      series: [latency("p99", "red", 0.99), latency("p95", "amber", 0.95), latency("p50", "teal", 0.5)]
+    plot("Latency, on a logarithmic scale", timeline, [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency), {
+      red: latency("p99", 0.99),
+      amber: latency("p95", 0.95),
+      teal: latency("p50", 0.5)
     })
   )
 }
@@ -83,7 +61,7 @@ const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now:
   ]
 }
 
-const dependencies = ({ checks }: Snapshot) =>
+const dependencies = (checks: Health["checks"]) =>
   table({
     caption: "Dependencies of the service",
     rows: Object.entries(checks),
@@ -94,28 +72,30 @@ const dependencies = ({ checks }: Snapshot) =>
     }
   })
 
-const process = ({ memory, pid, ready, roles, startedAt, version }: Snapshot, now: number): Content =>
+const processFacts = (ready: boolean, roles: ReadonlyArray<string>, now: number): Content =>
   h("p")(
     ready ? badge("fine", "ready") : badge("problem", "not ready"),
-    ` Version ${version}, roles ${roles.join(", ")}, ${Format.count(memory / 1024 ** 2)} MiB, pid ${pid}, started `,
-    Format.moment(startedAt, now)
+    ` Version ${version}, roles ${roles.join(", ")}, ${Format.count(process.memoryUsage.rss() / 1024 ** 2)} MiB, `,
+    `pid ${process.pid}, started `,
+    Format.moment(performance.timeOrigin, now)
   )
 
 export const overview = Page.page(
   "/ops",
   [],
   Effect.fnUntraced(function* () {
-    const [{ latest }, { taskCounts }] = [yield* Figures, yield* OperatorStore]
-    const [seen, counts] = yield* Effect.all([latest, Effect.result(taskCounts)], { concurrency: 2 })
+    const [{ lastHour }, health, { taskCounts }] = [yield* Recent.Recent, yield* HealthChecks, yield* OperatorStore]
+    const reads = [lastHour, health.checks, health.isReady, Effect.result(taskCounts)] as const
+    const [recent, checks, ready, counts] = yield* Effect.all(reads, { concurrency: "unbounded" })
     return (now) => [
-      charts(seen.recent, now),
+      charts(recent, now),
       h("dl", { class: "tiles" })(
-        requestTiles(seen.recent, now),
+        requestTiles(recent, now),
         Result.isSuccess(counts) && taskTiles(counts.success, now)
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
-      section("dependencies", "Dependencies", dependencies(seen)),
-      section("process", "Process", process(seen, now))
+      section("dependencies", "Dependencies", dependencies(checks)),
+      section("process", "Process", processFacts(ready, health.roles, now))
     ]
   })
 )

@@ -89,19 +89,21 @@ interface Given {
   readonly changes?: FeedState
   readonly isDistributed?: boolean
   readonly processor?: "up" | "down" | "none"
+  /** Called each time that the state of the processor is read. */
+  readonly onLook?: () => void
   /** The seconds that the databases' clock is behind this machine's. */
   readonly behind?: number
 }
 
 /** The checks over any databases. */
-const checksOf = ({ changes: state = "Served", processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
+const checksOf = ({ changes: state = "Served", onLook, processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
   const changes = Layer.effect(
     ChangeClock,
     ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, state: Effect.succeed(state) }))
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
-    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.succeed(processor) }))
+    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.sync(() => (onLook?.(), processor)) }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
   return HealthChecks.layer(roles).pipe(Layer.provide([changes, psp]))
 }
@@ -262,11 +264,7 @@ layer(
   it.effect("a second's requests share one look at the dependencies", () =>
     Effect.gen(function* () {
       let looks = 0
-      const checks = Effect.sync(() => ({ looks: { status: "pass" as const, output: String((looks += 1)) } }))
-      const health = Layer.effect(
-        HealthChecks,
-        Effect.map(HealthChecks, (fake) => HealthChecks.of({ ...fake, checks }))
-      )
+      const server = yield* serverOver({ onLook: () => looks++ })
       yield* Effect.gen(function* () {
         yield* Effect.all(
           Array.makeBy(100, () => get("/health")),
@@ -277,7 +275,7 @@ layer(
         yield* TestClock.adjust("1 second")
         yield* get("/health")
         assert.strictEqual(looks, 2)
-      }).pipe(Effect.provide(layerIntake(Layer.merge(layerMemory, Layer.provide(health, layerMemory)))))
+      }).pipe(Effect.provide(server))
     }).pipe(inItsOwnTime)
   )
 

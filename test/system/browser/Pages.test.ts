@@ -12,7 +12,7 @@ import { link } from "../../../src/http/Html.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
 import { Chromium, desktop, faultsOf, isInstalled, openPage, phone, type Screen, screenshot } from "./Chromium.ts"
-import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
+import { busy, checksOf, entryOf, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
 
 class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
@@ -39,14 +39,15 @@ const tasks = [
   )
 ]
 
-const recent = busy(now)
-
-const snapshot = Effect.succeed(processOf(now, { recent, checks: checksOf({ records: null, processor: null }) }))
+const shown = processOf({
+  recent: busy(now),
+  checks: Effect.succeed(checksOf({ records: null, processor: null }))
+})
 
 /** Serves the pages until the scope closes. */
 const served = (memory: Parameters<typeof store>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0 }).pipe(
-    Layer.provide([figures(snapshot), store(memory)]),
+    Layer.provide([shown, store(memory)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))

@@ -1,10 +1,9 @@
 /** Access to the operators' pages. */
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
-import { ask, figures, listener, processOf, store } from "./fakes.ts"
+import { Effect, Layer } from "effect"
+import { ask, listener, processOf, store } from "./fakes.ts"
 
-const now = Effect.runSync(Clock.currentTimeMillis)
-const services = Layer.merge(figures(Effect.succeed(processOf(now))), store({}))
+const services = Layer.merge(processOf(), store({}))
 
 const own = ["localhost", "localhost:1", "127.0.0.1:9464", "127.3.2.1", "[::1]:9464", "LOCALHOST:9464"]
 const foreign = [

@@ -1,10 +1,10 @@
-/** The operators' pages over made-up figures and stores: the facts on them, and that no text becomes HTML. */
+/** The operators' pages over a made-up process and stores: the facts on them, and that no text becomes HTML. */
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
-import { ask, busy, checksOf, entryOf, factOf, figures, keysOf, listener, processOf, store, taskOf } from "./fakes.ts"
+import { ask, busy, checksOf, entryOf, factOf, keysOf, listener, processOf, store, taskOf } from "./fakes.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
@@ -23,11 +23,12 @@ const facts = verdicts.map((verdict) => factOf(completed, verdict, now))
 
 const memory = { secrets: [secret], tasks: [dead, completed], facts, keys: keysOf(now), audit: [entryOf(dead, now)] }
 
-const well = figures(Effect.succeed(processOf(now, { recent: busy(now) })))
+const well = processOf({ recent: busy(now) })
 
-const sick = figures(
-  Effect.succeed(processOf(now, { checks: checksOf({ tasks: "Cannot be reached", records: null }), ready: false }))
-)
+const sick = processOf({
+  checks: Effect.succeed(checksOf({ tasks: "Cannot be reached", records: null })),
+  ready: false
+})
 
 const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<string>) {
   const { text } = yield* ask(path)
@@ -51,7 +52,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   it.effect("/ redirects to the overview, which shows dependencies and the process, as /health does", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ask("/")).headers.get("location"), "/ops")
-      yield* shows("/ops", ["Requests in a minute", "Dead deletions", "processor", "pid 4242", "180 MiB"])
+      yield* shows("/ops", ["Requests in a minute", "Dead deletions", "processor", `pid ${process.pid}`, " MiB"])
       const parts = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `"${name}"`)
       yield* shows("/health", ['{"status":"pass"', ...parts])
     })
@@ -154,7 +155,7 @@ const silentStore = storeWith({
   audit: never
 })
 
-layer(listener(Layer.merge(figures(Effect.never), silentStore)))("when nothing answers", (it) => {
+layer(listener(Layer.merge(processOf({ checks: Effect.never }), silentStore)))("when nothing answers", (it) => {
   it.effect.each(paths)("%s responds within two seconds", (path) =>
     Effect.gen(function* () {
       const asking = yield* Effect.forkChild(shows(path, ["</footer>"]))
@@ -185,14 +186,13 @@ describe("HTML", () => {
       keys: keysOf(now).map((key) => ({ ...key, organization_id: text, name: text })),
       audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }]
     }
-    const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [
       ...paths,
       ofTask("/ops/task", task),
       link("/ops/deletions", { q: text, organization: text }),
       link("/ops/keys", { organization: text })
     ]
-    const services = Layer.merge(figures(Effect.succeed(own)), store(given))
+    const services = Layer.merge(processOf({ checks: Effect.succeed(checksOf({ [text]: text })) }), store(given))
     const found = Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text)))
     return Effect.provide(found, listener(services), { local: true })
   }

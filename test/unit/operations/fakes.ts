@@ -11,7 +11,7 @@ import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
-import { Figures, type Snapshot } from "../../../src/operations/Figures.ts"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
 
@@ -81,21 +81,24 @@ export const checksOf = Record.map((problem: string | null): Health["checks"][st
   problem === null ? { status: "pass" } : { status: "warn", output: problem }
 )
 
-/** A process that is well. */
-export const processOf = (now: number, some: Partial<Snapshot> = {}): Snapshot => ({
-  pid: 4242,
-  startedAt: now - 26 * 60 * minute,
-  version: "0.1.0",
-  roles: ["data-api", "intake", "worker"],
-  memory: 180 * 1024 ** 2,
-  recent: [],
-  ready: true,
-  checks: checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null }),
-  ...some
-})
+const wellChecks = checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null })
 
-export const figures = (snapshot: Effect.Effect<Snapshot>) =>
-  Layer.succeed(Figures, Figures.of({ latest: snapshot, metrics: Effect.succeed("# no metrics\n") }))
+/** A process: well, and without requests, unless given otherwise. */
+export const processOf = ({
+  checks = Effect.succeed(wellChecks),
+  recent = [],
+  ready = true,
+  roles = ["data-api", "intake", "worker"]
+}: {
+  readonly checks?: HealthChecks["Service"]["checks"]
+  readonly recent?: ReadonlyArray<Recent.Slot>
+  readonly ready?: boolean
+  readonly roles?: HealthChecks["Service"]["roles"]
+} = {}) =>
+  Layer.merge(
+    Layer.succeed(HealthChecks, HealthChecks.of({ roles, checks, isReady: Effect.succeed(ready), stop: Effect.void })),
+    Layer.succeed(Recent.Recent, Recent.Recent.of({ observe: () => {}, lastHour: Effect.succeed(recent) }))
+  )
 
 /** The id of the key of `keysOf` that is revoked. */
 export const revokedId = "key_7aVVQ0aXbT1Zk"
@@ -181,8 +184,8 @@ class Served extends Context.Service<
   (request: Request, context: Context.Context<never>) => Promise<Response>
 >()("practice-data/test/unit/operations/fakes/Served") {}
 
-/** The listener, over figures and a store. */
-export const listener = (services: Layer.Layer<Figures | OperatorStore>) =>
+/** The listener, over a process and a store. */
+export const listener = (services: Layer.Layer<HealthChecks | OperatorStore | Recent.Recent>) =>
   Layer.effect(
     Served,
     Effect.gen(function* () {
