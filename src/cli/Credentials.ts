@@ -36,7 +36,7 @@ const createKey = command("keys create", Operators.keys, {
     json: Output.json
   }
 })(function* ({ json, name, organization }) {
-  const { id, key } = yield* Commands.createKey(yield* Commands.commandLine, { name, organization })
+  const { id, key } = yield* Commands.createKey({ name, organization })
   yield* printMade(json, "key", { id, organization_id: organization, name }, key)
 })
 
@@ -54,7 +54,7 @@ const revokeKey = command("keys revoke", Operators.keys, {
   examples: [["practice-data keys revoke key_3nVQ0aXbT1Zk"]],
   flags: { id: idOf("key") }
 })(function* ({ id }) {
-  const revoked = yield* Commands.revokeKey(yield* Commands.commandLine, id)
+  const revoked = yield* Commands.revokeKey(id)
   if (Option.isNone(revoked)) return yield* refused(`No valid key ${id} to revoke.`)
   yield* Output.print(`Revoked ${id}`)
 })
@@ -70,7 +70,7 @@ const addSecret = command("secrets add", Operators.tasks, {
   examples: [["practice-data secrets add --organization org_1"]],
   flags: { organization: Operators.organization, json: Output.json }
 })(function* ({ json, organization }) {
-  const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
+  const { id, secret } = yield* Commands.addSecret(organization)
   yield* printMade(json, "secret", { id, organization_id: organization }, secret)
   yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
 })
@@ -97,7 +97,7 @@ const revokeSecret = command("secrets revoke", Operators.tasks, {
   examples: [["practice-data secrets revoke secret_0a1b2c3d4e5f"]],
   flags: { id: idOf("secret") }
 })(function* ({ id }) {
-  const revoked = yield* Commands.revokeSecret(yield* Commands.commandLine, id)
+  const revoked = yield* Commands.revokeSecret(id)
   if (Option.isNone(revoked)) return yield* refused(`No valid secret ${id} to revoke.`)
   const { left, organization } = revoked.value
   yield* Output.print(`Revoked ${id}${left > 0 ? "" : `. ${refusedNote(organization)}`}`)
@@ -109,7 +109,7 @@ const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
   examples: [["practice-data secrets allow-unsigned --organization org_1"]],
   flags: { organization: Operators.organization }
 })(function* ({ organization }) {
-  if (yield* Commands.allowUnsigned(yield* Commands.commandLine, organization)) {
+  if (yield* Commands.allowUnsigned(organization)) {
     return yield* Output.print(`${organization} no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set`)
   }
   return yield* refused(`${organization} has a valid secret, or never had one. Nothing was changed.`)
@@ -121,12 +121,12 @@ export const secrets = Command.make("secrets").pipe(
 )
 
 const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators.keys), {
-  description: "List changes by operators, from commands and their page, newest first",
+  description: "List changes by operators, newest first",
   examples: [["practice-data audit list --limit 10"]],
   flags: { limit: Output.limit("entries"), json: Output.json }
 })(function* ({ json, limit }) {
   const fields = ["at", "actor", "source", "action", "result", "target", "organization_id"]
-  yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
+  yield* Output.rows(json, yield* Commands.auditLog({}, limit), fields)
 })
 
 export const audit = Command.make("audit").pipe(

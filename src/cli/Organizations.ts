@@ -2,7 +2,6 @@
 import { Layer } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as Commands from "../operations/Commands.ts"
-import * as Organizations from "../operations/Organizations.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
@@ -12,7 +11,7 @@ const list = command("organizations list", Layer.merge(Operators.tasks, Operator
   examples: [["practice-data organizations list"], ["practice-data organizations list --limit 1000 --json"]],
   flags: { limit: Output.limit("organizations"), json: Output.json }
 })(function* ({ json, limit }) {
-  yield* Output.rows(json, yield* Organizations.list(limit), ["id", "name", "created_at", "keys", "secrets"])
+  yield* Output.rows(json, yield* Commands.listOrganizations(limit), ["id", "name", "created_at", "keys", "secrets"])
 })
 
 const create = command("organizations create", Operators.tasks, {
@@ -26,7 +25,7 @@ const create = command("organizations create", Operators.tasks, {
     name: Operators.line("name", "the name of the organization", "Name, as shown by its API (required)")
   }
 })(function* (given) {
-  if (!(yield* Organizations.create(yield* Commands.commandLine, given))) {
+  if (!(yield* Commands.createOrganization(given))) {
     return yield* refused(`Organization ${given.id} already exists. Nothing was changed.`)
   }
   yield* Output.print(`Created ${given.id}`)

@@ -90,11 +90,10 @@ const replay = command("tasks replay", Operators.tasks, {
     yes: Output.flag("yes", "Replay several tasks; without it, only count them")
   }
 })(function* ({ reason, yes, ...given }) {
-  const actor = yield* Commands.commandLine
   if (given.id !== undefined || given.key !== undefined) {
     if (reason !== undefined) return yield* misused("Use either a task-id, or --reason.")
     const which = yield* identityOf(given)
-    return yield* Tasks.Replay.$match(yield* Commands.replayTask(actor, which), {
+    return yield* Tasks.Replay.$match(yield* Commands.replayTask(which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only dead tasks can be replayed.`),
       NotFound: () => notFound(which)
@@ -107,7 +106,7 @@ const replay = command("tasks replay", Operators.tasks, {
   const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
   if (count === 0) return yield* refused("No dead task matches.")
   yield* confirmed(yes, `replay ${counted(count, "dead task")}`)
-  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(actor, filter, Tasks.mostCounted), "task")}`)
+  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(filter, Tasks.mostCounted), "task")}`)
 })
 
 const cancel = command("tasks cancel", Operators.tasks, {
@@ -116,7 +115,7 @@ const cancel = command("tasks cancel", Operators.tasks, {
   flags: identity
 })(function* (given) {
   const which = yield* identityOf(given)
-  yield* Facts.Cancel.$match(yield* Commands.cancelTask(yield* Commands.commandLine, which), {
+  yield* Facts.Cancel.$match(yield* Commands.cancelTask(which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
     NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only scheduled or dead tasks can be cancelled.`),
@@ -186,12 +185,11 @@ const undo = command("deletions undo", Operators.tasks, {
 })(function* ({ invoice, line, organization: owner, task, yes }) {
   const wrong = misused("Use either --task, or --organization with --invoice or --line.")
   if ([invoice, line, task].filter(Predicate.isNotUndefined).length !== 1) return yield* wrong
-  const actor = yield* Commands.commandLine
   if (task === undefined) {
     if (owner === undefined) return yield* wrong
     const kind = line === undefined ? "invoice" : "line"
     const id = line ?? invoice ?? ""
-    const undone = yield* Commands.undoDeletions(actor, { organization: owner, kind, id })
+    const undone = yield* Commands.undoDeletions({ organization: owner, kind, id })
     if (undone === 0) return yield* refused(`No deletion of ${owner} names the ${kind} ${id}, or it was undone.`)
     return yield* Output.print(`Undone: ${counted(undone, "item")}`)
   }
@@ -205,7 +203,7 @@ const undo = command("deletions undo", Operators.tasks, {
     return yield* refused(`Task ${task} is ${details.state} and has nothing to undo.${hint}`)
   }
   yield* confirmed(yes, `undo ${counted(count, "item")}`)
-  yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(actor, target), "item")}`)
+  yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(target), "item")}`)
 })
 
 export const deletions = Command.make("deletions").pipe(

@@ -8,19 +8,6 @@ import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 
-export interface Actor {
-  /** The given name, or the user of the operating system. */
-  readonly name: string
-  /** The address of a browser, or `command line`. */
-  readonly source: string
-}
-
-export const commandLine: Effect.Effect<Actor> = Effect.try(() => userInfo().username).pipe(
-  // The user has no name on some systems, such as some containers.
-  Effect.orElseSucceed(() => `uid ${process.getuid?.() ?? "unknown"}`),
-  Effect.map((name) => ({ name, source: "command line" }))
-)
-
 const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
 
 /** The id of an organization, or the name of a key. */
@@ -29,7 +16,7 @@ export const Line = (what: string) => {
   return Schema.String.check(Schema.isPattern(line, { message }))
 }
 
-/** An entry. `at`: ISO 8601 in UTC. `source`: the address of a browser, or `command line`. */
+/** An entry. `at`: ISO 8601 in UTC. `source`: `command line`, or `psql` of the scripts for operators. */
 export const Entry = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
@@ -43,61 +30,76 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** The entries about an organization, and about a key, a secret or a task of it; of all by default. */
-export interface EntryFilter {
+interface EntryFilter {
   readonly organization?: string | undefined
   readonly target?: string | undefined
 }
 
-const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result`
-
-export const entries = (sql: Database, { organization, target }: EntryFilter, limit: number) =>
-  rowsOf(Entry)(
-    sql`
-      select ${sql.literal(columns)} from audit_log a
-      where ${organization === undefined ? sql`true` : sql`a.organization_id = ${organization}`}
-        and ${target === undefined ? sql`true` : sql`a.target = ${target}`}
-      order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
-  )
-
-export const latestOf = (lists: ReadonlyArray<ReadonlyArray<Entry>>, limit: number): ReadonlyArray<Entry> =>
-  Array.sortWith(lists.flat(), ({ at, id }) => `${at} ${id}`, Order.flip(Order.String)).slice(0, limit)
+const newestFirst = Order.mapInput(Order.flip(Order.String), ({ at, id }: Entry) => `${at} ${id}`)
 
 /** The latest entries in the databases of tasks and of API keys. */
-export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
+export const auditLog = Effect.fn("Commands.auditLog")(function* (
+  { organization, target }: EntryFilter,
+  limit: number
+) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
-  return latestOf(yield* Effect.forEach(databases, (sql) => entries(sql, {}, limit)), limit)
+  const logs = yield* Effect.forEach(databases, (sql) =>
+    rowsOf(Entry)(
+      sql`
+        select organization_id, id, ${sql.literal(isoTime("a.at"))}, actor, source, action, target, result
+        from audit_log a
+        where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+          and ${target === undefined ? sql`true` : sql`target = ${target}`}
+        order by a.at desc, id desc limit ${sql.literal(String(limit))}`.unprepared
+    )
+  )
+  return Array.sort(logs.flat(), newestFirst).slice(0, limit)
 })
+
+/** The user of the operating system, who has no name on some systems, such as some containers. */
+const user = Effect.orElseSucceed(
+  Effect.try(() => userInfo().username),
+  () => `uid ${process.getuid?.() ?? "unknown"}`
+)
 
 /** Organization, target (the id of a key, a secret, a task or a record) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]
 
-/** Adds an entry to the audit log of a database. */
-export const log = (
-  sql: Database,
-  { name, source }: Actor,
-  action: string,
-  [organization_id, target, result]: Change
-) => sql`insert into audit_log ${sql.insert({ organization_id, actor: name, source, action, target, result })}`
-
 /** Makes a change in a database and logs it there, unless nothing changed. */
-export const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
+const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
   database: Context.Key<I, Database>,
   action: string,
   change: (...given: Given) => Effect.Effect<A, E, R>,
   changeOf: (made: A, ...given: Given) => Change | undefined
 ) =>
-  Effect.fn("Commands.audited")(function* (actor: Actor, ...given: Given) {
-    const sql = yield* database
+  Effect.fn("Commands.audited")(function* (...given: Given) {
+    const [sql, actor] = [yield* database, yield* user]
     return yield* sql.withTransaction(
       Effect.gen(function* () {
         const made = yield* change(...given)
         const logged = changeOf(made, ...given)
-        if (logged !== undefined) yield* log(sql, actor, action, logged)
+        if (logged === undefined) return made
+        const [organization_id, target, result] = logged
+        const entry = { organization_id, actor, source: "command line", action, target, result }
+        yield* sql`insert into audit_log ${sql.insert(entry)}`
         return made
       })
     )
   })
+
+/** Creates the record of an organization. False if it has one. */
+export const createOrganization = audited(
+  TaskDatabase,
+  "organization.create",
+  Effect.fnUntraced(function* ({ id, name }: Readonly<Record<"id" | "name", string>>) {
+    const sql = yield* TaskDatabase
+    const row = { organization_id: id, id, name }
+    const created = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning 1`
+    return created.length > 0
+  }),
+  (isNew, { id }) => (isNew ? [id, id, "created"] : undefined)
+)
 
 export const createKey = audited(CredentialDatabase, "key.create", ApiKeys.create, ({ id }, { organization }) => [
   organization,
@@ -144,3 +146,30 @@ export const undoDeletions = audited(TaskDatabase, "deletions.undo", Facts.undo,
     ? undefined
     : [target.organization, "task" in target ? target.task : `${target.kind} ${target.id}`, `${count} undone`]
 )
+
+const Organization = Schema.Struct({
+  id: Schema.String,
+  name: Schema.NullOr(Schema.String),
+  created_at: Schema.String
+})
+
+const Count = Schema.Struct({ id: Schema.String, count: Schema.Int })
+
+/** Lists organizations by their id, with the numbers of their valid keys and secrets. */
+export const listOrganizations = Effect.fn("Commands.listOrganizations")(function* (limit: number) {
+  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
+  const rows = yield* rowsOf(Organization)(
+    sql`
+      select id, left(name, 400) as name, ${sql.literal(isoTime("created_at"))} from organizations
+      order by organization_id limit ${sql.literal(String(limit))}`.unprepared
+  )
+  const ids = rows.map(({ id }) => id)
+  const valid = Effect.fnUntraced(function* (database: Database, table: "api_keys" | "intake_secrets") {
+    const counts = yield* rowsOf(Count)(database`
+      select organization_id as id, count(*)::integer as count from ${database(table)}
+      where organization_id = any (${ids}::text[]) and revoked_at is null group by organization_id`)
+    return new Map(counts.map(({ count, id }) => [id, count]))
+  })
+  const [keys, secrets] = [yield* valid(credentials, "api_keys"), yield* valid(sql, "intake_secrets")]
+  return rows.map((each) => ({ ...each, keys: keys.get(each.id) ?? 0, secrets: secrets.get(each.id) ?? 0 }))
+})

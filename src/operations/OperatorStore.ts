@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
+import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as Store from "../database/Store.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
@@ -32,21 +32,23 @@ export type FirstRows<A> = ReturnType<typeof firstRows<A>>
 
 /** Reads of a store, in their turn and in time. */
 const reader =
-  <I>(tag: Context.Key<I, Database>, database: Database, store: string) =>
-  <A>(statements: Effect.Effect<A, SqlError, I>): Effect.Effect<A, Problem> =>
+  <R>(services: Context.Context<R>, database: Database, store: string) =>
+  <A>(statements: Effect.Effect<A, SqlError, R>): Effect.Effect<A, Problem> =>
     database.run(
       {
         key: "operators",
         within: Duration.millis(1500),
         unavailable: (failure: Store.Failure) => problem(503, `The ${store} store ${Store.describe(failure)}.`)
       },
-      Effect.provideService(statements, tag, database)
+      Effect.provideContext(statements, services)
     )
 
 const make = Effect.gen(function* () {
-  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
-  const readTasks = reader(TaskDatabase, sql, "task")
-  const readKeys = reader(CredentialDatabase, credentials, "credential")
+  const services = yield* Effect.context<TaskDatabase | CredentialDatabase>()
+  const sql = yield* TaskDatabase
+  const readTasks = reader(services, sql, "task")
+  const readKeys = reader(services, yield* CredentialDatabase, "credential")
+  const readBoth = reader(services, sql, "task or credential")
 
   return {
     taskCounts: readTasks(Tasks.counts(sql)),
@@ -70,14 +72,9 @@ const make = Effect.gen(function* () {
     keys: (organization: string | undefined) => Effect.map(readKeys(ApiKeys.list(organization, limit)), firstRows),
     secrets: (organization: string | undefined) =>
       Effect.map(readTasks(SigningSecrets.list(organization, limit)), firstRows),
-    /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
-    audit: (filter: Commands.EntryFilter) => {
-      const reads = [
-        readTasks(Commands.entries(sql, filter, limit)),
-        ...(isSameDatabase(sql, credentials) ? [] : [readKeys(Commands.entries(credentials, filter, limit))])
-      ]
-      return Effect.map(Effect.all(reads, { concurrency: 2 }), (logs) => firstRows(Commands.latestOf(logs, limit)))
-    }
+    /** The audit log, newest first. */
+    audit: (filter: Parameters<typeof Commands.auditLog>[0]) =>
+      Effect.map(readBoth(Commands.auditLog(filter, limit)), firstRows)
   }
 })
 

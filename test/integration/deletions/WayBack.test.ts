@@ -1,4 +1,5 @@
 /** The way back: deletions that operators undo, and tasks that they cancel. */
+import { userInfo } from "node:os"
 import { assert } from "@effect/vitest"
 import { DateTime, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -31,11 +32,9 @@ import {
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_a"
-const alice = { name: "alice", source: "127.0.0.1" }
-
 const invoice = (id: string): InvoiceDeletions => ({ invoices: [{ invoice_id: id }] })
 
-const undo = (target: Facts.Target) => Commands.undoDeletions(alice, target)
+const undo = (target: Facts.Target) => Commands.undoDeletions(target)
 const undoTask = (task: string) => undo({ organization, task })
 const undoInvoice = (id: string) => undo({ organization, kind: "invoice", id })
 const undoLine = (id: string) => undo({ organization, kind: "line", id })
@@ -77,7 +76,12 @@ suite("an undone deletion", single, {
       where change_position > ${before?.["position"]} and updated_at > ${before?.["time"]} and deleted_at is null`
     assert.deepStrictEqual(changed, [{ id: "i1" }])
     const log = yield* sql`select organization_id, actor, action, result from audit_log where target = ${task}`
-    const entry = { organization_id: organization, actor: "alice", action: "deletions.undo", result: "2 undone" }
+    const entry = {
+      organization_id: organization,
+      actor: userInfo().username,
+      action: "deletions.undo",
+      result: "2 undone"
+    }
     assert.deepStrictEqual<unknown>(log, [entry])
   }),
 
@@ -272,11 +276,8 @@ suite("a cancelled task", single, {
     const given = delivery("1", invoice("i1"))
     const { taskId: id } = yield* scheduled(given)
     const identity = { id, organization: undefined }
-    assert.deepStrictEqual(
-      yield* Commands.cancelTask(alice, identity),
-      Facts.Cancel.Cancelled({ organization, undone: 0 })
-    )
-    assert.deepStrictEqual(yield* Commands.cancelTask(alice, identity), Facts.Cancel.NotOpen({ state: "cancelled" }))
+    assert.deepStrictEqual(yield* Commands.cancelTask(identity), Facts.Cancel.Cancelled({ organization, undone: 0 }))
+    assert.deepStrictEqual(yield* Commands.cancelTask(identity), Facts.Cancel.NotOpen({ state: "cancelled" }))
     yield* TestClock.adjust("1 hour")
     assert.isEmpty(yield* claimAll())
     yield* isIdle
@@ -300,7 +301,7 @@ suite("a cancelled task", single, {
     yield* holding.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])
-    const cancelled = yield* Commands.cancelTask(alice, { id, organization })
+    const cancelled = yield* Commands.cancelTask({ id, organization })
     assert.deepStrictEqual(cancelled, Facts.Cancel.Cancelled({ organization, undone: 1 }))
     yield* release(claim)
     yield* settles
@@ -311,11 +312,11 @@ suite("a cancelled task", single, {
   "was neither running nor completed": Effect.gen(function* () {
     yield* seedInvoices
     const { claim } = yield* claimed("1")
-    const cancelled = Commands.cancelTask(alice, { id: claim.taskId, organization })
+    const cancelled = Commands.cancelTask({ id: claim.taskId, organization })
     assert.deepStrictEqual(yield* cancelled, Facts.Cancel.NotOpen({ state: "running" }))
     yield* completes(claim)
     assert.deepStrictEqual(yield* cancelled, Facts.Cancel.NotOpen({ state: "completed" }))
-    const ofNone = Commands.cancelTask(alice, { id: claim.taskId, organization: "org_b" })
+    const ofNone = Commands.cancelTask({ id: claim.taskId, organization: "org_b" })
     assert.deepStrictEqual(yield* ofNone, Facts.Cancel.NotFound())
   })
 })

@@ -1,4 +1,5 @@
 /** The reads and changes of the operators' pages, over the tables. */
+import { userInfo } from "node:os"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { State } from "../../../src/api/DeletionTasks.ts"
@@ -17,7 +18,7 @@ const services = OperatorStore.layer.pipe(Layer.provideMerge(Tasks.layer))
 
 const idsOf = (page: FirstRows<{ readonly id: string }>) => page.rows.map(({ id }) => id)
 
-const alice = { name: "alice", source: "127.0.0.1" }
+const user = userInfo().username
 
 const everything = { state: undefined, organization: undefined }
 
@@ -77,11 +78,11 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     Effect.gen(function* () {
       const store = yield* OperatorStore
       const { completed } = yield* Tasks
-      const key = yield* Commands.createKey(alice, { organization: "org_audit", name: "k" })
-      yield* Effect.repeat(Commands.revokeKey(alice, key.id), { times: 1 })
-      const secret = yield* Commands.addSecret(alice, "org_audit")
-      yield* Effect.repeat(Commands.revokeSecret(alice, secret.id), { times: 1 })
-      yield* Commands.replayTask(alice, { id: completed, organization: undefined })
+      const key = yield* Commands.createKey({ organization: "org_audit", name: "k" })
+      yield* Effect.repeat(Commands.revokeKey(key.id), { times: 1 })
+      const secret = yield* Commands.addSecret("org_audit")
+      yield* Effect.repeat(Commands.revokeSecret(secret.id), { times: 1 })
+      yield* Commands.replayTask({ id: completed, organization: undefined })
       const { rows } = yield* store.audit({})
       const entries = rows.map((row) => [
         row.organization_id,
@@ -92,10 +93,10 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
         row.result
       ])
       assert.deepStrictEqual(entries, [
-        ["org_audit", "alice", "127.0.0.1", "secret.revoke", secret.id, "revoked"],
-        ["org_audit", "alice", "127.0.0.1", "secret.add", secret.id, "created"],
-        ["org_audit", "alice", "127.0.0.1", "key.revoke", key.id, "revoked"],
-        ["org_audit", "alice", "127.0.0.1", "key.create", key.id, "created"]
+        ["org_audit", user, "command line", "secret.revoke", secret.id, "revoked"],
+        ["org_audit", user, "command line", "secret.add", secret.id, "created"],
+        ["org_audit", user, "command line", "key.revoke", key.id, "revoked"],
+        ["org_audit", user, "command line", "key.create", key.id, "created"]
       ])
       const { rows: ofKey } = yield* store.audit({ organization: "org_audit", target: key.id })
       assert.deepStrictEqual(ofKey, rows.slice(2))
@@ -139,7 +140,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`alter table audit_log add constraint refused check (organization_id <> 'org_refused')`
-      yield* Effect.flip(Commands.createKey(alice, { organization: "org_refused", name: "k" }))
+      yield* Effect.flip(Commands.createKey({ organization: "org_refused", name: "k" }))
       yield* sql`alter table audit_log drop constraint refused`
       assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), [])
     })

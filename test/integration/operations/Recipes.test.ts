@@ -64,7 +64,7 @@ const tablesOf = Effect.fnUntraced(function* (organization: string) {
 
 const resultsOf = (organization: string) =>
   Effect.gen(function* () {
-    const entries = yield* Commands.entries(yield* TaskDatabase, { organization }, 100)
+    const entries = yield* Commands.auditLog({ organization }, 100)
     return entries.map(({ action, result, target }) => [action, target, result].join(" ")).toReversed()
   })
 

@@ -118,7 +118,7 @@ export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
   id: "0b54a3a2-7d53-4a39-9d43-2f3c6b1b7a10",
   at: iso(now - 3 * minute),
   actor: "alice",
-  source: "127.0.0.1",
+  source: "command line",
   action: "task.replay",
   target: id,
   result: "replayed"
