@@ -33,7 +33,6 @@ import { Repositories } from "../records/Repository.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
-import { assertIsFree } from "../process/Port.ts"
 import * as Logging from "../observability/Logging.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -231,21 +230,9 @@ const service = (settings: Settings) => {
   return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [beside, listener, watched, database])
 }
 
-/** Fails if a port is in use, before a first start makes a database. */
-const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
-  yield* assertIsFree(settings)
-  const { operationsHost: host, operationsPort } = settings
-  if (Option.isNone(operationsPort)) return
-  yield* Effect.mapError(assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
-})
-
 /** The whole service, from the configuration to the open socket: what `run` launches. */
 export const layer = Layer.unwrap(
-  Effect.gen(function* () {
-    const settings = yield* readSettings
-    yield* assertPortsAreFree(settings)
-    return Layer.provide(service(settings), observing(settings))
-  })
+  Effect.map(readSettings, (settings) => Layer.provide(service(settings), observing(settings)))
 )
 
 /** Runs the service until a stop signal, and ends the process. */
