@@ -2,8 +2,12 @@
 import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
 import { HttpRouter, HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import type { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi, maximumBody } from "../api/DataApi.ts"
+import type { DetailError } from "../api/Errors.ts"
 import { IntakeApi, maximumDelivery, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
+import { allChanges, searchable } from "../api/records/index.ts"
+import { changesHandler } from "../changes/Handlers.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as Lane from "../http/Lane.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
@@ -17,7 +21,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { isOurs } from "../keys/OrgResolver.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
-import * as LaneReads from "./LaneReads.ts"
+import { Repositories } from "../records/Repository.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 /** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
@@ -101,8 +105,51 @@ export const middlewareOfApis = HttpRouter.middleware(
   { global: true }
 )
 
-/** The reads of records that the lane answers, by their paths. */
-export const laneReads = LaneReads.make(dataApiPrefix)
+interface Payload {
+  readonly organization?: string | null
+  readonly wait?: number | null
+}
+
+const isGiven = <A>(value: A | null | undefined) => value !== undefined && value !== null
+
+/** The reads of records that the lane answers, by their paths: those whose payload is valid, and that do not wait for changes. */
+export const laneReads = Effect.gen(function* () {
+  const authorize = yield* AuthorizationServer.laneAuthorization
+  const repositories = yield* Repositories
+
+  /** @param handler needs nothing of a request but its payload and its organization */
+  const readOf = <P extends Payload, E extends DetailError>(
+    endpoint: Parameters<typeof JsonBodyServer.decoderOf<P>>[0] & { readonly path: string },
+    handler: (payload: P) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>
+  ): readonly [path: string, read: Lane.Read] => {
+    const decode = JsonBodyServer.decoderOf(endpoint)
+    return [
+      `${dataApiPrefix}${endpoint.path}`,
+      (given, key) => {
+        const payload = decode(given)
+        if (payload === undefined || (isGiven(payload.wait) && payload.wait !== 0)) return undefined
+        // The handler compares an organization before it reads records.
+        return authorize(
+          key,
+          Effect.suspend(() => handler(payload)),
+          isGiven(payload.organization)
+        )
+      }
+    ]
+  }
+
+  return new Map([
+    readOf(allChanges.endpoints.changes, changesHandler(repositories.changes)),
+    ...searchable.flatMap((resource) => {
+      const { get, search } = RecordHandlers.handlersOf(repositories.of(resource))
+      const { endpoints } = resource.group
+      return [
+        readOf(endpoints.search, (payload) => search({ endpoint: endpoints.search, payload })),
+        readOf(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload }))
+      ]
+    })
+  ])
+})
 
 /** The lane of the listener, in front of the routes. */
 export const lane = Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs })))

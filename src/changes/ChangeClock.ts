@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import { inLongTransaction } from "../database/script.ts"
+import { inLongTransaction } from "../database/SqlFailure.ts"
 import * as Loop from "../process/Loop.ts"
 
 /**

@@ -10,7 +10,7 @@ import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
-import { inLongTransaction } from "./script.ts"
+import { inLongTransaction } from "./SqlFailure.ts"
 
 /** The part of the configuration that names the databases. */
 export interface DatabaseSettings {

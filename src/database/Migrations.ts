@@ -2,6 +2,7 @@
  * The migrations: files of SQL in `schema/`. Each is applied once, in the order of this list, and recorded by its name. One
  * that has landed does not change.
  */
+import { readFile } from "node:fs/promises"
 import type { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,8 +10,34 @@ import type { SqlError } from "effect/sql/SqlError"
 import { invocation } from "../process/Package.ts"
 import { textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
-import { inLongTransaction, script, scriptOf } from "./script.ts"
-import { isUndefined } from "./SqlFailure.ts"
+import { inLongTransaction, isUndefined } from "./SqlFailure.ts"
+
+// On these the text of a statement depends, or its effect. A login or a database may have them otherwise.
+const plain = [
+  "('DateStyle', 'ISO')",
+  "('TimeZone', 'UTC')",
+  "('quote_all_identifiers', 'off')",
+  "('standard_conforming_strings', 'on')",
+  "('plpgsql.extra_errors', 'none')",
+  "('session_replication_role', 'origin')"
+]
+
+/** Runs a text of SQL statements, one after the other. A prepared statement holds only one, and `do` runs them all. */
+export const script = (text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.asVoid(
+      sql.unsafe(`do $do$ begin perform set_config(name, value, true) from (values ${plain.join(", ")}) own (name, value)
+        where current_setting(name, true) is distinct from value; execute $script$${text}$script$; end $do$`)
+    )
+  )
+
+/** Runs a file of SQL. In its function bodies, `home` stands for the schema of the tables. */
+export const scriptOf = Effect.fnUntraced(function* (file: URL) {
+  const text = yield* Effect.orDie(Effect.tryPromise(() => readFile(file, "utf8")))
+  const sql = yield* SqlClient.SqlClient
+  const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
+  yield* script(text.replaceAll(/\bhome\./g, `${home}.`))
+})
 
 /** Migrations by their names. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>>>

@@ -1,6 +1,7 @@
-/** Classification of failed statements. */
+/** Failed statements: their classification, and transactions that fail with the errors of their statements. */
 import { Effect, Predicate } from "effect"
-import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import type { SqlClient } from "effect/sql"
+import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
 
 export const connectFailure = (message: string) =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
@@ -74,3 +75,17 @@ export const retryOvertaken = <A, R>(read: Effect.Effect<A, SqlError, R>): Effec
     (error) => error.reason._tag === "SerializationError" || (isLost(error) && !isUnreachable(error)),
     () => read
   )
+
+/** Runs statements in a transaction. When the connection is lost, it fails with their error: to roll back would be a defect. */
+export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
+  Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
+    let first: Effect.Effect<never, E> | undefined
+    const noted = Effect.tapError(statements, (error) => Effect.sync(() => (first = Effect.fail(error))))
+    return Effect.catchDefect(sql.withTransaction(noted), (defect): Effect.Effect<never, E | SqlError> =>
+      isSqlError(defect) ? (first ?? Effect.fail(defect)) : Effect.die(defect)
+    )
+  })
+
+/** Runs statements in a transaction, however long each takes: a pool cancels those of requests. */
+export const inLongTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
+  inTransaction(sql, Effect.andThen(sql`set local statement_timeout = 0`, statements))

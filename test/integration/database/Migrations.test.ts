@@ -3,7 +3,6 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/database/Migrations.ts"
-import { script } from "../../../src/database/script.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
 import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
@@ -15,6 +14,8 @@ const empty = Effect.flatMap(emptyDatabase, (url) => clientOf(url))
 
 const messageOf = (sql: Effect.Success<typeof empty>) =>
   Effect.match(requireMigrated("The database", sql), { onFailure: ({ message }) => message, onSuccess: () => "" })
+
+const { script } = Migrations
 
 const table = (name: string) => script(`create table ${name} ()`)
 

@@ -7,7 +7,7 @@ import * as Arbitraries from "../../support/arbitraries.ts"
 import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { scriptOf } from "../../../src/database/script.ts"
+import { scriptOf } from "../../../src/database/Migrations.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
 
