@@ -8,7 +8,6 @@ import { distribute as distributeTables, settings } from "../database/Distributi
 import { migrate as applyMissing } from "../database/Migrations.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import type { Finding } from "../operations/doctor/Finding.ts"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -77,7 +76,7 @@ export const demo = command("demo", Operators.tasks, {
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
 
-const linesOf = (findings: ReadonlyArray<Finding>) =>
+const linesOf = (findings: ReadonlyArray<Doctor.Finding>) =>
   [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, ofArea]) => [
     area,
     ...ofArea.flatMap(({ advice, message, status }) => [
@@ -95,7 +94,7 @@ export const doctor = command("doctor", Reactivity.layer, {
   const findings = yield* Doctor.examine()
   if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
   else yield* Output.print(linesOf(findings))
-  const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
+  const count = (status: Doctor.Finding["status"]) => findings.filter((finding) => finding.status === status).length
   const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
   if (count("fail") > 0) return yield* refused(summary)
   yield* Output.note(summary)

@@ -1,4 +1,4 @@
-/** Checks of a database: the server, migrations, privileges, deletions and the feed. */
+/** Checks of a database, each with the facts that it finds: the server, migrations, privileges, deletions and the feed. */
 import { Array, Effect, Schema } from "effect"
 import { rowsOf } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
@@ -9,7 +9,20 @@ import { invocation } from "../../process/Package.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
 import { groupOf, grantsToOthers, lacking, needs } from "../Privileges.ts"
 import type { Role } from "../Settings.ts"
-import { fail, facts, ok, warn } from "./Finding.ts"
+
+/** A fact, with its remedy unless all is well. */
+export interface Fact {
+  readonly status: "ok" | "warn" | "fail"
+  readonly message: string
+  readonly advice?: string
+}
+
+export const ok = (message: string): Fact => ({ status: "ok", message })
+export const warn = (message: string, advice: string): Fact => ({ status: "warn", message, advice })
+export const fail = (message: string, advice: string): Fact => ({ status: "fail", message, advice })
+
+/** The facts whose conditions hold. */
+const facts = (...all: ReadonlyArray<Fact | false>): ReadonlyArray<Fact> => all.filter((one) => one !== false)
 
 const listed = (names: ReadonlyArray<string>) =>
   names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", ")

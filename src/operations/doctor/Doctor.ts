@@ -1,19 +1,21 @@
 /** The doctor: finds what keeps an installation from working, and advises what to do. It changes nothing. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Config, Effect, Option, Redacted, Result } from "effect"
+import { Array, Config, Duration, Effect, Option, Redacted, Result } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { textsOf } from "../../database/Columns.ts"
 import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
-import { connect, type Database, type PoolOptions as Pool } from "../../database/Database.ts"
+import { connect, type PoolOptions as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
+import { messageOf } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
 import { type PspError, stripe } from "../../psp/PspClient.ts"
 import type { needs } from "../Privileges.ts"
 import { readSettings, type Role, type Settings, variables } from "../Settings.ts"
 import * as Checks from "./DatabaseChecks.ts"
-import { attempt, type Fact, fail, type Finding, inArea, ok, warn } from "./Finding.ts"
+import { type Fact, fail, ok, warn } from "./DatabaseChecks.ts"
 
 /** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
 const shown = (value: unknown, text: string) => {
@@ -31,62 +33,69 @@ const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
   return [fail(Failure.explain(value.failure), `Set ${name} to a valid value, or unset it.`)]
 })
 
-interface Examined {
-  readonly variable: string
-  readonly pools: ReadonlyArray<Pool>
-  readonly needed: ReadonlyArray<readonly [Role, keyof typeof needs]>
-}
+const advice = "Check the URL (host, port, login, password, sslmode), and that the server is running. See its log."
 
-/** The databases of the configuration, each once, with the pools that connect to it and what their statements need. */
-const databasesOf = (settings: Settings, url: Redacted.Redacted): ReadonlyArray<Examined> => {
-  const { changes, credentials, records, tasks } = poolsOf(settings, url, "4 seconds")
-  const { roles } = settings
-  const others = roles.flatMap((role) => (role === "data-api" ? [] : [[role, role] as const]))
-  const main = { variable: "DATABASE_URL", pools: [tasks], needed: others }
-  if (!roles.includes("data-api")) return [main]
-  const ofDataApi = (variable: string, pool: Pool, need: keyof typeof needs): Examined => ({
-    variable: Redacted.value(pool.url) === Redacted.value(url) ? main.variable : variable,
-    pools: [pool],
-    needed: [["data-api", need]]
-  })
-  const reads = ofDataApi("READ_DATABASE_URL", records, "records")
-  // With a replica, changes have a pool of their own.
-  const ofChanges = { ...ofDataApi("", changes, "tasks"), ...(reads.variable === main.variable && { pools: [] }) }
-  const all = [main, reads, ofChanges, ofDataApi("CREDENTIALS_DATABASE_URL", credentials, "credentials")]
-  return Array.from(
-    Map.groupBy(all, ({ variable }) => variable),
-    ([variable, same]) => ({
-      variable,
-      pools: same.flatMap(({ pools }) => pools),
-      needed: same.flatMap(({ needed }) => needed)
+/** The facts of a check. A failure or a timeout is a fact. */
+const attempt = <R>(name: string, check: Effect.Effect<ReadonlyArray<Fact>, SqlError, R>, longest = 6) =>
+  check.pipe(
+    Effect.catch((error) => Effect.succeed([fail(`${name} could not be checked: ${messageOf(error)}`, advice)])),
+    Effect.catchDefect(() =>
+      Effect.succeed([fail(`${name} could not be checked.`, "This is a bug: please report it.")])
+    ),
+    Effect.timeoutOrElse({
+      duration: Duration.seconds(longest),
+      orElse: () => Effect.succeed([fail(`${name} could not be checked: no response in ${longest} s.`, advice)])
     })
   )
+
+type Need = readonly [Role, keyof typeof needs]
+
+/** The pools of the configuration, by the variable of their database, with what their statements need. */
+const usedPools = (settings: Settings, url: Redacted.Redacted) => {
+  const { changes, credentials, records, tasks } = poolsOf(settings, url, "4 seconds")
+  const main = "DATABASE_URL"
+  const used = (variable: string, pool: Pool, ...needed: ReadonlyArray<Need>) => ({
+    variable: Redacted.value(pool.url) === Redacted.value(url) ? main : variable,
+    pool,
+    needed
+  })
+  const others = settings.roles.flatMap((role) => (role === "data-api" ? [] : [[role, role] as const]))
+  // With a replica, changes have a pool of their own.
+  const feed = Option.isSome(settings.readDatabaseUrl) ? changes : records
+  const ofDataApi = [
+    used("READ_DATABASE_URL", records, ["data-api", "records"]),
+    used(main, feed, ["data-api", "tasks"]),
+    used("CREDENTIALS_DATABASE_URL", credentials, ["data-api", "credentials"])
+  ]
+  const all = [used(main, tasks, ...others), ...(settings.roles.includes("data-api") ? ofDataApi : [])]
+  return Object.entries(Array.groupBy(all, ({ variable }) => variable))
 }
 
-/** Examines a database by one connection of its first pool, and returns the connection, if there is one. */
-const examineDatabase = Effect.fnUntraced(function* (settings: Settings, { needed, pools, variable }: Examined) {
-  let opened: Database | undefined
-  const connecting = Effect.gen(function* () {
-    const [pool] = pools
-    if (pool === undefined) return []
-    const sql = yield* connect({ ...pool, maxConnections: 1 })
-    yield* sql`select 1`
-    opened = sql
-    return []
-  })
-  const found = [...(yield* attempt("It", connecting))]
-  const sql = opened
-  if (sql !== undefined) {
-    const isMain = variable === "DATABASE_URL"
-    const has = (...roles: ReadonlyArray<Role>) => isMain && settings.roles.some((role) => roles.includes(role))
-    const isWritten = variable !== "READ_DATABASE_URL"
-    found.push(...(yield* attempt("The server", Checks.server(sql, pools.length * settings.poolSize, isWritten))))
-    found.push(...(yield* attempt("Its schema", Checks.schema(sql, needed))))
+/** Examines a database by one connection. */
+const database = Effect.fnUntraced(function* (
+  settings: Settings,
+  variable: string,
+  used: ReturnType<typeof usedPools>[number][1]
+) {
+  const sql = yield* connect({ ...used[0].pool, maxConnections: 1 })
+  yield* sql`select 1`
+  const connections = new Set(used.map(({ pool }) => pool)).size * settings.poolSize
+  const has = (...roles: ReadonlyArray<Role>) =>
+    variable === "DATABASE_URL" && settings.roles.some((role) => roles.includes(role))
+  const found = yield* Effect.all([
+    attempt("The server", Checks.server(sql, connections, variable !== "READ_DATABASE_URL")),
+    attempt(
+      "Its schema",
+      Checks.schema(
+        sql,
+        used.flatMap(({ needed }) => needed)
+      )
+    ),
     // The login of another role may not look at them.
-    if (has("intake", "worker")) found.push(...(yield* attempt("Its deletions", Checks.deletions(sql))))
-    if (has("data-api", "worker")) found.push(...(yield* attempt("Its feed", Checks.feed(sql))))
-  }
-  return { sql, findings: inArea(variable, found) }
+    ...(has("intake", "worker") ? [attempt("Its deletions", Checks.deletions(sql))] : []),
+    ...(has("data-api", "worker") ? [attempt("Its feed", Checks.feed(sql))] : [])
+  ])
+  return found.flat()
 })
 
 const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
@@ -114,15 +123,16 @@ const processorFault = (error: PspError): Fact =>
         "Retry later. If the problem persists, ask the clinic to reconnect its account."
       )
 
-/** Reads an account that is connected, if the database that has the accounts can be reached. */
-const processor = Effect.fnUntraced(function* (settings: Settings, sql: Database | undefined) {
+/** Reads an account that is connected. */
+const processor = Effect.fnUntraced(function* (settings: Settings) {
   const { databaseUrl, stripeApiUrl: apiUrl, stripeSecretKey } = settings
   if (Option.isNone(stripeSecretKey)) {
     return Option.isNone(databaseUrl)
       ? [ok("It is the demo processor of the embedded database.")]
       : [warn("It is not configured: reads of clinics' accounts return 503.", "Set STRIPE_SECRET_KEY.")]
   }
-  if (sql === undefined) return [ok("It is configured.")]
+  if (Option.isNone(databaseUrl)) return [ok("It is configured.")]
+  const sql = yield* connect({ ...poolsOf(settings, databaseUrl.value, "4 seconds").tasks, maxConnections: 1 })
   const [account] = yield* textsOf(sql`
     select processor_account as text from clinics where processor_account is not null limit 1`)
   if (account === undefined) return [ok("It is configured. No clinic has a connected account to test.")]
@@ -133,24 +143,27 @@ const processor = Effect.fnUntraced(function* (settings: Settings, sql: Database
   })
 })
 
+/** A fact with its area, such as a database. */
+export type Finding = Fact & { readonly area: string }
+
+const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): Finding => ({ area, ...fact }))
+
+/** Examines the configuration, the databases and the processor. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
   const settingsOfAll: ReadonlyArray<Config.Config<unknown>> = Object.values(variables)
-  const findings: Array<Finding> = inArea("Configuration", (yield* Effect.forEach(settingsOfAll, inspect)).flat())
+  const findings = inArea("Configuration", (yield* Effect.forEach(settingsOfAll, inspect)).flat())
   const read = yield* Effect.option(readSettings)
   if (Option.isNone(read)) return findings
   const settings = read.value
-  let primary: Database | undefined
   if (Option.isNone(settings.databaseUrl)) {
     findings.push(...inArea("Embedded database", yield* embedded(settings)))
   } else {
-    for (const database of databasesOf(settings, settings.databaseUrl.value)) {
-      const examined = yield* examineDatabase(settings, database)
-      findings.push(...examined.findings)
-      if (database.variable === "DATABASE_URL") primary = examined.sql
+    for (const [variable, used] of usedPools(settings, settings.databaseUrl.value)) {
+      findings.push(...inArea(variable, yield* attempt("It", database(settings, variable, used), 30)))
     }
   }
   if (settings.roles.includes("data-api")) {
-    findings.push(...inArea("Payment processor", yield* attempt("It", processor(settings, primary))))
+    findings.push(...inArea("Payment processor", yield* attempt("It", processor(settings), 15)))
   }
   return findings
 })

@@ -3,7 +3,6 @@ import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
-import type { Finding } from "../../../src/operations/doctor/Finding.ts"
 import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
 
 const services = Layer.merge(NodeServices.layer, Reactivity.layer)
@@ -16,12 +15,12 @@ export const examined = (environment: Readonly<Record<string, string>>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { PORT: "0", ...environment } }))
   )
 
-const textOf = ({ advice = "", area, message, status }: Finding) => `${status} ${area}: ${message} ${advice}`
+const textOf = ({ advice = "", area, message, status }: Doctor.Finding) => `${status} ${area}: ${message} ${advice}`
 
 /** Fails unless there is such a finding, with advice where something is wrong. */
 export const has = (
-  findings: ReadonlyArray<Finding>,
-  status: Finding["status"],
+  findings: ReadonlyArray<Doctor.Finding>,
+  status: Doctor.Finding["status"],
   message: RegExp | string,
   area?: string
 ) => {
@@ -36,5 +35,5 @@ export const has = (
 }
 
 /** Fails if something is wrong. */
-export const isFine = (findings: ReadonlyArray<Finding>) =>
+export const isFine = (findings: ReadonlyArray<Doctor.Finding>) =>
   assert.deepStrictEqual(findings.filter(({ status }) => status !== "ok").map(textOf), [])
