@@ -12,13 +12,11 @@ import { answerTo, type Rules } from "./stripe/rules.ts"
 interface Seen {
   readonly account: string | undefined
   readonly authorization: string | undefined
-  readonly traceParent: string | undefined
 }
 
 const seenOf = ({ headers }: IncomingMessage): Seen => ({
   account: headers["stripe-account"]?.toString(),
-  authorization: headers.authorization,
-  traceParent: headers["traceparent"]?.toString()
+  authorization: headers.authorization
 })
 
 const make = (rules: Rules) =>

@@ -7,7 +7,6 @@ import { Effect } from "effect"
 import * as LogWriter from "../../../src/observability/LogWriter.ts"
 import { eventually } from "../../support/eventually.ts"
 import { temporaryFolder } from "../../support/Process.ts"
-import { long } from "../../support/tries.ts"
 
 const { O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
@@ -107,35 +106,4 @@ it.live("lines that come while there is no reader wait for the next one, and a l
     assert.deepStrictEqual(numbersOf(text).slice(1), range(1, 10))
     assert.strictEqual(writer.dropped(), 0)
   })
-)
-
-it.live("a process whose reader has left ends at once", () =>
-  Effect.gen(function* () {
-    const path = yield* pipe
-    const first = openSync(path, O_RDONLY | O_NONBLOCK)
-    const writer = yield* writerTo(yield* opened(path, O_WRONLY))
-    closeSync(first)
-    writer.write(line(0))
-    const begun = performance.now()
-    writer.end()
-    assert.isBelow(performance.now() - begun, 200)
-  })
-)
-
-it.live(
-  "at the end what is left is written, and a reader that hangs is waited for half a second",
-  () =>
-    Effect.gen(function* () {
-      const { read, writer } = yield* piped()
-      writer.write(line(0))
-      writer.write(line(1))
-      writer.end()
-      assert.deepStrictEqual(numbersOf(read()), [0, 1])
-      for (const number of range(0, 10_000)) writer.write(line(number))
-      const begun = performance.now()
-      writer.end()
-      const took = performance.now() - begun
-      assert.isTrue(took > 400 && took < 1500, `it took ${took} ms`)
-    }),
-  long
 )

@@ -5,17 +5,10 @@ import { Effect } from "effect"
 import { eventually } from "../../support/eventually.ts"
 import { key, send, type Sent } from "../../support/inProcess.ts"
 import { OtlpCollector, type Span } from "./OtlpCollector.ts"
-import { StripeDouble } from "../../support/StripeDouble.ts"
-import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { callerOf, delivery, round, secrets, spansWith, traced, traceOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
-
-/** The `traceparent` of each call to the processor since the last time. */
-const traceParents = Effect.flatMap(StripeDouble, ({ seen }) =>
-  Effect.map(seen, (calls) => calls.map(({ traceParent }) => traceParent))
-)
 
 const sendFrom = ({ headers }: ReturnType<typeof callerOf>, sent: Sent = {}) =>
   send({ ...sent, headers: { ...sent.headers, ...headers } })
@@ -57,33 +50,6 @@ layer(traced, live)("a trace", (it) => {
       assert.deepInclude(statement?.attributes, { "db.system.name": "postgresql", "server.address": "127.0.0.1" })
       const text = String(statement?.attributes["db.query.text"])
       assert.match(text, /^select t\.record.* where t\.organization_id = \$1 .* limit 3$/)
-    })
-  )
-
-  it.effect("has each call of the processor, which gets its traceparent, and none of a trace that is not made", () =>
-    Effect.gen(function* () {
-      yield* (yield* StripeDouble).fail(Faults.rateLimit("0.001"))
-      yield* traceParents
-      const caller = callerOf("01")
-      const reading = { path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01" } }
-      assert.strictEqual((yield* sendFrom(caller, reading)).status, 200)
-      const { all } = yield* traceOf(caller.traceId)
-      const reads = all.find(({ name }) => name === "PspReads.read")
-      const calls = all.filter(({ name }) => name === "StripeClient.list")
-      const [limited, answered, ...others] = calls
-      assert.isDefined(reads)
-      const call = { kind: "CLIENT", parentSpanId: reads.spanId }
-      assert.deepInclude(limited, { ...call, status: "ERROR" })
-      assert.deepInclude(limited?.attributes, { "http.response.status_code": 429, "error.type": "RateLimited" })
-      assert.notProperty(limited?.attributes, "http.request.resend_count")
-      assert.deepInclude(answered, { ...call, status: "OK" })
-      assert.deepInclude(answered?.attributes, { "http.response.status_code": 200, "http.request.resend_count": 1 })
-      assert.notProperty(answered?.attributes, "error.type")
-      assert.deepStrictEqual(others, [])
-      const made = calls.map(({ spanId, traceId }) => `00-${traceId}-${spanId}-01`)
-      assert.deepStrictEqual(yield* traceParents, made)
-      yield* sendFrom(callerOf("00"), reading)
-      assert.deepStrictEqual(yield* traceParents, [undefined])
     })
   )
 
@@ -183,12 +149,6 @@ layer(traced, live)("a trace", (it) => {
   )
 })
 
-const strangers: ReadonlyArray<Sent & { readonly caller: string }> = [
-  { caller: "with no key", headers: { authorization: undefined } },
-  { caller: "with an unknown key", ...unknown },
-  { caller: "at the intake", ...delivery("of a stranger") }
-]
-
 layer(traced, live)("exports", (it) => {
   it.effect("have log lines with their trace, and without secrets", () =>
     Effect.gen(function* () {
@@ -204,15 +164,6 @@ layer(traced, live)("exports", (it) => {
       assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
       assert.strictEqual(line?.resource["service.name"], "practice-data")
       assert.deepStrictEqual(yield* faults, [])
-    })
-  )
-
-  it.effect.each(strangers)("have the trace of a caller $caller, which continues here", (request) =>
-    Effect.gen(function* () {
-      const caller = callerOf("01")
-      yield* sendFrom(caller, request)
-      const { root } = yield* traceOf(caller.traceId)
-      assert.strictEqual(root.parentSpanId, caller.spanId)
     })
   )
 })

@@ -4,9 +4,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { State } from "../../../src/api/DeletionTasks.ts"
 import { layerShared } from "../../../src/database/Database.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { mostOrganizations, type Task } from "../../../src/deletions/OperatorTasks.ts"
+import { type Task } from "../../../src/deletions/OperatorTasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { type FirstRows, mostRows, OperatorStore } from "../../../src/operations/OperatorStore.ts"
@@ -144,26 +143,6 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       yield* sql`alter table audit_log drop constraint refused`
       assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), [])
     })
-  )
-
-  it.effect(
-    "finds the deletions of a registered organization among those of a thousand made-up ones, and a thousand without",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const store = yield* OperatorStore
-        const id = taskIdOf("org_registered", "many 1")
-        yield* register("org_registered")
-        yield* many("org_registered", "completed", 1)
-        yield* sql`update deletion_tasks set id = ${id} where organization_id = 'org_registered'`
-        yield* many("made up", "completed", mostOrganizations)
-        yield* sql`update deletion_tasks set organization_id = 'aaa_' || idempotency_key where organization_id = 'made up'`
-        yield* sql`
-        insert into organizations (organization_id, id)
-        select o, o from generate_series(1, ${mostOrganizations}::integer) n, concat('aaa_idle_', n) o`
-        assert.deepStrictEqual(idsOf(yield* store.findTasks("many 1", undefined)), [id])
-        yield* sql`delete from organizations where starts_with(id, 'aaa_idle_')`
-      })
   )
 
   it.effect("names the store that the database role may not use, and reads the others", () =>

@@ -2,18 +2,16 @@
  * The rules of every processor client: the fake in memory, and Stripe's own client over a socket to a double of Stripe, which
  * fails, or whose calls are interrupted; and the account of a clinic, in the table of clinics and in the fake.
  */
-import { createServer } from "node:net"
 import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Predicate, Redacted } from "effect"
 import type { PspKind } from "../../../src/api/Psp.ts"
-import { type PageRequest, PspClient, type PspError, type PspFailed, stripe } from "../../../src/psp/PspClient.ts"
+import { type PageRequest, PspClient, type PspError, type PspFailed } from "../../../src/psp/PspClient.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 import { compact } from "../../support/inProcess.ts"
 import { eventually } from "../../support/eventually.ts"
-import * as Listening from "../../support/Listening.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
@@ -215,16 +213,6 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
       }).pipe(Effect.provide(recorded))
   )
 
-  it.effect("fails where no connection is made within three seconds, as without a network", () =>
-    Effect.gen(function* () {
-      const { port } = yield* Listening.on(createServer())
-      const apiUrl = Option.some(new URL(`https://127.0.0.1:${port}`))
-      const client = yield* stripe({ secretKey: Redacted.make(secretKey), apiUrl })
-      const failed = Effect.timeout(Effect.flip(client.list("charges", oak, { limit: 3 })), "6 seconds")
-      assert.deepInclude(yield* failed, { blame: "psp", reason: "StripeConnectionError UND_ERR_CONNECT_TIMEOUT" })
-    })
-  )
-
   it.effect.each<readonly [fault: Faults.Fault, seconds: number]>([
     [rateLimit(), 1],
     [rateLimit("0.5"), 0.5],
@@ -238,37 +226,6 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
       const failure = yield* Effect.flip(charges)
       assert.deepStrictEqual("retryAfter" in failure ? failure.retryAfter : undefined, Duration.seconds(seconds))
     })
-  )
-
-  it.effect("writes no notice of Stripe to standard error", () =>
-    Effect.gen(function* () {
-      const warnings: Array<unknown> = []
-      const note = (warning: Error) => warnings.push(warning)
-      process.on("warning", note)
-      yield* (yield* StripeDouble).fail(answer(200, page, { "stripe-notice": Faults.processorText }))
-      yield* charges
-      // Warnings are emitted in the next turn.
-      yield* Effect.yieldNow
-      process.off("warning", note)
-      assert.deepStrictEqual(warnings, [])
-    })
-  )
-
-  it.effect("has Stripe's id of a request in the error and on the span, if it is one", () =>
-    Effect.gen(function* () {
-      const double = yield* StripeDouble
-      const { spans } = yield* Recorded
-      yield* double.fail(Faults.internal)
-      const failure = yield* Effect.flip(charges)
-      yield* charges
-      yield* double.fail(Faults.error(500, { type }, { "request-id": "a b" }))
-      const strange = yield* Effect.flip(charges)
-      const ids = spans.map(({ attributes }) => attributes.get("practice_data.processor.request"))
-      assert.match(String(ids[0]), /^req_\d+$/)
-      assert.strictEqual("request" in failure ? failure.request : "", ids[0])
-      assert.match(String(ids[1]), /^req_\d+$/)
-      assert.deepStrictEqual([ids[2], "request" in strange ? strange.request : ""], [undefined, undefined])
-    }).pipe(Effect.provide(recorded))
   )
 
   it.effect("closes the socket of a call that is interrupted, and no other, at whatever point of the response", () =>

@@ -1,6 +1,5 @@
 /**
- * Stores that refuse, lock and leave, and clients that leave: the lane responds as the router does, to clients and to
- * operators.
+ * Stores that refuse, lock and leave: the lane responds as the router does.
  *
  * @module-tag long
  */
@@ -9,11 +8,10 @@ import { Array, Context, Duration, Effect, Layer } from "effect"
 import { json } from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
-import * as Raw from "../../support/Raw.ts"
 import { options } from "../../support/Service.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { agree, each, exchange, logged, start, type Way, type Ways } from "../../support/TwoWays.ts"
+import { agree, each, exchange, start, type Ways } from "../../support/TwoWays.ts"
 import { header, requestTo, textOf } from "../../support/wire.ts"
 
 const make = Effect.gen(function* () {
@@ -53,16 +51,6 @@ const agreeOnReads = (ways: Ways) =>
     { concurrency: "unbounded" }
   )
 
-const sortedOf = (lines: Effect.Success<ReturnType<typeof logged>>) =>
-  lines
-    .filter(({ path, request_id }) => request_id !== retried && request_id !== "leaves" && path !== "/api/v3/end")
-    // A statement of one that fails begins before or after the database is known to be down.
-    .map((line) => json({ ...line, hasStatements: undefined }))
-    .toSorted()
-
-/** What the access log has is the same too, in some order. */
-const agreeOnLogs = (ways: Ways) => agree(ways, (way) => Effect.map(logged(way), sortedOf))
-
 const allRead = ["200", "200", "200", "200", "400", "400", "401"]
 const noneReads = Array.replicate("503", reads.length)
 const noRecords = ["503", "503", "503", "503", "400", "400", "401"]
@@ -94,31 +82,6 @@ layer(Stores.layer, options)("The lane and the router", (it) => {
       assert.deepStrictEqual(yield* agreeOnReads(ways), noRecords)
       yield* sql`grant select on charges to practice_data_api`
       assert.deepStrictEqual(yield* agreeOnReads(ways), allRead)
-      yield* agreeOnLogs(ways)
-    })
-  )
-
-  it.effect("end the statement of a client that leaves, and log one 499", () =>
-    Effect.gen(function* () {
-      const [{ sql }, { ways }] = [yield* TestDatabase, yield* Stores]
-      const waiting = sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`
-      const counts = (wanted: (count: number) => boolean) =>
-        eventually("statements that wait for the lock", waiting, ({ length }) => wanted(length))
-      const left = (way: Way) =>
-        Effect.gen(function* () {
-          const client = yield* Raw.open(way.url)
-          yield* client.send(textOf(header("x-request-id", "leaves")(search)))
-          yield* counts((count) => count > 0)
-          // Otherwise it might still read the response.
-          client.socket.resetAndDestroy()
-          yield* counts((count) => count === 0)
-          const lines = (yield* logged(way)).filter((line) => line.request_id === "leaves")
-          // The statement that the lane begins with is to tell the organization.
-          return lines.map((line) => ({ ...line, organization: undefined }))
-        })
-      const lines = yield* locked("charges", Effect.forEach([ways.lane, ways.router], left))
-      assert.deepStrictEqual(lines[0], lines[1])
-      assert.deepStrictEqual([lines[0]?.length, lines[0]?.[0]?.status], [1, 499])
     })
   )
 
@@ -132,7 +95,6 @@ layer(Stores.layer, options)("The lane and the router", (it) => {
       assert.deepStrictEqual(statuses, expected)
       assert.isBelow(Duration.toSeconds(took), inTime(seconds + 0.2))
       yield* restored
-      yield* agreeOnLogs(ways)
     })
   )
 

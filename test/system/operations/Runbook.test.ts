@@ -11,7 +11,6 @@ import { assert, it as test, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
-import { runWith } from "../../support/cli.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
@@ -87,25 +86,6 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
       assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
       const service = yield* Process.start({ DATABASE_URL: fresh.url })
       assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
-    })
-  )
-
-  rehearse(
-    "rotate an API key and a signing secret",
-    Effect.fnUntraced(function* (url, cwd) {
-      const env = { DATABASE_URL: url }
-      const key = yield* runWith(env, "keys create --organization org_1 --name old".split(" "))
-      yield* runWith(env, "secrets add --organization org_1".split(" "))
-      const sql = yield* clientOf(url)
-      const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
-        select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
-        where k.organization_id = 'org_1' and s.organization_id = 'org_1'`
-      const address = yield* (yield* Process.start(env)).address
-      assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 200)
-      const { stdout } = yield* shell(blockOf("npm run cli -- keys create"), cwd, { ...env, ...ids })
-      assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 401)
-      assert.strictEqual(yield* statusOf(address, /pda_live_\w+/.exec(stdout)?.[0] ?? ""), 200)
-      assert.include(stdout, "whsec_")
     })
   )
 

@@ -1,12 +1,10 @@
 /** The counts of requests, the series in the registry that /metrics and OTLP read, and the text of /metrics. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Effect } from "effect"
 import * as Server from "../../../src/app/Server.ts"
-import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
+import { maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Series from "../../../src/observability/Series.ts"
-import { InProcess, layerDemo, paths, send } from "../../support/inProcess.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -128,36 +126,6 @@ describe("requests", () => {
   )
 })
 
-/** The most series of a metric. */
-const mostOf = ({ buckets, labels }: Definition) =>
-  Object.values(labels).reduce(
-    (product, label) => product * ("atMost" in label ? label.atMost : label.length),
-    buckets === undefined ? 1 : buckets.length + 3
-  )
-
-it("a process has at most 2,600 series, and 5,005 more by organization", () => {
-  const { practice_data_organization_requests_total: byOrganization, ...others } = metrics
-  const most = Object.values<Definition>(others).reduce((sum, each) => sum + mostOf(each), 0)
-  assert.isAtMost(most, 2600)
-  assert.strictEqual(mostOf(byOrganization), 5005)
-  const { endpoint } = metrics.practice_data_http_requests_total.labels
-  const served = Server.endpointsOf({ dataApi: true })
-  assert.isAtMost(served.length + 1, endpoint.atMost)
-  assert.isAbove(served.length, Server.endpointsOf({ dataApi: false }).length + paths.length)
-})
-
-it.effect("a server of one's own has the requests to the API in its registry, and no others", () =>
-  Effect.gen(function* () {
-    const own = HttpRouter.add("GET", "/own", HttpServerResponse.empty())
-    const routes = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, own)
-    const server = InProcess.layerOf(Layer.provide(routes, layerDemo))
-    yield* Effect.provide(Effect.andThen(send({ path: charges }), send({ path: "/own", method: "GET" })), server)
-    assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
-      [`{endpoint="${charges}",status="2xx"}`]: 1
-    })
-  }).pipe(withRegistry)
-)
-
 describe("a series", () => {
   it.effect("of a counter exists at 0 once it is requested, and is the same one each time", () =>
     Effect.gen(function* () {
@@ -185,22 +153,6 @@ describe("a series", () => {
       histogram("practice_data_pool_wait_seconds", { pool: "records" }).observe(0.3)
       const { buckets } = metrics.practice_data_pool_wait_seconds
       assert.lengthOf(Object.keys(yield* samples), buckets.length + 3)
-    }).pipe(withRegistry)
-  )
-
-  it.effect("that is read with the metrics is there until its scope closes, unless another one took its place", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Series.current
-      const scopes = [yield* Scope.make(), yield* Scope.make()] as const
-      for (const [value, scope] of scopes.entries())
-        yield* Scope.provide(
-          read("practice_data_http_connections", () => value),
-          scope
-        )
-      yield* Scope.close(scopes[0], Exit.void)
-      assert.deepStrictEqual(yield* samples, { practice_data_http_connections: 1 })
-      yield* Scope.close(scopes[1], Exit.void)
-      assert.deepStrictEqual(yield* samples, {})
     }).pipe(withRegistry)
   )
 })

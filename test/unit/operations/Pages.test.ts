@@ -58,27 +58,12 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     })
   )
 
-  it.effect("the overview begins with the plots of the last hour, and has their figures as tables", () =>
-    Effect.gen(function* () {
-      const text = yield* shows("/ops", ["Latency, on a logarithmic scale", "As a table"])
-      assert.strictEqual((yield* ask("/ops")).headers.get("refresh"), "15")
-      assert.isBelow(text.indexOf("<figure"), text.indexOf('class="tiles"'))
-      assert.lengthOf(text.match(/<tr><th scope="row"/g) ?? [], 2 * 60 + 5)
-    })
-  )
-
-  it.effect("deletions begin with the plot of those that ended in the last day", () =>
-    shows("/ops/deletions", ["Deletions that ended in an hour", "cancelled", ">7<"])
-  )
-
   it.effect.each([
     ["", ["delivery-1", "delivery-2"]],
     ["?state=dead", ["delivery-1"]],
     ["?organization=org_harbor", ["delivery-2"]],
     ["?q=delivery-1", ["delivery-1"]],
-    ["?q=delivery-1&organization=org_harbor", []],
-    ["?q=delivery-1&state=completed", []],
-    ["?q=%20&state=", ["delivery-1", "delivery-2"]]
+    ["?q=delivery-1&state=completed", []]
   ] as const)("deletions are found by state, organization and Idempotency-Key: %s", ([query, keys]) =>
     Effect.gen(function* () {
       const { text } = yield* ask(`/ops/deletions${query}`)
@@ -108,10 +93,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
 
   it.effect.each([
     ["an unknown value", "/ops/deletions?state=nonsense"],
-    ["an unknown name", "/ops/deletions?organisation=org_harbor"],
-    ["U+0000", "/ops/task?organization=%00&id=1"],
-    ["two values", "/ops/keys?organization=org_a&organization=org_b"],
-    ["a long text", `/ops/audit?target=${"x".repeat(2001)}`]
+    ["two values", "/ops/keys?organization=org_a&organization=org_b"]
   ] as const)("a parameter with %s is 422, and shows no rows", ([, path]) =>
     Effect.gen(function* () {
       const { status, text } = yield* ask(path)

@@ -8,10 +8,9 @@ import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { toText } from "../../../../src/database/RecordJson.ts"
 import { rowsOf } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
-import { cli, programArgs, runWith } from "../../../support/cli.ts"
-import { root, temporaryFolder } from "../../../support/Process.ts"
-import { run } from "../../../support/run.ts"
-import { newLogin, TestDatabase } from "../../../support/TestDatabase.ts"
+import { cli } from "../../../support/cli.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
 
 const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.fromJsonString(Schema.JsonObject)))
@@ -186,20 +185,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
-  it.effect("lists a fault of many lines once, with their number and the first of them", () =>
-    Effect.gen(function* () {
-      const owner = yield* organization
-      const file = yield* fileOf("pets.ndjson", ...Array.makeBy(1200, (index) => `{"id":"${index}","x":${index}}`), "{")
-      const { stderr } = yield* load(file, "--organization", owner)
-      assert.deepStrictEqual(stderr.split("\n"), [
-        `${file}:1, 2, 3 and 1,197 more: x: is not a field of pets: 0`,
-        `${file}:1201: is not a JSON object`,
-        "1,201 faults. Nothing was loaded.",
-        ""
-      ])
-    })
-  )
-
   it.effect("names the rows that the database refuses, and resumes after them", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -264,16 +249,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
-  it.effect("a writer without more privileges may load", () =>
-    Effect.gen(function* () {
-      const [owner, { url }] = [yield* organization, yield* newLogin("writer")]
-      const file = yield* fileOf("pets.csv", "id", "a")
-      const command = ["load", file, "--organization", owner]
-      assert.deepInclude(yield* runWith({ DATABASE_URL: url }, command), { code: 0, stderr: "" })
-      assert.deepStrictEqual(yield* petsOf(owner), ["a"])
-    })
-  )
-
   it.effect("rejects overwrite no file, such as one of the load", () =>
     Effect.gen(function* () {
       const owner = yield* organization
@@ -281,27 +256,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const { code, stderr } = yield* load(file, "--organization", owner, "--rejects", file)
       assert.deepStrictEqual([code, readFileSync(file, "utf8")], [1, "id\na\n"])
       assert.include(stderr, `Cannot write ${file}: `)
-    })
-  )
-
-  it.effect("loads nothing if the rejects cannot be written, as on a disk that is full", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const owner = yield* organization
-      const file = yield* fileOf(
-        "pets.csv",
-        "id,name,created_at",
-        "a,A,2026-01-31T09:30Z",
-        `b,${"B".repeat(20_000)},never`
-      )
-      const rejects = join(yield* temporaryFolder, "rejects.ndjson")
-      // At most 8 KiB a file, and 16 where a block is larger.
-      const script = ["-c", 'ulimit -f 16; exec "$@"', "sh", ...programArgs, "load", file]
-      const given = [...script, "--organization", owner, "--rejects", rejects]
-      const { code, stderr } = yield* run("sh", given, { cwd: root, env: { ...process.env, DATABASE_URL: url } })
-      assert.strictEqual(code, 1)
-      assert.include(stderr, `Cannot write ${rejects}: `)
-      assert.lengthOf(yield* petsOf(owner), 0)
     })
   )
 

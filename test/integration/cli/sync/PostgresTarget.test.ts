@@ -42,18 +42,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
     })
   )
 
-  it.effect("may be published as a whole, which refuses changes of tables without a key", () =>
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* sql`create schema published`
-      yield* sql`create publication everything for tables in schema published`
-      const sync = syncWith(targetAt(url, "published"), (at) => page(at + 1, [charge(`${at}`, "1")]))
-      yield* sync
-      yield* sync
-      assert.lengthOf(yield* sql`select id from published.charges`, 2)
-    })
-  )
-
   it.effect("behind a pooler leaves no lock, and of two runs the one that was overtaken ends", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
