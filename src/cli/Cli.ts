@@ -10,7 +10,7 @@ import { layerLogger, note, written } from "../process/Printed.ts"
 import { audit, keys, organizations, secrets } from "./Credentials.ts"
 import { load } from "./load/Load.ts"
 import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
-import { sync } from "./sync/Command.ts"
+import { sync } from "./sync/Sync.ts"
 import { deletions, tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 

@@ -1,9 +1,7 @@
 /** The flags and the output of commands: standard output has the result, standard error the words beside it. */
 import { Effect, Option, Predicate, Schema } from "effect"
-import { CliOutput, Flag, TerminalCapabilities } from "effect/cli"
-import { iso } from "../operations/Format.ts"
+import { CliOutput, Flag } from "effect/cli"
 import * as Printed from "../process/Printed.ts"
-import * as Time from "../process/Time.ts"
 
 const { print, printable } = Printed
 
@@ -83,21 +81,3 @@ const pairsOf = (value: object, prefix = ""): ReadonlyArray<readonly [string, st
 /** Prints a record: as JSON, or as a line for each field, of the whole record or a part of it. */
 export const shown = (isJson: boolean, value: object, part = value) =>
   isJson ? record(value) : print(aligned(pairsOf(part)))
-
-export interface Line {
-  readonly event: string
-  readonly [field: string]: unknown
-}
-
-/** Reports an event of a long command: its sentence to a person, its fields to a program. */
-export type Report = (line: Line, sentence: string) => Effect.Effect<void>
-
-export const reports: Readonly<Record<"text" | "json", Report>> = {
-  text: (_, sentence) => print(sentence),
-  json: (line) => Effect.flatMap(Time.wall, (now) => record({ at: iso(now), ...line }))
-}
-
-/** The report for a terminal, or for a program. */
-export const report = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canAnimate }) =>
-  canAnimate ? reports.text : reports.json
-)

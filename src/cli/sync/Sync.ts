@@ -1,19 +1,40 @@
 /**
- * The rounds of a sync. The target records the state of the copy: a sync that was killed, or that meets an outage, resumes
- * there.
+ * `sync`: keeps a copy of the records in step by their changes, in rounds. The target records the state of the copy: a
+ * sync that was killed, or that meets an outage, resumes there.
  */
-import { DateTime, Duration, Effect, Ref, Schedule, Stream } from "effect"
-import { count, counted } from "../../operations/Format.ts"
+import { Config, DateTime, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
+import { Argument, Flag, TerminalCapabilities } from "effect/cli"
+import { count, counted, iso } from "../../operations/Format.ts"
+import { endAtSecondSignal } from "../../process/Failure.ts"
 import * as Time from "../../process/Time.ts"
 import * as Output from "../Output.ts"
-import { type Failed, Unavailable } from "../Usage.ts"
-import type * as Source from "./Source.ts"
+import { command, type Failed, misused, Unavailable } from "../Usage.ts"
+import * as Source from "./Source.ts"
 import * as Target from "./Target.ts"
+import { targetOf } from "./Targets.ts"
+
+export interface Line {
+  readonly event: string
+  readonly [field: string]: unknown
+}
+
+/** Reports an event of a long command: its sentence to a person, its fields to a program. */
+export type Report = (line: Line, sentence: string) => Effect.Effect<void>
+
+export const reports: Readonly<Record<"text" | "json", Report>> = {
+  text: (_, sentence) => Output.print(sentence),
+  json: (line) => Effect.flatMap(Time.wall, (now) => Output.record({ at: iso(now), ...line }))
+}
+
+/** The report for a terminal, or for a program. */
+const terminalReport = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canAnimate }) =>
+  canAnimate ? reports.text : reports.json
+)
 
 export interface SyncOptions extends Omit<Target.OpenOptions, "origin"> {
   readonly source: Source.Source
   readonly target: Target.Target
-  readonly report: Output.Report
+  readonly report: Report
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
 }
@@ -28,7 +49,7 @@ const sentence = ({ records, removed, reset }: typeof none) =>
   ].join(", ")
 
 /** Reports the changes since the copy was last in step. */
-export const reporting = Effect.fnUntraced(function* (report: Output.Report) {
+export const reporting = Effect.fnUntraced(function* (report: Report) {
   const counts = yield* Ref.make(none)
   const reportedAt = yield* Ref.make<number | undefined>(undefined)
   const isFirst = yield* Ref.make(true)
@@ -168,4 +189,66 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   }).pipe(Effect.scoped)
 
   yield* Effect.retry(session, { while: waitOut })
+})
+
+const names = Target.tables.map(({ resource }) => resource).filter(Target.hasFeed)
+
+export const sync = command("sync", Layer.empty, {
+  description: `Keep a copy of the records in Postgres or SQLite, in step with the service.
+
+The first run copies everything, one table per resource. Later runs, or --watch, apply the changes since then. Changes become visible in one transaction, so a query sees a consistent state: an invoice with its lines. _synced_at is the time at which a row was written.
+
+You can kill a run at any point; the next one resumes. It never touches tables that it did not create. A SQLite file is readable only by its owner.
+
+Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and reloads a dropped table.`,
+  examples: [
+    ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
+    ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
+    ["practice-data sync sqlite:charges.db --resource charges", "The charges and the organization"]
+  ],
+  flags: {
+    target: Argument.String("target").pipe(Argument.withDescription("postgres://USER@HOST/DATABASE or sqlite:FILE")),
+    tables: Flag.Literals("resource", names).pipe(
+      Flag.between(0, names.length),
+      Flag.withDescription(
+        "Only this resource and the organization; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
+      ),
+      Flag.map((chosen) =>
+        Target.tables.filter(
+          ({ resource }) => chosen.length === 0 || !Target.hasFeed(resource) || chosen.some((one) => one === resource)
+        )
+      )
+    ),
+    watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
+      Flag.map(Duration.seconds),
+      Output.optional
+    ),
+    schema: Output.text("schema", "Postgres only: the schema, default public. Created if it does not exist"),
+    softDelete: Output.flag("soft-delete", "Set _removed_at on removed rows instead of deleting them"),
+    url: Flag.String("url").pipe(
+      Flag.withDescription("URL of the service (PRACTICE_DATA_URL; default http://127.0.0.1:3000)"),
+      Flag.withFallbackConfig(Config.NonEmptyString("PRACTICE_DATA_URL")),
+      Flag.withDefault("http://127.0.0.1:3000")
+    ),
+    // Others on the machine see a command line.
+    apiKey: Flag.Redacted("api-key").pipe(
+      Flag.withDescription("API key (prefer PRACTICE_DATA_API_KEY, which other users cannot see)"),
+      Flag.withFallbackConfig(Config.Redacted("PRACTICE_DATA_API_KEY")),
+      Flag.optional
+    ),
+    allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
+  }
+})(function* (given) {
+  if (Option.isNone(given.apiKey)) return yield* misused("No API key. Set PRACTICE_DATA_API_KEY or --api-key.")
+  const source = yield* Source.make({ baseUrl: given.url, apiKey: given.apiKey.value }).pipe(
+    Effect.mapError(({ message }) => misused(`${message}.`))
+  )
+  const target = yield* targetOf(given.target, given)
+  // Until the command ends, only their user can read files that are made.
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.umask(0o077)),
+    (before) => Effect.sync(() => process.umask(before))
+  )
+  yield* Effect.sync(endAtSecondSignal)
+  yield* run({ ...given, report: yield* terminalReport, source, target })
 })

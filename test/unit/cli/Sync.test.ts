@@ -2,10 +2,9 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
-import { type Report, reports } from "../../../src/cli/Output.ts"
 import type { Change } from "../../../src/cli/sync/Target.ts"
-import { targetOf } from "../../../src/cli/sync/Command.ts"
-import { reporting } from "../../../src/cli/sync/Sync.ts"
+import { targetOf } from "../../../src/cli/sync/Targets.ts"
+import { type Report, reporting, reports } from "../../../src/cli/sync/Sync.ts"
 
 const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
   ...Array.from({ length: records }, (_, id) => ({ resource: "charges", record: { id } })),

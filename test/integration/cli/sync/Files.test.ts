@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
+import { sqliteFailure } from "../../../../src/cli/sync/Targets.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 
 it.effect("a full disk is waited out", () =>
@@ -12,7 +12,7 @@ it.effect("a full disk is waited out", () =>
     database.exec("create table copy (text); pragma max_page_count = 4")
     const error = yield* Effect.try({
       try: () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`),
-      catch: SqliteTarget.failureOf("a copy")
+      catch: sqliteFailure("a copy")
     }).pipe(Effect.flip)
     database.close()
     assert.strictEqual(error._tag, "Unavailable", error.message)

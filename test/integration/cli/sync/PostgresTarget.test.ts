@@ -1,7 +1,7 @@
 /** The connections of a Postgres target: their end, their locks, their timeouts. */
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Result } from "effect"
-import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
+import { postgres, postgresFailure } from "../../../../src/cli/sync/Targets.ts"
 import { connectionOptions } from "../../../../src/database/ConnectionUrl.ts"
 import * as TcpProxy from "../../../support/TcpProxy.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
@@ -13,11 +13,10 @@ test.each([
   ["57P01", "Unavailable"],
   ["42501", "Refused"]
 ])("the failure %s is %s", (code, tag) => {
-  assert.strictEqual(PostgresTarget.failureOf("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
+  assert.strictEqual(postgresFailure("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
 })
 
-const targetAt = (url: string, schema: string) =>
-  PostgresTarget.make({ connection: Result.getOrThrow(connectionOptions(url)), schema, softDelete: false })
+const targetAt = (url: string, schema: string) => postgres(Result.getOrThrow(connectionOptions(url)), schema, false)
 
 const requestedAt = DateTime.makeUnsafe(0)
 

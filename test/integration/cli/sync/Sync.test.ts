@@ -6,8 +6,8 @@ import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { CursorExpired } from "../../../../src/api/Errors.ts"
-import type { Line, Report } from "../../../../src/cli/Output.ts"
-import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
+import type { Line, Report } from "../../../../src/cli/sync/Sync.ts"
+import { sqlite } from "../../../../src/cli/sync/Targets.ts"
 import { Refused, Unavailable } from "../../../../src/cli/Usage.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { charge, type Given, more, page, type Script, syncWith } from "./fixture.ts"
@@ -21,7 +21,7 @@ const resources = ["charges"]
 const stand = Effect.gen(function* () {
   const file = join(yield* temporaryFolder, "copy.db")
   const events: Array<Line> = []
-  const target = SqliteTarget.make(file, "sqlite:copy.db", false)
+  const target = sqlite(file, "sqlite:copy.db", false)
   const report: Report = (line) => Effect.sync(() => void events.push(line))
   return {
     file,

@@ -6,8 +6,7 @@ import { Effect, Result, Schema, type Scope } from "effect"
 import { CursorExpired } from "../../../../src/api/Errors.ts"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { pets } from "../../../../src/api/records/Pets.ts"
-import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
-import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
+import * as Targets from "../../../../src/cli/sync/Targets.ts"
 import { tables, type Target } from "../../../../src/cli/sync/Target.ts"
 import { Refused } from "../../../../src/cli/Usage.ts"
 import { connectionOptions } from "../../../../src/database/ConnectionUrl.ts"
@@ -58,7 +57,7 @@ const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], ru
 let schemas = 0
 
 const postgresAt = (url: string, schema: string, softDelete = false) =>
-  PostgresTarget.make({ connection: Result.getOrThrow(connectionOptions(url)), schema, softDelete })
+  Targets.postgres(Result.getOrThrow(connectionOptions(url)), schema, softDelete)
 
 const postgres = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
@@ -82,7 +81,7 @@ const runIn =
 
 const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   const file = join(folder, "copy.db")
-  const make = (softDelete: boolean) => SqliteTarget.make(file, "sqlite:copy.db", softDelete)
+  const make = (softDelete: boolean) => Targets.sqlite(file, "sqlite:copy.db", softDelete)
   return inSql(make(false), make(true), (name) => Effect.sync(() => Readers.inSqlite(file, name)), runIn(file))
 })
 
