@@ -8,9 +8,9 @@ import { join, resolve } from "node:path"
 import { Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Effect, Exit, FileSystem, Option, Schedule, Scope } from "effect"
+import { Cause, Effect, FileSystem, Option } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
-import { makeFolder, takeLock } from "../process/Files.ts"
+import { takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
@@ -156,51 +156,33 @@ const client = Effect.fnUntraced(function* (session: Session) {
   return yield* guarded(pool, store, Distribution.single)
 })
 
-const openFolder = Effect.fnUntraced(function* (folder: string) {
-  const fs = yield* FileSystem.FileSystem
-  const owner = join(folder, "pid")
-  if (!(yield* takeLock(join(folder, "lock")))) {
-    const pid = (yield* Effect.orElseSucceed(fs.readFileString(owner), () => "")).trim()
+/** Opens the embedded database in a folder; `memory` keeps nothing. */
+export const connect = Effect.fn("Embedded.connect")(
+  function* (dataDir: string) {
+    if (dataDir === "memory") {
+      const reason = "Cannot create the in-memory database."
+      return yield* client(yield* Effect.mapError(openPglite("memory://"), ({ cause }) => failed(reason, cause)))
+    }
+    const fs = yield* FileSystem.FileSystem
+    const folder = resolve(dataDir)
+    if (!(yield* fs.exists(folder))) yield* fs.makeDirectory(folder, { mode: 0o700 })
+    const owner = join(folder, "pid")
+    if (yield* takeLock(join(folder, "lock"))) {
+      yield* fs.writeFileString(owner, `${process.pid}\n`)
+      return yield* client(yield* openCluster(folder))
+    }
+    const pid = yield* Effect.orElseSucceed(fs.readFileString(owner), () => "?")
     return yield* new EmbeddedDatabaseError({
-      message: `The embedded database in ${folder} is in use by ${pid === "" ? "another process" : `process ${pid}`}, such as the running service: it serves one process. Stop that first, or choose another folder with DATA_DIR.`,
+      message: `The embedded database in ${folder} is in use by process ${pid.trim()}, such as the running service: it serves one process. Stop that first, or choose another folder with DATA_DIR.`,
       isInUse: true
     })
+  },
+  (effect, dataDir) => {
+    const unusableFolder = ({ cause }: { readonly cause?: unknown }) =>
+      failed(
+        `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}. Check that it and its files belong to you, or choose another.`,
+        cause
+      )
+    return Effect.catchTags(effect, { UnknownError: unusableFolder, PlatformError: unusableFolder })
   }
-  yield* fs.writeFileString(owner, `${process.pid}\n`)
-  return yield* client(yield* openCluster(folder))
-})
-
-/** Opens the embedded database in a folder; `memory` keeps nothing. */
-export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string) {
-  if (dataDir === "memory") {
-    const reason = "Cannot create the in-memory database."
-    return yield* client(yield* Effect.mapError(openPglite("memory://"), ({ cause }) => failed(reason, cause)))
-  }
-  const folder = resolve(dataDir)
-  const unusableFolder = (cause: unknown) =>
-    failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`, cause)
-  yield* Effect.try({ try: () => makeFolder(folder), catch: unusableFolder })
-  // Each attempt that fails closes what it opened.
-  const attempt = Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
-    openFolder(folder).pipe(
-      Scope.provide(scope),
-      Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
-    )
-  )
-  return yield* attempt.pipe(
-    Effect.retry({
-      while: (error) => error._tag === "EmbeddedDatabaseError" && error.isInUse === true,
-      // The other process may be about to end.
-      schedule: Schedule.spaced("100 millis"),
-      times: 30
-    }),
-    Effect.catchTags({
-      UnknownError: ({ cause }) =>
-        failed(
-          `The data folder ${folder} cannot be locked: ${reasonOfFile(cause)}. Check that it is a folder, and that it and its files belong to you, or choose another with DATA_DIR.`,
-          cause
-        ),
-      PlatformError: unusableFolder
-    })
-  )
-})
+)

@@ -1,20 +1,6 @@
-/** Private folders, and locks on files. */
-import { existsSync, mkdirSync } from "node:fs"
-import { dirname } from "node:path"
+/** Locks on files. */
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate } from "effect"
-
-/** Makes a private folder and those above it. Node's own recursion never ends where one cannot be made, as in /proc. */
-export const makeFolder = (folder: string): void => {
-  if (existsSync(folder)) return
-  if (dirname(folder) !== folder) makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, { mode: 0o700 })
-  } catch (error) {
-    // Another process may have made it.
-    if (!existsSync(folder)) throw error
-  }
-}
 
 /** True for SQLITE_BUSY and SQLITE_LOCKED, in the last byte of an extended result code. */
 export const isLocked = (cause: unknown) =>

@@ -16,7 +16,7 @@ const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode 
 
 it.live("The data folder is its owner's alone, and the cluster in it also where it was open", () =>
   Effect.gen(function* () {
-    const folder = join(yield* temporaryFolder, "above", ".data")
+    const folder = join(yield* temporaryFolder, ".data")
     const open = Effect.scoped(Embedded.connect(folder))
     yield* open
     assert.strictEqual(modeOf(folder), 0o700)

@@ -54,11 +54,11 @@ describe.concurrent("The program on its embedded database", { timeout: 150_000 }
   ] as const)("starts after a kill -9 when, in its very first start, %s", ([, at]) =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
-      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+      const environment = { DATA_DIR: "data", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
       const { ended, output } = yield* Process.start(environment, folder)
       assert.strictEqual((yield* ended).signal, "SIGKILL")
       assert.notInclude(output(), "Listening")
-      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), yield* demo)
+      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "data" }, folder), yield* demo)
     })
   )
 })
