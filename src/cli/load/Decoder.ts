@@ -95,9 +95,8 @@ const fieldsByColumn = ({ hidden, record }: Resource) => {
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 interface Options {
-  /** The organization of all rows. Undefined: a column names it. */
+  /** The organization of all rows. Undefined: their `organization_id` names it. */
   readonly organization: string | undefined
-  readonly organizationColumn: string
   readonly isKnown: (organization: string) => boolean
   /** True if times may have no offset. */
   readonly hasTimeZone: boolean
@@ -107,7 +106,7 @@ interface Options {
 
 /** Makes the decoder of the rows of a resource. */
 export const make = (resource: Resource, options: Options) => {
-  const { hasTimeZone, isKnown, keepsTimes, organization, organizationColumn } = options
+  const { hasTimeZone, isKnown, keepsTimes, organization } = options
   const fields = fieldsByColumn(resource)
   const types = new Map([...fields].map(([column, field]) => [column, typeOf(field)]))
   const isOrganizations = resource.table === "organizations"
@@ -135,7 +134,7 @@ export const make = (resource: Resource, options: Options) => {
     (values: Values) =>
     ([name, value]: readonly [string, unknown]): Array<readonly [string, unknown]> => {
       const column = columnOf(name)
-      if (!fields.has(column) && name === organizationColumn) return []
+      if (!fields.has(column) && name === "organization_id") return []
       if (!keepsTimes && lastChanges.has(column)) return []
       if (column === "wellnes_plan_name" && fields.has("plan_name")) {
         return "plan_name" in values ? [] : Object.entries({ plan_name: value, species: null, plan_header: null })
@@ -157,7 +156,7 @@ export const make = (resource: Resource, options: Options) => {
   /** The columns of a row with its organization and id, and its faults. */
   return ({ broken, line, organization: beside, values }: Row) => {
     const columns: Record<string, unknown> = Object.fromEntries(Object.entries(values).flatMap(toColumns(values)))
-    const named = beside ?? values[organizationColumn] ?? undefined
+    const named = beside ?? values["organization_id"] ?? undefined
     const owner = isOrganizations ? columns["id"] : (organization ?? named)
     const decoded = decode(columns)
     const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []
@@ -167,7 +166,7 @@ export const make = (resource: Resource, options: Options) => {
       return { field, value, reason: explain(field, value, message) }
     })
     const reason = ownerFault(owner, named)
-    if (reason !== undefined) faults.push({ field: organizationColumn, reason, value: named })
+    if (reason !== undefined) faults.push({ field: "organization_id", reason, value: named })
     const found = broken === undefined ? faults : [{ reason: broken }]
     return { line, columns, organization: String(owner), id: String(columns["id"]), faults: found }
   }

@@ -13,8 +13,9 @@ import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 
 const flags = {
-  organization: Output.optional(Flag.withDescription(Operators.organization, "Id of the organization of all rows")),
-  organizationColumn: Output.text("organization-column", "Column with the organization id, default organization_id"),
+  organization: Output.optional(
+    Flag.withDescription(Operators.organization, "Id of the organization of all rows; by default their organization_id")
+  ),
   timeZone: Flag.String("time-zone").pipe(
     Flag.withDescription("Time zone of times without an offset, such as America/Denver"),
     Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
@@ -92,7 +93,7 @@ const makeRejects = Effect.fnUntraced(function* (path: string) {
 
 /** Loads files. With a fault nothing is loaded, unless there is a file for rejected rows. */
 const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
-  const { keepsTimes, organization, organizationColumn = "organization_id", timeZone } = options
+  const { keepsTimes, organization, timeZone } = options
   const sql = yield* TaskDatabase
   const known = new Set(yield* textsOf(sql`select organization_id as text from organizations`))
   if (organization !== undefined && !known.has(organization)) {
@@ -103,7 +104,6 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   const makeDecoder = ({ resource }: Files.File) =>
     Decoder.make(resource, {
       organization,
-      organizationColumn,
       isKnown: (owner) => known.has(owner),
       hasTimeZone: timeZone !== undefined,
       keepsTimes
@@ -225,7 +225,10 @@ export const load = command("load", Operators.tasks, {
 A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded, unless you use --rejects. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
   examples: [
     ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
-    ["practice-data load export --organization-column tenant --time-zone America/Denver", "A folder, with local times"],
+    [
+      "practice-data load export --time-zone America/Denver",
+      "A folder whose rows have an organization_id, with local times"
+    ],
     [
       "practice-data load products.csv --organization org_1 --missing delete --yes",
       "The file is complete: delete all other records"
@@ -239,9 +242,6 @@ A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz.
     ...flags
   }
 })(function* ({ paths, ...options }) {
-  if (options.organization !== undefined && options.organizationColumn !== undefined) {
-    return yield* misused("Use either --organization or --organization-column.")
-  }
   if (options.rejects !== undefined && options.missing === "delete") {
     return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
   }

@@ -100,7 +100,7 @@ interface Progress {
 export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn.Return<void, Failed> {
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
-  const reports = yield* reporting(report)
+  const reported = yield* reporting(report)
   const progress = yield* Ref.make<Progress>({ hasBegun: false, isRestarting: false, downSince: undefined })
   const update = (change: Partial<Progress>) => Ref.update(progress, (before) => ({ ...before, ...change }))
   const note = (message: string) => report({ event: "note", message }, message)
@@ -133,7 +133,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
     const receive = Effect.fnUntraced(function* (page: Target.ChangePage) {
       yield* keep(page)
       yield* endOutage
-      yield* reports.applied(page.body)
+      yield* reported.applied(page.body)
     })
     /** Begins a load: what does not come again until the round ends is gone. */
     const reset = Effect.gen(function* () {
@@ -183,7 +183,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
     }
     const round = Effect.gen(function* () {
       const [duration] = yield* Effect.timed(readRound(copy))
-      yield* reports.inStep(Duration.toSeconds(duration))
+      yield* reported.inStep(Duration.toSeconds(duration))
     })
     yield* watch === undefined ? round : Effect.repeat(round, Schedule.spaced(watch))
   }).pipe(Effect.scoped)

@@ -149,12 +149,12 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       const owner = yield* organization
       const rows = [`a,A,${owner}`, "b,B,org_unknown", `c,C,${owner}`, `c,D,${owner}`, ` ,E,${owner}`]
       const [file, good] = [
-        yield* fileOf("pets.csv", "id,name,tenant", ...rows),
-        yield* fileOf("clinics.csv", "id,tenant")
+        yield* fileOf("pets.csv", "id,name,organization_id", ...rows),
+        yield* fileOf("clinics.csv", "id,organization_id")
       ]
-      const given = [good, file, "--organization-column", "tenant"]
+      const given = [good, file]
       const faults = [
-        `${file}:3: tenant: is no organization: org_unknown`,
+        `${file}:3: organization_id: is no organization: org_unknown`,
         `${file}:5: id: is a duplicate: c`,
         `${file}:6: id: is blank:  `
       ]
@@ -177,9 +177,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual<unknown>(
         written.map(({ line, row }) => [line, row]),
         [
-          [3, { id: "b", name: "B", tenant: "org_unknown" }],
-          [5, { id: "c", name: "D", tenant: owner }],
-          [6, { id: " ", name: "E", tenant: owner }]
+          [3, { id: "b", name: "B", organization_id: "org_unknown" }],
+          [5, { id: "c", name: "D", organization_id: owner }],
+          [6, { id: " ", name: "E", organization_id: owner }]
         ]
       )
     })
@@ -261,7 +261,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
 
   it.effect.each([
     [["pets.csv"], 1, "Cannot read pets.csv"],
-    [["pets.csv", "--organization", "a", "--organization-column", "b"], 2, "Use either --organization"],
     [["pets.csv", "--rejects", "r", "--missing", "delete"], 2, "cannot be combined with --rejects"],
     [["pets.csv", "--time-zone", "Mars/Base"], 2, "not an IANA time zone"],
     [["package.json", "--organization", "a"], 1, "not named after a resource"]

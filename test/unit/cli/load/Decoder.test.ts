@@ -10,7 +10,6 @@ import { temporaryFolder } from "../../../support/Process.ts"
 
 const options = {
   organization: undefined,
-  organizationColumn: "organization_id",
   isKnown: (owner: string) => owner.startsWith("org_"),
   hasTimeZone: false,
   keepsTimes: true
