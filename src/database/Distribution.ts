@@ -29,13 +29,8 @@ export const distributed: Distribution = { isDistributed: () => true, refresh: E
 /** A distribution is noticed so much later. */
 const fresh = Duration.seconds(10)
 
-const Placement = Schema.Struct({
-  name: Schema.String,
-  /** `h` for a distributed table, `n` for a reference table or a local one. */
-  method: Schema.String,
-  column: Schema.NullOr(Schema.String),
-  colocation: Schema.Finite
-})
+/** `h` is the method of a distributed table, `n` that of a reference table or a local one. */
+const Placement = Schema.Struct({ name: Schema.String, method: Schema.String })
 
 const hasCitus = (sql: Constructor) =>
   Effect.map(sql`select where to_regclass('pg_dist_partition') is not null`, (rows) => rows.length > 0)
@@ -44,9 +39,7 @@ const hasCitus = (sql: Constructor) =>
 const placed = Effect.fnUntraced(function* (sql: Constructor) {
   if (!(yield* hasCitus(sql))) return []
   return yield* rowsOf(Placement)(sql`
-    select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
-      column_to_column_name(p.logicalrelid, p.partkey::text) as column
-    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    select c.relname as name, p.partmethod::text as method from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
     where c.relnamespace = quote_ident(current_schema())::regnamespace`)
 })
 
@@ -110,16 +103,6 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
   message: Schema.String
 }) {}
 
-/** The tables that are distributed in another way. */
-const misplaced = (tables: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
-  const anchored = tables.find(({ name }) => name === anchor)
-  const isWrong = ({ colocation, column, method, name }: typeof Placement.Type) =>
-    distributable.includes(name)
-      ? method !== "h" || column !== "organization_id" || colocation !== (anchored?.colocation ?? colocation)
-      : method !== "n" && [...references, ...local].includes(name)
-  return tables.filter(isWrong).map(({ name }) => name)
-}
-
 /** Drops the triggers of a table, which must not read or write another table there, but for the one that renders records. */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
   const triggers = yield* textsOf(sql`
@@ -127,22 +110,6 @@ const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table:
     where tgrelid = ${table}::regclass and not tgisinternal and tgname <> 'zz_written'`)
   for (const trigger of triggers) yield* sql`drop trigger ${sql(trigger)} on ${sql(table)}`
 })
-
-/**
- * The grants that roles lack. Citus sends an INSERT to a shard with all columns that have a default, so a role that may
- * insert some columns of a table needs these among them.
- */
-export const lackingGrants = (sql: PgClient.PgClient) =>
-  textsOf(sql`
-    select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
-      as text
-    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-    join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
-    where c.relnamespace = quote_ident(current_schema())::regnamespace and p.partmethod = 'h'
-      and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
-      and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
-      and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
-    group by c.relname, r.rolname order by c.relname, r.rolname`)
 
 const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effect<unknown, SqlError>>) =>
   sql.withTransaction(
@@ -172,7 +139,7 @@ const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 
 /**
  * Distributes the tables that are not distributed yet. It can be cut short and run again. Returns the tables that were
- * distributed or copied, the privileges that were granted, and the servers that refused the settings, with the reason.
+ * distributed or copied, and the servers that refused the settings, with the reason.
  */
 export const distribute = Effect.fn("Distribution.distribute")(function* (
   sql: PgClient.PgClient,
@@ -186,12 +153,6 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   }
   const tables = yield* placed(sql)
   const distributable = byOrganization(records)
-  const wrong = misplaced(tables, distributable)
-  if (wrong.length > 0) {
-    return yield* new CannotDistribute({
-      message: `These tables are distributed in another way: ${wrong.join(", ")}. Undo that: select undistribute_table('TABLE').`
-    })
-  }
   const isLeft = (table: string) => !tables.some(({ name }) => name === table)
   const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
   if (left.length > 0) {
@@ -215,7 +176,7 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
     const create = sql`select create_distributed_table(${table}, 'organization_id', colocate_with => ${keptWith})`
     yield* moving(sql, dropTriggers(sql, table), create)
   }
-  const granted = yield* lackingGrants(sql)
-  for (const privileges of granted) yield* sql.unsafe(`grant ${privileges}`)
-  return { distributed: left, copied, granted, refused: yield* configure(sql) }
+  // Citus sends an INSERT to a shard with all columns that have a default, and the intake may insert only some.
+  yield* sql`grant insert (state, attempts) on deletion_tasks to practice_data_intake`
+  return { distributed: left, copied, refused: yield* configure(sql) }
 })

@@ -90,7 +90,6 @@ export const schema = Effect.fnUntraced(function* (
   const lacks = yield* Effect.forEach(byRole, ([role, same]) =>
     Effect.map(lacking(sql, ...same.map(([, need]) => needs[need])), (privileges) => ({ role, privileges }))
   )
-  const grants = (yield* Distribution.hasDistributedTable(sql)) ? yield* Distribution.lackingGrants(sql) : []
   const others = yield* grantsToOthers(sql)
   return facts(
     ok("It has all migrations."),
@@ -107,8 +106,7 @@ export const schema = Effect.fnUntraced(function* (
         `${grantee} has privileges on ${listed(tables)}: only the roles of the service may have any.`,
         `Run: revoke all on table ${tables.join(", ")} from ${grantee}`
       )
-    ),
-    ...grants.map((grant) => fail(`Distributed tables need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
+    )
   )
 })
 
