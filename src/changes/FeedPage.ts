@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { fromText, type Json, toText } from "../database/RecordJson.ts"
+import { fromText, type Json, toText } from "../database/Columns.ts"
 import type * as Walk from "./Walk.ts"
 
 interface Change {

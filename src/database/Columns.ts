@@ -1,4 +1,5 @@
-/** Columns and rows of results: times and bytes as text, and rows that a schema checks. */
+/** Columns and rows of results: times as text, JSON as bytes, and rows that a schema checks. */
+import { Buffer } from "node:buffer"
 import { PgTypes } from "@effect/sql-pg"
 import { type Context, Effect, Result, Schema } from "effect"
 import { type Constructor, join } from "effect/sql/Statement"
@@ -23,6 +24,25 @@ types.register<Uint8Array>(PgTypes.OID.bpchar, {
   // The parser of the client never writes to a buffer again, so these are views into the received bytes.
   read: ({ buffer, byteOffset }, offset, size) => Result.succeed(new Uint8Array(buffer, byteOffset + offset, size))
 })
+
+/** The JSON of stored records, as UTF-8 bytes: it is concatenated, and never parsed. */
+export type Json = Uint8Array
+
+export const fromText = (text: string): Json => Buffer.from(text)
+
+export const toText = ({ buffer, byteLength, byteOffset }: Json): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString()
+
+const comma = fromText(",")
+
+/** Concatenates items, with a comma between two of them. */
+export const concat = (before: string, items: ReadonlyArray<Json>, after: string): Json => {
+  const parts = [fromText(before)]
+  for (const item of items) parts.push(item, comma)
+  if (items.length > 0) parts.pop()
+  parts.push(fromText(after))
+  return Buffer.concat(parts)
+}
 
 /** Checks the rows of a statement that decides something. Rows of another form are a defect. */
 export const rowsOf = <A>(schema: Schema.Decoder<A>) => {

@@ -3,8 +3,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
 import * as Loop from "../process/Loop.ts"
-import { version } from "../process/Package.ts"
-import { ownMemory } from "../process/Memory.ts"
+import { ownMemory, version } from "../process/Package.ts"
 import * as Series from "./Series.ts"
 
 /** The interval at which the event loop is measured, in milliseconds: an idle process spends 0.4 ms of CPU a second on it. */

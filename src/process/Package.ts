@@ -1,6 +1,8 @@
-/** The package: its version, and the way to call its command line. */
+/** The package and its process: the version, the way to call the command line, and the memory. */
 import { readFileSync } from "node:fs"
+import { totalmem } from "node:os"
 import { extname } from "node:path"
+import { getHeapStatistics } from "node:v8"
 import { Schema } from "effect"
 
 // oxlint-disable-next-line effecttsgo/schema-sync -- nothing runs without a version
@@ -17,3 +19,10 @@ export const moduleBeside = (url: string, name: string) => new URL(`${name}${ext
 /** The text of a command. From a clone, npm runs it. */
 export const invocation = (command: string) =>
   extension === ".ts" ? `npm run cli -- ${command}` : `practice-data ${command}`
+
+/** The part of the memory that `npm start` gives to the heap. */
+const heap = 0.4
+
+/** The bytes of the machine, or of the container (cgroup 1 or 2), or what the limit of the heap is meant for, if less. */
+export const ownMemory = () =>
+  Math.min(process.constrainedMemory() || Infinity, totalmem(), getHeapStatistics().heap_size_limit / heap)

@@ -10,7 +10,7 @@ import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
 import { changesHandler } from "../changes/Handlers.ts"
-import type { Json } from "../database/RecordJson.ts"
+import type { Json } from "../database/Columns.ts"
 import { type FilterValues, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })

@@ -4,7 +4,7 @@ import { Array, Effect, Predicate, Schema } from "effect"
 import * as JsonSchemas from "../api/openapi/JsonSchemas.ts"
 import * as Field from "../api/records/Field.ts"
 import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
-import { fromText, type Json } from "../database/RecordJson.ts"
+import { fromText, type Json } from "../database/Columns.ts"
 
 /** Every value of a record, hidden ones included, by its column. Values that the record leaves out are absent. */
 export type Columns = Readonly<Record<string, unknown>>

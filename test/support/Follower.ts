@@ -10,7 +10,7 @@ import { databaseFeed } from "../../src/changes/FeedStores.ts"
 import { LongPolls } from "../../src/changes/LongPolls.ts"
 import { searchable } from "../../src/api/records/index.ts"
 import { clientOf } from "./TestDatabase.ts"
-import { toText } from "../../src/database/RecordJson.ts"
+import { toText } from "../../src/database/Columns.ts"
 
 export const organization = "org_copy"
 

@@ -15,7 +15,7 @@ import { keepingTimes } from "../../../src/records/Rows.ts"
 import { reasonOf } from "../../../src/process/Failure.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 
 /** Writes a row in which these columns have these SQL expressions, times included, and reads what is shown of it. */
 const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<string, string>>) => {

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { all, migrate } from "../../../src/database/Migrations.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"

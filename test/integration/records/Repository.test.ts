@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import type { Page } from "../../../src/api/records/Requests.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
 import type { Row } from "../../../src/records/Rows.ts"

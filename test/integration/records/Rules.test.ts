@@ -11,7 +11,7 @@ import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown, type Dataset, dataset, storesOf } from "./stores.ts"
 

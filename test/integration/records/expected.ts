@@ -2,7 +2,7 @@
 import { resources } from "../../support/contract/Contract.ts"
 import type { Filter } from "../../support/contract/Resource.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import type { Row } from "../../../src/records/Rows.ts"
 
 const contract = new Map(resources.map((resource) => [resource.name, resource]))

@@ -8,7 +8,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
 import { type FeedSnapshot, readableIn } from "../../../src/changes/FeedSnapshot.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
-import { fromText, toText } from "../../../src/database/RecordJson.ts"
+import { fromText, toText } from "../../../src/database/Columns.ts"
 import { type ChangeRow, makeRender, pageLength, rowPlace } from "../../../src/changes/FeedPage.ts"
 import * as Walk from "../../../src/changes/Walk.ts"
 

@@ -6,7 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Fiber, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { toText } from "../../../src/database/RecordJson.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import { tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 

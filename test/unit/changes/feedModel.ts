@@ -3,7 +3,7 @@ import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
 import { type FeedSnapshot, isHeldBack, lowestRunning } from "../../../src/changes/FeedSnapshot.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
-import { fromText } from "../../../src/database/RecordJson.ts"
+import { fromText } from "../../../src/database/Columns.ts"
 import { branchTable, type ChangeRow, removalMark, rowPlace } from "../../../src/changes/FeedPage.ts"
 import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/changes/Walk.ts"
 
