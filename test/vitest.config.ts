@@ -9,7 +9,6 @@ const longest = [
   "system/operations/Runbook",
   "system/database/Restore",
   "system/process/StartAndStop",
-  "system/cli/sync/Kills",
   "system/database/Lifecycle",
   "system/cli/Clients",
   "integration/cli/Commands",

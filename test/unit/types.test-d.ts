@@ -21,11 +21,7 @@ import { PspPage } from "../../src/api/Psp.ts"
 import { Changes } from "../../src/api/records/index.ts"
 import * as PracticeData from "../../src/client/PracticeData.ts"
 import { charges } from "../../src/api/records/Charges.ts"
-import * as Field from "../../src/api/records/Field.ts"
-import * as Filter from "../../src/api/records/Filter.ts"
 import { pets } from "../../src/api/records/Pets.ts"
-import * as Resource from "../../src/api/records/Resource.ts"
-import * as Series from "../../src/observability/Series.ts"
 import { handlersOf } from "../../src/records/Handlers.ts"
 import { Repositories } from "../../src/records/Repository.ts"
 
@@ -105,40 +101,6 @@ const part = { organization_id: "org_oakridge", id: "charge_1" }
 // @ts-expect-error A fake takes whole records.
 export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
 
-const Toy = Schema.Struct({
-  id: Field.id("toy"),
-  maker: Field.text("Its maker.", "Oak & Co."),
-  price: Field.number("Price.", 4.5),
-  isSafe: Field.boolean("True if it is safe."),
-  updated_at: Field.timestamp("Time of the last change.")
-})
-const hidden = { recalled_at: Field.dateTime("Time of the recall.") }
-
-export const filtersOnFields = Resource.make("toys", Toy, {
-  hidden,
-  filters: {
-    maker: Filter.equals("id", "maker"),
-    price: Filter.numberEquals("price"),
-    recalled_before: Filter.before("recalled_at"),
-    include_unsafe: Filter.includeMarked("isSafe", "Includes unsafe toys.")
-  }
-})
-
-// @ts-expect-error A toy has no such field.
-export const filterOnNoField = Resource.make("toys", Toy, { hidden, filters: { colour: Filter.equals("colour") } })
-
-// @ts-expect-error A number is not compared as text.
-export const textFilterOnNumber = Resource.make("toys", Toy, { hidden, filters: { price: Filter.equals("price") } })
-
-// @ts-expect-error A text is no number.
-export const numberOnText = Resource.make("toys", Toy, { hidden, filters: { maker: Filter.numberEquals("maker") } })
-
-// @ts-expect-error A text is no time.
-export const timeFilterOnText = Resource.make("toys", Toy, { hidden, filters: { maker_since: Filter.since("maker") } })
-
-// @ts-expect-error A number marks nothing.
-export const markOnNumber = Resource.make("toys", Toy, { hidden, filters: { all: Filter.includeMarked("price", "") } })
-
 export const requiredId = Effect.gen(function* () {
   const client = yield* HttpApiClient.make(DataApi)
   yield* client.charges.get({ payload: { id: "charge_1" } })
@@ -150,20 +112,6 @@ export const requiredId = Effect.gen(function* () {
   yield* client["psp-charges"].search({ payload: { clinic: null } })
 })
 
-export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge }) => [
-  counter("practice_data_deliveries_total", { outcome: "scheduled" }),
-  // @ts-expect-error A label is missing.
-  counter("practice_data_deliveries_total"),
-  // @ts-expect-error The label has no such value.
-  counter("practice_data_deliveries_total", { outcome: "lost" }),
-  // @ts-expect-error There is no such metric.
-  counter("practice_data_surprises_total"),
-  // @ts-expect-error It is a gauge.
-  counter("practice_data_ready"),
-  // @ts-expect-error It has no labels.
-  gauge("practice_data_ready", { pool: "records" })
-])
-
 const client = PracticeData.make({ baseUrl: "http://service.test", apiKey: "key" })
 
 const calls = {
@@ -173,21 +121,6 @@ const calls = {
   changes: () => client.changes({ cursor: "cursor", resources: ["charges"] }),
   live: () => client.pspBalanceTransactions.search({ clinic: "clinic_1" }),
   task: () => client.invoiceDeletions.get({ idempotency_key: "delivery-1" })
-}
-
-export const mistakesOfCallers = {
-  // @ts-expect-error -- charges have no such filter
-  filter: () => client.charges.search({ state: "open" }),
-  // @ts-expect-error -- a filter of another type
-  type: () => client.charges.search({ limit: "10" }),
-  // @ts-expect-error -- the id is required
-  id: () => client.charges.get(),
-  // @ts-expect-error -- the clinic is required
-  clinic: () => client.pspCharges.all({}),
-  // @ts-expect-error -- an organization has no search
-  verb: () => client.organization.search(),
-  // @ts-expect-error -- the key is required
-  key: () => PracticeData.make({ baseUrl: "http://service.test" })
 }
 
 type Encoded = typeof charges.record.Encoded

@@ -155,16 +155,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
     })
   )
 
-  it.effect("names the servers that do not take the settings", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* sql.unsafe(`create or replace function run_command_on_workers(command text)
-        returns table (nodename text, nodeport integer, success boolean, result text) language sql
-        return ('worker'::text, 5432, command not like '%enable_seqscan%', 'no'::text)`)
-      assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).refused, ["worker:5432: no"])
-    })
-  )
-
   it.effect("distributes what a run left that was cut short", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
-import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 
 const { migrate, missing, requireMigrated } = Migrations
@@ -60,19 +60,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("name the role that may not make tables, or the search path without a schema, and what to run", () =>
-    Effect.gen(function* () {
-      const { name, url } = yield* newLogin("worker")
-      const sql = yield* clientOf(
-        Object.assign(new URL(url), { pathname: new URL(yield* emptyDatabase).pathname }).href
-      )
-      const { message } = yield* Effect.flip(migrate(sql))
-      assert.match(message, new RegExp(`^The role ${name} may not create tables in public. .*owner to ${name}$`))
-      const lost = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "nowhere" } })
-      assert.match((yield* Effect.flip(migrate(lost))).message, /exists: nowhere\. Run: .* reset search_path/)
-    })
-  )
-
   it.effect(
     "whose process is paused hold their locks for seconds, and apply once it is run again",
     () =>
@@ -116,14 +103,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("may take longer than the pool gives a statement", () =>
-    Effect.gen(function* () {
-      const sql = yield* clientOf(yield* emptyDatabase, { statementTimeout: "500 millis" })
-      const slow = { slow: script("select pg_sleep(0.6)") }
-      assert.deepStrictEqual(yield* migrate(sql, slow), ["slow"])
-    })
-  )
-
   it.effect("that fail leave nothing behind, and can be tried again", () =>
     Effect.gen(function* () {
       const sql = yield* empty
@@ -142,32 +121,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       yield* migrate(sql, { ...Migrations.all, "90001_own": table("own") })
       const later = { ...Migrations.all, "00019_later": table("later"), "99999_last": table("last") }
       assert.deepStrictEqual(yield* migrate(sql, later), ["00019_later", "99999_last"])
-    })
-  )
-
-  it.effect("comment each table, and each column of records, in a schema of any name", () =>
-    Effect.gen(function* () {
-      const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: '"Practice Data"' } })
-      yield* sql`create schema "Practice Data"`
-      yield* migrate(sql)
-      const described = yield* sql<{ name: string; comment: string | null }>`
-        select c.relname || coalesce('.' || a.attname, '') as name, d.description as comment
-        from pg_class c join lateral (
-          select 0 as attnum, null as attname
-          union all select attnum, attname from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
-            and exists (select from pg_attribute where attrelid = c.oid and attname = 'record')
-        ) a on true
-        left join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
-        where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r'`
-      assert.isAbove(described.length, 150)
-      assert.deepStrictEqual(
-        described.filter(({ comment }) => comment === null).map(({ name }) => name),
-        []
-      )
-      yield* sql`insert into pets (organization_id, id) values ('org_a', 'pet_a')`
-      yield* sql`delete from pets`
-      assert.lengthOf(yield* sql`select from removals`, 1)
-      yield* sql`insert into invoices (organization_id, id) values ('org_a', 'invoice_a')`
     })
   )
 })

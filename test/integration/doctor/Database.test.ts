@@ -3,7 +3,6 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { long } from "../../support/tries.ts"
 import { examined, has, isFine } from "./examined.ts"
 
 const of = (url: string, environment: Readonly<Record<string, string>> = {}, area = "DATABASE_URL") =>
@@ -145,19 +144,5 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
         "Run: grant practice_data_api to the login. If it has this role, grant the role what it lacks."
       ])
     })
-  )
-
-  it.effect(
-    "reports too few connections, of the server or of the login",
-    () =>
-      Effect.gen(function* () {
-        const { sql, url } = yield* TestDatabase
-        has(yield* of(url, { DATABASE_POOL_SIZE: "1000" }), "fail", /needs 3000 connections of \d+\./)
-        const limited = yield* newLogin("api")
-        yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
-        has(yield* of(limited.url), "fail", "needs 30 connections of 5.")
-        has(yield* of(limited.url, { ROLES: "worker" }), "fail", "needs 10 connections of 5.")
-      }),
-    long
   )
 })

@@ -1,10 +1,8 @@
 /** The findings of the doctor about variables, databases that cannot be reached, and the processor. */
 import { assert, describe, it as test, layer } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import { json } from "../../support/Client.ts"
-import * as TcpProxy from "../../support/TcpProxy.ts"
 import { accounts } from "../../../src/demo/DemoProcessor.ts"
-import { inTime } from "../../support/inTime.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -68,25 +66,6 @@ const double = StripeDouble.layer({ key, accounts, platform: "acct_platform" })
 
 describe("over a database,", long, () => {
   layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
-    it.effect("does not wait for a database that hangs", () =>
-      Effect.gen(function* () {
-        const { proxy } = yield* TcpProxy.through((yield* TestDatabase).url)
-        yield* proxy.cut("swallow")
-        const url = nowhere.replace(":1/", `:${proxy.port}/`)
-        const [took, findings] = yield* Effect.timed(examined({ DATABASE_URL: url, READ_DATABASE_URL: `${url}2` }))
-        for (const area of ["DATABASE_URL", "READ_DATABASE_URL"]) has(findings, "fail", /could not be checked/, area)
-        assert.isBelow(Duration.toSeconds(took), inTime(15))
-      })
-    )
-
-    it.effect("reports sessions that accept only reads, as a managed server's do while its disk is full", () =>
-      Effect.gen(function* () {
-        const { url } = yield* TestDatabase
-        const findings = yield* examined({ DATABASE_URL: `${url}?options=-c%20default_transaction_read_only%3Don` })
-        has(findings, "fail", "It accepts only reads", "DATABASE_URL")
-      })
-    )
-
     it.effect("tries the payment processor with an account that is connected", () =>
       Effect.gen(function* () {
         const { url, sql } = yield* TestDatabase

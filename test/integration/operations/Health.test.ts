@@ -1,21 +1,18 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty; and the probes of them. */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
+import { Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Database from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type { Role } from "../../../src/operations/Settings.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
-import * as Probes from "../../../src/operations/Probes.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { ClinicAccounts, PspReads } from "../../../src/psp/PspReads.ts"
 import { ChangeClock, type FeedState } from "../../../src/changes/ChangeClock.ts"
 import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
-import { eventually } from "../../support/eventually.ts"
-import { samples, withRegistry } from "../../support/metrics.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { clientOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -261,24 +258,6 @@ layer(
       }).pipe(inItsOwnTime)
   )
 
-  it.effect("a second's requests share one look at the dependencies", () =>
-    Effect.gen(function* () {
-      let looks = 0
-      const server = yield* serverOver({ onLook: () => looks++ })
-      yield* Effect.gen(function* () {
-        yield* Effect.all(
-          Array.makeBy(100, () => get("/health")),
-          { concurrency: "unbounded" }
-        )
-        yield* get("/health")
-        assert.strictEqual(looks, 1)
-        yield* TestClock.adjust("1 second")
-        yield* get("/health")
-        assert.strictEqual(looks, 2)
-      }).pipe(Effect.provide(server))
-    }).pipe(inItsOwnTime)
-  )
-
   it.effect("readiness is 503 once the service is stopping; health is not", () =>
     Effect.gen(function* () {
       const context = yield* Layer.build(checksOver({}))
@@ -291,33 +270,6 @@ layer(
       const server = layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
       assert.deepStrictEqual(yield* Effect.provide(asks, server), [200, 503, 200])
     }).pipe(inItsOwnTime)
-  )
-
-  it.effect("a statement that waits is no difference of clocks", () =>
-    Effect.gen(function* () {
-      const database = yield* clientOf((yield* TestDatabase).url)
-      const { run } = database
-      const late: typeof run = (request, statements) => Effect.delay(run(request, statements), "1 second")
-      const databases = Database.layerShared(Object.assign(database, { run: late }))
-      yield* Layer.build(Probes.layer(["worker"]).pipe(Layer.provide([databases, HealthChecks.layerMemory])))
-      const offset = Effect.map(samples, (all) => all["practice_data_clock_offset_seconds"])
-      yield* eventually("an offset", offset, (seconds) => seconds !== undefined)
-      assert.strictEqual(yield* offset, 0)
-    }).pipe(withRegistry)
-  )
-
-  it.effect("probes connect to each database before what is built over them, such as the listener, begins", () =>
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      const applicationName = `probes-${process.pid}`
-      const database = yield* clientOf(url, { applicationName, maxConnections: 2 })
-      const connections = sql`select from pg_stat_activity where application_name = ${applicationName}`
-      yield* eventually("no connection", connections, ({ length }) => length === 0)
-      yield* Layer.build(
-        Probes.layer(["worker"]).pipe(Layer.provide([Database.layerShared(database), HealthChecks.layerMemory]))
-      )
-      assert.isAbove((yield* connections).length, 0)
-    })
   )
 })
 

@@ -23,19 +23,11 @@ const certificatesIn = (folder: string) => {
   for (const name of ["authority", "stranger"]) {
     openssl(`req -x509 ${newKey} -days 2 -subj /CN=${name} -keyout ${name}.key -out ${name}.crt`)
   }
-  for (const name of ["server", "certified"]) {
-    openssl(`req ${newKey} -subj /CN=${name} -keyout ${name}.key -out ${name}.csr`)
-    writeFileSync(join(folder, "extensions"), name === "server" ? "subjectAltName=DNS:localhost" : "")
-    const by = "-CA authority.crt -CAkey authority.key -CAcreateserial -days 2"
-    openssl(`x509 -req ${by} -in ${name}.csr -extfile extensions -out ${name}.crt`)
-  }
+  openssl(`req ${newKey} -subj /CN=server -keyout server.key -out server.csr`)
+  writeFileSync(join(folder, "extensions"), "subjectAltName=DNS:localhost")
+  const by = "-CA authority.crt -CAkey authority.key -CAcreateserial -days 2"
+  openssl(`x509 -req ${by} -in server.csr -extfile extensions -out server.crt`)
 }
-
-const hba = `
-local all all scram-sha-256
-hostssl all certified all cert
-host all postgres all scram-sha-256
-`
 
 class TlsPostgres extends Context.Service<TlsPostgres, { readonly folder: string; readonly port: string }>()(
   "practice-data/test/system/database/ServerTls/TlsPostgres"
@@ -48,9 +40,7 @@ class TlsPostgres extends Context.Service<TlsPostgres, { readonly folder: string
       // Its owner is known when it is made.
       yield* Effect.scoped(LocalPostgres.make({ folder: data }))
       const owner = statSync(data)
-      const put = (name: string, text: string) => writeFileSync(join(folder, name), text)
       certificatesIn(folder)
-      put("hba.conf", hba)
       const key = join(folder, "server.key")
       chmodSync(key, 0o600)
       for (const path of [key, folder]) chownSync(path, owner.uid, owner.gid)
@@ -60,14 +50,10 @@ class TlsPostgres extends Context.Service<TlsPostgres, { readonly folder: string
           ssl: "on",
           ssl_cert_file: join(folder, "server.crt"),
           ssl_key_file: key,
-          ssl_ca_file: join(folder, "authority.crt"),
-          hba_file: join(folder, "hba.conf"),
           unix_socket_directories: folder
         }
       })
       const { port } = new URL(url)
-      const sql = yield* clientOf(`${url}?sslmode=require`)
-      yield* sql`create role certified login`
       return { folder, port }
     })
   )
@@ -97,7 +83,6 @@ const server = "postgres:postgres@localhost:PORT/postgres"
 const unnamed = "postgres:postgres@127.0.0.1:PORT/postgres"
 const known = "sslrootcert=FOLDER/authority.crt"
 const unknown = "sslrootcert=FOLDER/stranger.crt"
-const certified = `certified@localhost:PORT/postgres?sslmode=verify-full&${known}`
 
 const cases: Readonly<Record<string, ReadonlyArray<readonly [rest: string, found: RegExp]>>> = {
   "is encrypted as sslmode says": [
@@ -116,10 +101,6 @@ const cases: Readonly<Record<string, ReadonlyArray<readonly [rest: string, found
     [`${server}?sslmode=require&${unknown}`, unverified],
     [`${server}?sslmode=verify-full`, unverified]
   ],
-  "shows the certificate of the client": [
-    [`${certified}&sslcert=FOLDER/certified.crt&sslkey=FOLDER/certified.key`, encrypted],
-    [certified, /requires a valid client certificate/]
-  ],
   "goes over a Unix socket": [
     ["postgres:postgres@/postgres?host=FOLDER&port=PORT", /^postgres plain local/],
     ["postgres:postgres@/postgres?host=FOLDER/none&port=PORT", /ENOENT/]
@@ -134,16 +115,4 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
       Effect.forEach(rows, ([rest, found]) => Effect.map(session(rest), (text) => assert.match(text, found, rest)))
     )
   }
-
-  can("cancels a statement that is not waited for, encrypted as well", () =>
-    Effect.gen(function* () {
-      const { folder, port } = yield* TlsPostgres
-      const url = `postgres://${server}?sslmode=verify-full&${known}`.replace("PORT", port).replace("FOLDER", folder)
-      const sql = yield* clientOf(url)
-      yield* sql`select pg_sleep(60)`.pipe(Effect.timeout("200 millis"), Effect.ignore)
-      const active = sql`
-        select from pg_stat_activity where state = 'active' and query like '%sleep(60)' and pid <> pg_backend_pid()`
-      assert.lengthOf(yield* active, 0)
-    })
-  )
 })

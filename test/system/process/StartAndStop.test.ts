@@ -2,7 +2,6 @@
  * The start of the program: an invalid configuration aborts it with one line, and a valid one says what is open. Its stop by
  * SIGTERM and SIGINT: serve what is in flight, lose no request, and exit with code 0.
  */
-import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -16,7 +15,6 @@ import * as Client from "../../support/Client.ts"
 import { locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Raw from "../../support/Raw.ts"
-import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 
@@ -58,22 +56,6 @@ describe.concurrent("A start", long, () => {
       const end = yield* Process.startToEnd({ DATABASE_URL: unreachable, [name]: port })
       isReadable(end, /in use/i)
       for (const word of [name, port]) assert.include(end.output, word)
-    })
-  )
-
-  it.live("as the first process of a container is stopped by a SIGTERM that comes while it still loads", (context) =>
-    Effect.gen(function* () {
-      const namespace = ["--pid", "--fork", "--kill-child"]
-      if (spawnSync("unshare", [...namespace, "true"]).status !== 0)
-        return context.skip("this user can make no namespace")
-      const args = [...namespace, Process.node, join(Process.root, "src/main.ts")]
-      const cwd = yield* Process.temporaryFolder
-      const program = yield* Process.startCommand({ file: "unshare", args, cwd }, {})
-      yield* eventually("its first line", () => program.output().includes("Starting"))
-      const [first = 0] = Process.childrenOf(program.pid)
-      process.kill(first, "SIGTERM")
-      yield* program.ended
-      assert.notInclude(program.output(), "Listening")
     })
   )
 
@@ -225,29 +207,6 @@ describe.concurrent("While it drains, a program", long, () => {
       assert.lengthOf(pipeline.match(/connection: close/gi) ?? [], 1)
       assert.deepStrictEqual(yield* ended, Program.inOrder, output())
     })
-  )
-
-  it.live("answers readers that wait for changes at once", () =>
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* settled(sql)
-      const program = yield* draining("1 second", { DATABASE_URL: url })
-      const { ask } = Client.patient(program.client)
-      const read = (request: object) => ask("/changes", { ...request, resources: ["pets"] })
-      let cursor: string | undefined
-      // The end of a first load is told at once.
-      for (let page = 0; page < 3; page++) {
-        cursor = /"cursor":"([^"]+)"/.exec((yield* read({ cursor })).text)?.[1]
-        yield* Effect.sleep("1200 millis")
-      }
-      const waiting = yield* Effect.forkChild(read({ cursor, wait: 20 }), { startImmediately: true })
-      yield* Effect.sleep("300 millis")
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* endsInOrder(program, 5)
-      const { status, text } = yield* Fiber.join(waiting)
-      assert.strictEqual(status, 200)
-      assert.match(text, /^\{"body":\[\],"cursor":"[^"]+","has_more":false/)
-    }).pipe(Effect.provide(ownDatabase))
   )
 
   it.live("takes signals of one moment for one, as npm repeats a terminal's, and ends at a second one", () =>

@@ -318,13 +318,6 @@ it.each([
   assert.notStrictEqual(schema?.additionalProperties, false)
 })
 
-it("a receipt has four statuses, and times of which one is nullable", () => {
-  const { DeliveryReceipt = {} } = intake.components.schemas
-  assert.deepStrictEqual(DeliveryReceipt.properties?.["status"]?.enum, ["scheduled", "duplicate", "completed", "error"])
-  const types = Object.fromEntries(schemasOf(intake).typesIn(DeliveryReceipt))
-  assert.deepInclude(types, { scheduled_for: "date-time!", received_at: "date-time" })
-})
-
 it.effect("the intake accepts the example of a delivery, and serves the document and a page that shows it", () =>
   Effect.gen(function* () {
     const examples = parameters

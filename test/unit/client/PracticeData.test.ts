@@ -2,7 +2,6 @@
 import { inspect } from "node:util"
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema, Stream } from "effect"
-import { DataApi } from "../../../src/api/DataApi.ts"
 import { names } from "../../../src/api/records/index.ts"
 import { Errors, PracticeData } from "../../../src/client/index.ts"
 import { json } from "../../support/Client.ts"
@@ -11,8 +10,6 @@ import { InProcess, key } from "../../support/inProcess.ts"
 const baseUrl = "http://service"
 
 const decode = Schema.decodeUnknownPromise(Schema.Record(Schema.String, Schema.Unknown))
-
-const camelCase = (name: string) => name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /** A client of the routes, and a request of its own by the same key. */
 const stand = Effect.map(InProcess, (handle) => {
@@ -37,31 +34,6 @@ const rejection = (call: () => Promise<unknown>) =>
   )
 
 layer(InProcess.layer(), { excludeTestServices: true })("the client of promises", (it) => {
-  it.effect("has a group for each of the contract, and all of its endpoints", () =>
-    Effect.gen(function* () {
-      const { client } = yield* stand
-      const { changes, deletionTasks, ...groups } = Object.fromEntries(
-        Object.entries(DataApi.groups).map(
-          ([name, { endpoints }]) => [camelCase(name), Object.keys(endpoints)] as const
-        )
-      )
-      assert.deepStrictEqual(changes, ["changes"])
-      const expected = Object.entries({ ...groups, invoiceDeletions: deletionTasks ?? [] })
-      const { changes: _, ...made } = client
-      assert.sameMembers(
-        Object.keys(made),
-        expected.map(([name]) => name)
-      )
-      for (const [name, verbs] of expected) {
-        const methods = new Map(Object.entries(made)).get(name) ?? {}
-        assert.sameMembers(
-          Object.keys(methods).filter((method) => method !== "all"),
-          verbs
-        )
-      }
-    })
-  )
-
   it.effect("returns the JSON of the API: a record, a page of records, a page of the processor, a deletion", () =>
     Effect.gen(function* () {
       const { client, post } = yield* stand
@@ -142,15 +114,6 @@ const model = (records: Array<{ id: string; at: number }>, change: () => void) =
       })
   return PracticeData.make({ baseUrl, apiKey: "key", fetch }).pets
 }
-
-test.effect("all pages have each record once while nothing changes, however many share a time", () =>
-  Effect.gen(function* () {
-    const records = Array.from({ length: 4321 }, (_, index) => ({ id: `r${index}`, at: index % 3 }))
-    const found = yield* collect(model(records, () => {}).all({}))
-    assert.lengthOf(found, 4321)
-    assert.strictEqual(new Set(found.map(({ id }) => id)).size, 4321)
-  })
-)
 
 test.effect("all pages have each record that does not change, while others change", () =>
   Effect.gen(function* () {
