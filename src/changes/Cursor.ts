@@ -1,8 +1,56 @@
-/** The cursor of a change feed: the walk of a reader, as an opaque text; and whether a server can resume it. */
+/**
+ * The cursor of a change feed: the walk of a reader, as an opaque text; and the snapshot of a feed, which decides if a
+ * server can resume it. Positions are those of `Walk`.
+ */
 import { hash } from "node:crypto"
 import { Option, Schema } from "effect"
-import { type FeedSnapshot, visibleIn } from "./FeedSnapshot.ts"
 import * as Walk from "./Walk.ts"
+
+/** The feeds in the snapshot of the statement that reads them. */
+export const FeedSnapshot = Schema.Struct({
+  /** The position of the transaction id 0. */
+  base: Schema.Int,
+  /** As Postgres writes it: `10:20:10,14`. */
+  snapshot: Schema.String,
+  organization: Schema.String,
+  /** The token of the feed of each table. */
+  tokens: Schema.Record(Schema.String, Schema.String),
+  /** The token of the newest mark; empty where there is none. */
+  mark: Schema.String,
+  /** Every transaction below it had ended when the newest mark was written. */
+  marked: Schema.Int,
+  /** Removals below it have been deleted. */
+  keptFrom: Schema.Int,
+  /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
+  wal: Schema.Int,
+  /** True if the tables are those for which the order began. */
+  isInPlace: Schema.Boolean,
+  /** True if the newest mark is of this run of the server, which is a primary. */
+  isMarked: Schema.Boolean,
+  /** The ceiling that the mark of the cursor proves; null for an unknown mark. */
+  proven: Schema.NullOr(Schema.Int),
+  /** The byte of the write-ahead log up to which everything survived with the mark of the cursor; null where unknown. */
+  durableUntil: Schema.NullOr(Schema.Int)
+})
+export type FeedSnapshot = typeof FeedSnapshot.Type
+
+type Progress = Pick<FeedSnapshot, "base" | "snapshot">
+
+/** The transactions that a server shows, in positions. */
+export const visibleIn = ({ base, snapshot }: Progress): Walk.Visible => {
+  const [, next = "", running = ""] = snapshot.split(":")
+  return { next: base + Number(next), running: running === "" ? [] : running.split(",").map((id) => base + Number(id)) }
+}
+
+/** The lowest id that is not known to have ended. */
+export const lowestRunning = ({ base, snapshot }: Progress): number => base + Number(snapshot.split(":", 1)[0])
+
+/** True if more transactions are running than a cursor has room for: the feed is read below the horizon only. */
+export const isHeldBack = (progress: Progress): boolean => visibleIn(progress).running.length > Walk.maximumRunning
+
+/** The transactions whose changes a reader gets. */
+export const readableIn = (progress: Progress): Walk.Visible =>
+  isHeldBack(progress) ? { next: lowestRunning(progress), running: [] } : visibleIn(progress)
 
 /** As Postgres makes it: `left(gen_random_uuid()::text, 8)`. */
 const Token = Schema.String.check(Schema.isPattern(/^[0-9a-f]{8}$/))
@@ -94,27 +142,13 @@ export const needsNoneBelow = ({ walks }: Pick<Cursor, "walks">, position: numbe
 export type Verdict = "Readable" | "Expired" | "Unsettled"
 
 export const judge = (snapshot: FeedSnapshot, order: string | undefined, cursor: Cursor | undefined): Verdict => {
-  const { keptFrom, mark, state } = snapshot
-  if (state?.isInPlace !== true || !state.isMarked) return "Unsettled"
+  const { durableUntil, isInPlace, isMarked, keptFrom, mark, proven } = snapshot
+  if (!isInPlace || !isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
   if (cursor.order !== order || !needsNoneBelow(cursor, keptFrom)) return "Expired"
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
   if (cursor.mark === mark) return isBelow(cursor, visibleIn(snapshot).next) ? "Readable" : "Expired"
-  const { durableUntil, proven } = state
   if (proven === null) return "Expired"
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"
 }
-
-/** True if a snapshot alone shows that the cursor can be resumed: nothing has changed since the settled one, with its state. */
-export const isUnchanged = (
-  settled: FeedSnapshot,
-  now: FeedSnapshot,
-  order: string | undefined,
-  cursor: Cursor | undefined
-) =>
-  settled.run === now.run &&
-  settled.mark === now.mark &&
-  Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
-  (cursor === undefined || cursor.mark === now.mark) &&
-  judge({ ...now, state: settled.state }, order, cursor) === "Readable"

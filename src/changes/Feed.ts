@@ -1,12 +1,16 @@
 /** The feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
-import { Duration, Effect, Option, Record } from "effect"
-import type { CurrentOrganization } from "../api/Authorization.ts"
+import { Array, Duration, Effect, Option, Record } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
+import type { allChanges } from "../api/records/index.ts"
+import * as Requests from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Json } from "../database/Columns.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Cursor from "./Cursor.ts"
+import { type FeedSnapshot, isHeldBack, lowestRunning, readableIn, visibleIn } from "./Cursor.ts"
 import { branchTable, type ChangeRow, makeRender, orderTable, pageLength, rowPlace } from "./FeedPage.ts"
-import { type FeedSnapshot, isHeldBack, lowestRunning, readableIn, visibleIn } from "./FeedSnapshot.ts"
 import type { LongPolls } from "./LongPolls.ts"
 import * as Walk from "./Walk.ts"
 
@@ -37,11 +41,11 @@ interface FeedRead {
 
 /** The store of a feed, for the organization of the request. */
 export interface Store {
-  /** Reads up to `limit` changes of walks, and one more; with the mark of a cursor, also the state of the feed. */
+  /** Reads up to `limit` changes of walks, and one more, with the state of the feed for the mark of a cursor. */
   readonly read: (
     walks: ReadonlyArray<Walk.Walk>,
     limit: number,
-    mark?: string
+    mark: string
   ) => Effect.Effect<FeedRead, Errors.RecordStoreDown, CurrentOrganization>
   readonly polls: Pick<LongPolls["Service"], "poll">
   /** The number of records above which a page is large. */
@@ -95,8 +99,6 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
   const render = makeRender(resources)
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const names = new Map(resources.map((resource) => [resource.table, resource.name]))
-  /** The snapshot of the feed when its state was last read. */
-  let settled: FeedSnapshot | undefined
 
   const feedToken = ({ tokens }: FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
@@ -154,15 +156,12 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
       .flatMap(({ feeds }) => Object.entries(feeds))
       .flatMap(([resource, token]) => (token === "" || token === feedToken(snapshot, resource) ? [] : [resource]))
 
-  /** The changes of a request, where its cursor is resumed as it is. */
-  const readSettled = Effect.fnUntraced(function* ({ cursor, limit, walks }: ReadPlan) {
-    if (settled === undefined) return undefined
+  const readChanges = Effect.fnUntraced(function* ({ cursor, limit, walks }: ReadPlan) {
+    const mark = cursor?.mark ?? ""
     // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
-    const first = isComplete(walks) && limit > largePage ? 0 : limit
-    let reading = yield* read(walks, first)
-    if (first < limit && reading.rows.length > 0) reading = yield* read(walks, limit)
-    const { snapshot } = reading
-    return Cursor.isUnchanged(settled, snapshot, snapshot.tokens[orderTable], cursor) ? reading : undefined
+    if (!isComplete(walks) || limit <= largePage) return yield* read(walks, limit, mark)
+    const first = yield* read(walks, 0, mark)
+    return first.rows.length === 0 ? first : yield* read(walks, limit, mark)
   })
 
   const readPage = Effect.fnUntraced(function* (
@@ -175,32 +174,22 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
     let plan = makePlan({ cursor: decoded, limit, names: requested })
     for (let attempt = 0; attempt < attempts; attempt++) {
       const { cursor } = plan
-      const reading = yield* readSettled(plan)
-      const { snapshot } = reading ?? (yield* read([], 0, cursor?.mark ?? ""))
-      const { mark, organization, state, tokens } = snapshot
+      const reading = yield* readChanges(plan)
+      const { mark, organization, proven, tokens } = reading.snapshot
       if (given !== undefined && !Cursor.belongsTo(given, organization)) return yield* cursorInvalid
-      if (reading !== undefined) {
-        const ended = endedIn(plan, snapshot)
-        if (ended.length === 0) return respond(plan, reading)
+      const verdict = Cursor.judge(reading.snapshot, tokens[orderTable], cursor)
+      if (verdict === "Expired") return yield* cursorExpired
+      const ended = endedIn(plan, reading.snapshot)
+      if (verdict === "Unsettled") {
+        // The clock of the changes restarts the order, or writes the first mark of this run of the server.
+        yield* Effect.sleep("500 millis")
+      } else if (cursor !== undefined && cursor.mark !== mark) {
+        // Ids above those that the mark proves may have been given out again.
+        const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven ?? 0))
+        plan = makePlan({ ...plan, cursor: { ...cursor, mark, walks } })
+      } else if (ended.length > 0) {
         plan = makePlan(plan, ended)
-        continue
-      }
-      switch (Cursor.judge(snapshot, tokens[orderTable], cursor)) {
-        case "Unsettled":
-          // The clock of the changes restarts the order, or writes the first mark of this run of the server.
-          yield* Effect.sleep("500 millis")
-          break
-        case "Expired":
-          return yield* cursorExpired
-        case "Readable":
-          settled = snapshot
-          // Ids above those that the mark proves may have been given out again.
-          if (cursor !== undefined && cursor.mark !== mark) {
-            const proven = state?.proven ?? 0
-            const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven))
-            plan = makePlan({ ...plan, cursor: { ...cursor, mark, walks } })
-          }
-      }
+      } else return respond(plan, reading)
     }
     return yield* busy
   })
@@ -218,3 +207,18 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
     return Option.getOrElse(found, () => page)
   })
 }
+
+/** The handler of the changes of all resources. */
+export const changesHandler = (feed: Feed) =>
+  Effect.fnUntraced(function* (payload: (typeof allChanges.endpoints.changes)["~Payload"]["Type"]) {
+    yield* CurrentOrganization.check(payload)
+    const limit = payload.limit ?? Requests.maximumChanges
+    const page = yield* feed({
+      cursor: payload.cursor ?? undefined,
+      limit: yield* Requests.between("limit", limit, 1, Requests.maximumChanges),
+      resources: payload.resources ? Array.dedupe(payload.resources) : undefined,
+      wait: Duration.seconds(yield* Requests.between("wait", payload.wait ?? 0, 0, Requests.longestWait))
+    })
+    yield* note({ rows: page.rows })
+    return HttpServerResponse.uint8Array(page.json, { contentType: "application/json" })
+  })

@@ -5,31 +5,30 @@ import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
 import { type ChangeRow, orderTable, type Removal, removalMark, type WrittenRecord } from "./FeedPage.ts"
-import { FeedSnapshot } from "./FeedSnapshot.ts"
+import { FeedSnapshot } from "./Cursor.ts"
 import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
 
-/** The SQL of the snapshot of a feed: one row, JSON. With the mark of a cursor, `$4`, the state of the feed is in it. */
-const snapshotText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
+/** The SQL of the snapshot of a feed: one row, JSON. `$4` is the mark of a cursor. */
+const snapshotText = (resources: ReadonlyArray<Resource>) => {
   const tables = [...new Set([orderTable, ...resources.map(({ table }) => table)])]
-  const listed = (render: (table: string) => string) => tables.map(render).join(", ")
-  const state = `, 'state', json_build_object(
-    'isInPlace', coalesce(f.is_in_place, false),
-    'isMarked', coalesce(n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time(), false),
-    'proven', m.proven, 'durableUntil', change_wal(m.durable_until))`
   return `
     select json_build_object('base', change_base(), 'snapshot', pg_current_snapshot()::text,
       'tokens', coalesce(f.tokens, '{}'),
       'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0), 'keptFrom', coalesce(n.kept_from, 0),
-      'run', concat_ws('|', pg_postmaster_start_time(), ${listed((table) => `pg_relation_filepath('${table}')`)}),
       -- A standby has no marks of its own run, so its snapshot is refused.
       'wal', case when pg_is_in_recovery() then 0 else change_wal(pg_current_wal_flush_lsn()) end,
-      'organization', $1::text${isMarked ? state : ""})::text
+      'organization', $1::text,
+      'isInPlace', coalesce(f.is_in_place, false),
+      'isMarked', coalesce(n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time(), false),
+      'proven', m.proven, 'durableUntil', change_wal(m.durable_until))::text
     from (
-      select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
-      from change_feeds where table_name in (${listed((table) => `'${table}'`)})
+      select json_object_agg(table_name, token) as tokens,
+        bool_and(place = concat_ws('/', s.scope, to_regclass(table_name)::oid)) as is_in_place
+      from (select change_scope()) s (scope), change_feeds
+      where table_name in (${tables.map((table) => `'${table}'`).join(", ")})
     ) f left join lateral (
       select token, proven, kept_from, timeline, started_at from change_marks order by timeline desc limit 1
-    ) n on true${isMarked ? " left join change_marks m on m.token = $4" : ""}`
+    ) n on true left join change_marks m on m.token = $4`
 }
 
 /** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
@@ -88,7 +87,7 @@ export const decodeRows = ([first, ...rows]: ReadonlyArray<FeedRow>) =>
  * merged as it is read. A server with very many running transactions is read below its horizon. A transaction that is
  * still running is passed over.
  */
-const changesText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
+const changesText = (resources: ReadonlyArray<Resource>) => {
   // The plan is made for the largest page. A smaller one stops earlier: with a text for each limit, those that a connection
   // keeps prepared would take 100 MB.
   const bounds = `limit ${maximumChanges + 1}`
@@ -120,7 +119,7 @@ const changesText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
   const existing = resources.map((resource) => `when '${resource.table}${removalMark}' then ${existingIn(resource)}`)
   return `
       select null::bpchar as record, s.text as detail, null::float8 as position, null::text as branch
-      from (${snapshotText(resources, isMarked)}) s (text)
+      from (${snapshotText(resources)}) s (text)
       union all
       select ${bytesOf("c.record")}, case when c.record is null then coalesce(
           case c.branch ${existing.join(" ")} end, '-') || c.id end,
@@ -140,12 +139,14 @@ const changesText = (resources: ReadonlyArray<Resource>, isMarked: boolean) => {
       ) c ${stop}) c`
 }
 
-/** Makes the queries of a feed: of at most `limit` changes and one more, and, with the mark of a cursor, of its state. */
+/** Makes the queries of a feed: of at most `limit` changes and one more, with the state of the feed for the mark of a cursor. */
 export const makeChangesQuery = (resources: ReadonlyArray<Resource>) => {
-  const [text, markedText] = [changesText(resources, false), changesText(resources, true)]
-  return (walks: ReadonlyArray<Walk>, limit: number, mark?: string): Query<FeedRow> => {
-    const values = [String(limit + 1), rangesText(resources, walks)]
-    const given = mark === undefined ? { text, values } : { text: markedText, values: [...values, mark] }
-    return { ...given, columns: ["record", "detail", "position", "branch"], limit, isPlannedOnce: true }
-  }
+  const text = changesText(resources)
+  return (walks: ReadonlyArray<Walk>, limit: number, mark: string): Query<FeedRow> => ({
+    text,
+    values: [String(limit + 1), rangesText(resources, walks), mark],
+    columns: ["record", "detail", "position", "branch"],
+    limit,
+    isPlannedOnce: true
+  })
 }

@@ -9,7 +9,7 @@ import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Feed from "./Feed.ts"
 import { orderTable } from "./FeedPage.ts"
-import type { FeedSnapshot } from "./FeedSnapshot.ts"
+import type { FeedSnapshot } from "./Cursor.ts"
 import * as FeedQuery from "./FeedQuery.ts"
 import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 
@@ -72,9 +72,11 @@ export const memoryFeed = (
     mark: token,
     marked: 0,
     keptFrom: 0,
-    run: "",
     wal: 0,
-    state: { isInPlace: true, isMarked: true, proven: null, durableUntil: null }
+    isInPlace: true,
+    isMarked: true,
+    proven: null,
+    durableUntil: null
   }
   return Feed.make(resources, {
     polls,

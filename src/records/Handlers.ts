@@ -9,7 +9,7 @@ import { allChanges, searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as Requests from "../api/records/Requests.ts"
-import { changesHandler } from "../changes/Handlers.ts"
+import { changesHandler } from "../changes/Feed.ts"
 import type { Json } from "../database/Columns.ts"
 import { type FilterValues, Repositories, type Repository } from "./Repository.ts"
 

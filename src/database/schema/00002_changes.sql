@@ -33,10 +33,12 @@ create function change_timeline() returns integer language sql stable
   return case when not pg_is_in_recovery()
     then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end;
 
--- The scope of transaction ids: the cluster, the database and the table.
-create function change_place(name text) returns text language sql stable return concat_ws('/',
-  (select system_identifier from pg_control_system()),
-  (select oid from pg_database where datname = current_database()),
+-- The scope of transaction ids: the cluster and the database.
+create function change_scope() returns text language sql stable return concat_ws('/',
+  (select system_identifier from pg_control_system()), (select oid from pg_database where datname = current_database()));
+
+-- The scope of a table's changes.
+create function change_place(name text) returns text language sql stable return concat_ws('/', change_scope(),
   (select oid from pg_class where relname = name and relnamespace = (
     select relnamespace from pg_class where oid = 'home.organizations'::regclass
   )));

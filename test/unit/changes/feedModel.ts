@@ -1,7 +1,7 @@
 /** A model of a database as the feed of changes sees it: transactions, marks, crashes and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
-import { type FeedSnapshot, isHeldBack, lowestRunning } from "../../../src/changes/FeedSnapshot.ts"
+import { type FeedSnapshot, isHeldBack, lowestRunning } from "../../../src/changes/Cursor.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText } from "../../../src/database/Columns.ts"
 import { branchTable, type ChangeRow, removalMark, rowPlace } from "../../../src/changes/FeedPage.ts"
@@ -143,7 +143,7 @@ export const initial = mark({
   marks: []
 })
 
-const snapshotOf = (server: Server, of: string | undefined): FeedSnapshot => {
+const snapshotOf = (server: Server, of: string): FeedSnapshot => {
   const { keptFrom, marks, next, run, tokens, wal } = server
   const running = runningIn(server)
   const known = marks.find((one) => one.token === of)
@@ -155,14 +155,11 @@ const snapshotOf = (server: Server, of: string | undefined): FeedSnapshot => {
     mark: marks[0]?.token ?? "",
     marked: marks[0]?.proven ?? 0,
     keptFrom,
-    run: `${run}`,
     wal,
-    state: {
-      isInPlace: true,
-      isMarked: marks[0]?.run === run,
-      proven: known?.proven ?? null,
-      durableUntil: known?.durableUntil ?? null
-    }
+    isInPlace: true,
+    isMarked: marks[0]?.run === run,
+    proven: known?.proven ?? null,
+    durableUntil: known?.durableUntil ?? null
   }
 }
 
@@ -192,10 +189,10 @@ export interface Model {
 
 /** The feed of the primary of a model, as the service serves it. */
 export const feedOf = (model: Model) => {
-  const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number, of: string | undefined) => {
+  const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number, of: string) => {
     const snapshot = snapshotOf(server, of)
     // As the clock of the changes does meanwhile.
-    if (of !== undefined && snapshot.state?.isMarked === false) model.primary = mark(server)
+    if (!snapshot.isMarked) model.primary = mark(server)
     const horizon = isHeldBack(snapshot) ? lowestRunning(snapshot) : Infinity
     const rows = walks.flatMap((walk) =>
       rangesOf(walk).flatMap((range) =>
