@@ -22,7 +22,7 @@ const count = (description: string, example = 0) =>
     .check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
     .pipe(Schema.withConstructorDefault(Effect.succeed(0)))
 
-export const reasons = {
+const reasons = {
   invoices: {
     not_found: "The organization had no such invoice; it is deleted on arrival, while it is `remembered`.",
     clinic_mismatch: "`clinic_id` is neither the home nor the servicing clinic of the invoice.",

@@ -1,6 +1,6 @@
 /** Tasks as a worker sees them: its claims, and the reports of their runs. */
-import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, String, Struct } from "effect"
-import { Outcome, reasons } from "../api/DeletionTasks.ts"
+import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, Struct } from "effect"
+import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
@@ -63,25 +63,15 @@ export const byOrganization = <A extends { readonly organization: string }>(
   // An organization may have the name of a property of every object.
   Object.values(Array.groupBy(all, ({ organization }) => `=${organization}`))
 
-/** The sentence of the contract as a part of another one. */
-const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
-
-/** The items that were not deleted, counted by reason. */
-export const notDeleted = (outcome: Outcome) =>
-  Struct.keys(reasons).flatMap((items) => {
-    const counts: Readonly<Record<string, number>> = outcome[items]
-    return Object.entries(reasons[items]).flatMap(([reason, text]) => {
-      const count = counts[reason] ?? 0
-      return count > 0 ? [{ items, count, reason: partOf(text) }] : []
-    })
-  })
-
 /** The number of invoices and lines that were deleted, and of the items that were not. */
-export const totalsOf = (outcome: Outcome) => ({
-  invoices: outcome.invoices.deleted,
-  lines: outcome.invoice_lines.deleted + outcome.lines_of_invoices,
-  notDeleted: Number.sumAll(notDeleted(outcome).map(({ count }) => count))
-})
+export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
+  const items = Number.sumAll([...Object.values(invoices), ...Object.values(invoice_lines)])
+  return {
+    invoices: invoices.deleted,
+    lines: invoice_lines.deleted + lines_of_invoices,
+    notDeleted: items - invoices.deleted - invoice_lines.deleted
+  }
+}
 
 const lines = {
   completed: Effect.logInfo("A deletion task completed"),

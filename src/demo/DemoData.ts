@@ -60,14 +60,11 @@ const isPrefix = (text: string): text is Prefix => text in counts
 const catalog = Array.make(
   { product_code: "EXAM-01", product_name: "Wellness exam", price: 68 },
   { product_code: "VACC-RAB", product_name: "Rabies vaccine", price: 32.5 },
-  { product_code: "DENT-CLN", product_name: "Dental cleaning", price: 310 },
-  { product_code: "LAB-CBC", product_name: "Complete blood count", price: 84.25 },
-  { product_code: "FLEA-06", product_name: "Flea prevention, 6 months", price: 97.8 }
+  { product_code: "LAB-CBC", product_name: "Complete blood count", price: 84.25 }
 )
 
 const speciesOf = (number: number) => pick(["Canine", "Feline"], number)
 const planOf = (number: number) => pick(["Gold", "Silver", "Puppy"], number)
-const wellnessPlanOf = (number: number) => `${planOf(number)} ${speciesOf(number)} Wellness`
 const priceOf = (number: number) => cents(24.5 + (number % 24) * 1.25)
 
 /** Each twentieth invoice is deleted, with its lines. */
@@ -92,12 +89,10 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     const [, prefix = ""] = /^(\w+)_oakridge_\d+/.exec(String(example)) ?? []
     return isPrefix(prefix) ? id(prefix, number) : example
   }
-  const clinicName = (index: number) => `${name} ${pick(["South", "North"], index)}`
-  const intent = (number: number) => ({
-    clinic_name: clinicName(number),
+  const plan = (number: number) => ({
     plan_name: planOf(number),
     species: speciesOf(number),
-    wellnes_plan_name: wellnessPlanOf(number)
+    wellnes_plan_name: `${planOf(number)} ${speciesOf(number)} Wellness`
   })
   /** The records of a resource, numbered from 1. Each ten of them changed at once. */
   const records = <Name extends string, F extends Fields, Hidden extends Fields, S extends Filters>(
@@ -119,10 +114,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
   return {
     organization: [{ ...build(organization), organization_id, id: organization_id, name }],
     clinics: records("clinic", clinics, (number) => ({
-      clinic_pims_id: `${slug.slice(0, 3).toUpperCase()}-${number}`,
-      name: clinicName(number),
-      time_zone: pick(["America/New_York", "America/Denver"], number),
-      url: `https://${slug}-${number}.example`,
+      name: `${name} ${pick(["South", "North"], number)}`,
       organization: organization_id,
       processor_account: number === 1 ? `acct_demo_${slug}` : null
     })),
@@ -136,7 +128,6 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     subscriptions: records("subscription", subscriptions, (number) => ({
       plan_name: planOf(number),
       status: number % 8 === 0 ? "cancelled" : "active",
-      end_date: at(number * 3 + 8760),
       cancelled_at: number % 8 === 0 ? at(number * 3 + 2000) : null,
       price: priceOf(number),
       auto_renew: number % 8 !== 0
@@ -147,24 +138,20 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
       next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720)
     })),
     "payment-intents": records("payment_intent", paymentIntents, (number) => ({
-      ...intent(number),
+      ...plan(number),
       payment_amount: priceOf(number),
-      payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: cents(priceOf(number) - 3.75) },
       captured_date: number % 6 === 0 ? null : at(number * 3 + 25),
       paid: number % 6 !== 0,
       payment_modifications: number % 20 === 0 ? Array.make("plan upgraded") : null,
-      processor_payment_intent_id: `pi_${slug}_${pad(number)}`,
-      original_amount_received: number % 6 === 0 ? null : priceOf(number)
+      processor_payment_intent_id: `pi_${slug}_${pad(number)}`
     })),
     "cancellation-payment-intents": records("cancellation", cancellationPaymentIntents, (number) => ({
-      ...intent(number),
+      ...plan(number),
       paymentIntent_or_refund_id: `pi_${slug}_${pad(number)}`,
       isSucceeded: number !== 5
     })),
     "pet-benefits": records("benefit", petBenefits, (number) => ({
       benefit_name: pick(catalog, number).product_name,
-      benefit_description: `${pick(catalog, number).product_name}, as often as the plan grants it`,
-      wellness_plan_name: wellnessPlanOf(number),
       retail_value: pick(catalog, number).price,
       parent_petbenefit: null,
       inactivation_date: number % 18 === 0 ? at(number * 3 + 500) : null,
@@ -172,8 +159,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     })),
     products: records("product", products, (number) => {
       const { price, ...product } = pick(catalog, number)
-      const [member_price, member_cancellation_price] = [cents(price * 0.8), cents(price * 0.9)]
-      return { ...product, pims_id: `P-${1000 + number}`, retail_price: price, member_price, member_cancellation_price }
+      return { ...product, pims_id: `P-${1000 + number}`, retail_price: price, member_price: cents(price * 0.8) }
     }),
     "consumption-logs": records("consumption", consumptionLogs, (number) => {
       const { price, ...product } = pick(catalog, number)
@@ -185,8 +171,6 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
         invoice_pims_id: String(invoice),
         invoice_line_pims_id: `${invoice}-${within(3, line)}`,
         revenue_in_plan_total: price,
-        revenue_to_recognize_total: cents(price * 0.8),
-        revenue_to_recognize_per_unit: cents(price * 0.8),
         is_deleted: number % 25 === 0
       }
     }),
@@ -207,8 +191,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
         pet: id("pet", number),
         invoice_line_pims_id: `${firstInvoice + number}-${within(3, index)}`,
         unit_price: price,
-        discount: cents(price * 0.1),
-        total: cents(price * 0.9)
+        total: price
       }
     }),
     charges: records("charge", charges, (number) => ({
@@ -222,8 +205,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
       status: number % 14 === 0 ? "failed" : "succeeded"
     })),
     "charge-adjustments": records("charge_adjustment", chargeAdjustments, (number) => ({
-      charge: id("charge", number * 5),
-      reason: pick(["Courtesy", "Wrong product", "Plan discount"], number)
+      charge: id("charge", number * 5)
     })),
     "charge-refunds": records("charge_refund", chargeRefunds, (number) => ({ charge: id("charge", number * 4 - 1) }))
   } satisfies Partial<Records>

@@ -21,7 +21,7 @@ const objectsOf = (slug: string) => {
     Array.makeBy(count, (index): PspObject => {
       const number = index + 1
       const created = start + Math.floor(number / 3) * hour
-      return { id: id(prefix, number), object, created, livemode: false, currency: "usd", ...more(number) }
+      return { id: id(prefix, number), object, created, currency: "usd", ...more(number) }
     })
   return {
     payments: many(120, "payment_intent", "pi", (number) => ({

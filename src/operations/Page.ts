@@ -16,18 +16,10 @@ const navigation = {
   "/ops/audit": "Audit log"
 } as const
 
-export type Place = keyof typeof navigation
+type Place = keyof typeof navigation
 
 /** The content of a page at a time. */
-export type View = (now: number) => Content
-
-interface PageContent {
-  /** The current entry of the navigation. */
-  readonly place: Place
-  readonly title?: string
-  readonly view: View
-  readonly status?: number
-}
+type View = (now: number) => Content
 
 const header = (place: Place) =>
   h("header")(
@@ -41,7 +33,7 @@ const header = (place: Place) =>
     )
   )
 
-const respond = ({ place, status = 200, title = navigation[place], view }: PageContent) =>
+const respond = (place: Place, view: View, title: string = navigation[place], status = 200) =>
   Effect.map(Time.wall, (now) => {
     const made = h("time", { datetime: iso(now) })(utc(now))
     const html = document(
@@ -63,7 +55,7 @@ const respond = ({ place, status = 200, title = navigation[place], view }: PageC
 const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
   Effect.timeoutOrElse(read, { duration: "1700 millis", orElse: () => problem(503, "No answer in time.") })
 
-export type RequestParameters = Readonly<Record<string, string | undefined>>
+type RequestParameters = Readonly<Record<string, string | undefined>>
 
 const wrongIn = (name: string, [value = "", ...more]: ReadonlyArray<string>, known: ReadonlyArray<string>) => {
   if (!known.includes(name)) return `Unknown parameter ${name}. Expected: ${known.join(", ")}.`
@@ -84,21 +76,21 @@ const requestParameters = Effect.fnUntraced(function* (known: ReadonlyArray<stri
   return parameters
 })
 
-/** The route of a page, by default at its place. */
+/** The route of a page, by default at its place. What is read is its view, with a title unless it has that of its place. */
 export const page = <R>(
   place: Place,
   known: ReadonlyArray<string>,
-  read: (parameters: RequestParameters) => Effect.Effect<View | Pick<PageContent, "title" | "view">, Problem, R>,
+  read: (parameters: RequestParameters) => Effect.Effect<View | { title: string; view: View }, Problem, R>,
   path: HttpRouter.PathInput = place
 ) => {
   const handler = inTime(Effect.flatMap(requestParameters(known), read)).pipe(
-    Effect.flatMap((content) => respond({ place, ...(typeof content === "function" ? { view: content } : content) })),
-    Effect.catch(({ message, status }) => respond({ place, status, view: () => unreadable(message) }))
+    Effect.flatMap((made) =>
+      typeof made === "function" ? respond(place, made) : respond(place, made.view, made.title)
+    ),
+    Effect.catch(({ message, status }) => respond(place, () => unreadable(message), navigation[place], status))
   )
   return [path, handler] as const
 }
-
-type Identified = Readonly<Record<"organization_id" | "id", string>>
 
 interface List<Row> {
   readonly place: Place
@@ -110,7 +102,7 @@ interface List<Row> {
 }
 
 /** The route of a list: its first rows, and a form that filters it. */
-export const list = <Row extends Identified>({ above, columns, filters, place, read }: List<Row>) =>
+export const list = <Row>({ above, columns, filters, place, read }: List<Row>) =>
   page(
     place,
     Object.keys(filters),

@@ -2,7 +2,6 @@
 import { Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Retries.ts"
-import * as Task from "../../deletions/WorkerTasks.ts"
 import type * as Tasks from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import { invocation } from "../../process/Package.ts"
@@ -76,9 +75,6 @@ export const list = Page.list<Tasks.Task>({
   })
 })
 
-const notDeletedText = ({ count, items, reason }: ReturnType<typeof Task.notDeleted>[number]) =>
-  h("div")(`${Format.count(count)} of the ${items === "invoices" ? "invoices" : "lines"}: ${reason}`)
-
 const facts = (task: Tasks.Task, now: number) => {
   const { id: target, organization_id: organization } = task
   const time = (at: string | null) => at !== null && Format.moment(at, now)
@@ -97,8 +93,7 @@ const facts = (task: Tasks.Task, now: number) => {
     Ended: time(task.finished_at),
     Trace: trace !== undefined && id(trace),
     "Changes by operators": h("a", { href: link("/ops/audit", { organization, target }) })("Audit log"),
-    "Outcome, or last error": Format.outcomeOf(task) ?? "none so far",
-    "Not deleted": task.outcome !== null && Task.notDeleted(task.outcome).map(notDeletedText)
+    "Outcome, or last error": Format.outcomeOf(task) ?? "none so far"
   })
 }
 
@@ -155,7 +150,6 @@ export const page = Page.page(
     const task = yield* store.task(organization, given)
     const read = yield* Effect.result(store.items(task.organization_id, task.id))
     const counts = Result.isSuccess(read) ? read.success.counts : []
-    const remembered = counts.find(({ verdict }) => verdict === "not_found")?.items ?? 0
     const offered = commands(
       task,
       counts.some(({ verdict }) => undoable[verdict] !== undefined)
@@ -163,8 +157,6 @@ export const page = Page.page(
     return {
       title: `Deletion ${task.idempotency_key}`,
       view: (now) => [
-        remembered > 0 &&
-          note(`${Format.counted(remembered, "item")} not found: deleted when the records come, while remembered.`),
         task.unsettled_since !== null &&
           note(
             "Transactions that were open at ",
