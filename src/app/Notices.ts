@@ -1,25 +1,11 @@
-/** The log of a start: its address and what is open there, and the operators' page. */
+/** The log of a start: its address and database, and the operators' page. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { HttpServer } from "effect/http"
 import { connectionOptions, format } from "../database/ConnectionUrl.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
-import { isLoopback, type Settings } from "../operations/Settings.ts"
-
-/** The endpoints that are open, and to whom. */
-const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings) => {
-  const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
-  const deletions = requireSignatures
-    ? "signed deletions"
-    : "deletions, unsigned unless the organization has a signing secret"
-  const open = [
-    ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
-    ...(roles.includes("intake") ? [deletions] : []),
-    "health"
-  ]
-  return `Open to ${isLoopback(host) ? "this machine only" : `every machine that can reach ${host}`}: ${open.join("; ")}`
-}
+import type { Settings } from "../operations/Settings.ts"
 
 /** An address to listen on, as this machine reaches it. */
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
@@ -53,7 +39,6 @@ export const announce = Effect.fnUntraced(function* (settings: Settings) {
   const { address } = yield* HttpServer.HttpServer
   const url = HttpServer.formatAddress(address)
   yield* Effect.log(`Listening on ${url}, over ${databaseName(settings)}`)
-  yield* Effect.log(publicAddress(settings))
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.
     if (settings.logFormat === "pretty") (yield* LogWriter).write(demoNotice(reachable(url)), true)
