@@ -57,18 +57,12 @@ export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
   readonly cause?: unknown
 }> {}
 
-/** Fails if the database cannot have tables of the service. An error of a statement would hide the remedy. */
-const requireCreate = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [refusal] = yield* textsOf(sql`
-    select case
-      when getdatabaseencoding() <> 'UTF8' then format('The encoding of the database is %s, and only UTF8 has every character. '
-        'Use another: create database NAME template template0 encoding ''UTF8'' lc_collate ''C'' lc_ctype ''C''', getdatabaseencoding())
-      when current_schema() is null then format('No schema of the search path exists: %s. '
-        'Run: alter database %I reset search_path; or create the schema', current_setting('search_path'), current_database())
-      else format('The role %I may not create tables in %I. As a superuser, run: alter database %I owner to %1$I',
-        current_user, current_schema(), current_database()) end as text
-    where getdatabaseencoding() <> 'UTF8' or has_schema_privilege(current_schema(), 'CREATE') is not true`)
-  if (refusal !== undefined) return yield* new CannotMigrate({ message: refusal })
+/** Fails if the database cannot have every character. */
+const requireUtf8 = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [encoding] = yield* textsOf(sql`select getdatabaseencoding() as text where getdatabaseencoding() <> 'UTF8'`)
+  if (encoding === undefined) return
+  const message = `The encoding of the database is ${encoding}, and only UTF8 has every character. Use another: create database NAME template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'`
+  return yield* new CannotMigrate({ message })
 })
 
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
@@ -99,7 +93,7 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
  */
 export const migrate = Effect.fn("Migrations.migrate")(function* (sql: PgClient.PgClient, migrations = all) {
   const { names } = yield* missing(sql, migrations)
-  if (names.length > 0) yield* requireCreate(sql)
+  if (names.length > 0) yield* requireUtf8(sql)
   return yield* Effect.filter(names, (name) =>
     Effect.mapError(
       apply(sql, name, migrations[name] ?? Effect.void),
