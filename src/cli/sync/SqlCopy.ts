@@ -3,6 +3,7 @@
  * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
  * first round ends.
  */
+import { hash } from "node:crypto"
 import { DateTime, Effect, Ref, Schema } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
@@ -48,8 +49,9 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 export const namesOf = (columns: ReadonlyArray<Target.Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** A resource as it stands in the progress, with the shape of its rows. */
-const markOf = ({ columns, resource }: Target.Table) => `${resource} ${Target.shapeOf(columns)}`
+/** A resource as it stands in the progress, with a short text that differs for other columns of its rows. */
+const markOf = ({ columns, resource }: Target.Table) =>
+  `${resource} ${hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)}`
 
 const resourceIn = (marked: string) => marked.replace(/ .*/, "")
 
@@ -94,6 +96,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
 
   const refuse = (reason: string) => refused(`The copy in ${databaseName} ${reason}, or choose another target.`)
 
+  const notOurs = (table: string) =>
+    refused(`The table ${table} in ${databaseName} exists, and practice-data did not create it. Choose another target.`)
+
   /** Makes the mark of the copy, or checks it. Returns the progress. */
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
@@ -102,9 +107,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
     if (had.size === 0) yield* run(`insert into ${mark} values ($1, $2, '{"resources":[]}')`, [organization, url])
     const [row] = yield* run(`select organization, url, progress from ${mark}`)
-    const stored = yield* Effect.mapError(decodeMark(row), () =>
-      Target.notOurs(`table ${markTable} in ${databaseName}`)
-    )
+    const stored = yield* Effect.mapError(decodeMark(row), () => notOurs(markTable))
     if (stored.organization !== organization) {
       return yield* refuse(
         `belongs to the organization ${stored.organization}, but the API key to ${organization}. Use a key of ${stored.organization}`
@@ -146,7 +149,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Checks the tables of a resource, and makes that of its staged changes. True if they have all columns, as before. */
   const openTable = Effect.fnUntraced(function* (table: Target.Table, isOurs: boolean, isCopied: boolean) {
     const isMade = (yield* columnsOf(table.name)).length > 0
-    if (isMade && !isOurs) return yield* Target.notOurs(`table ${table.name} in ${databaseName}`)
+    if (isMade && !isOurs) return yield* notOurs(table.name)
     const had = isMade ? yield* ensureTable(table) : undefined
     const hadStaged = yield* ensureStaged(table)
     const isGone = isCopied && !isMade

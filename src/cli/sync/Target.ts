@@ -2,11 +2,10 @@
  * The place of a copy, and its tables: one for each resource, with a typed column for each field of its record. Each kind
  * of target implements this, and survives a kill at any point.
  */
-import { hash } from "node:crypto"
 import { type DateTime, type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
 import { organization } from "../../api/records/Organizations.ts"
-import { type Failed, refused } from "../Usage.ts"
+import type { Failed } from "../Usage.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
@@ -49,10 +48,6 @@ export const tables = resources.map(({ name: resource, record, table }): Table =
 
 /** The record of the organization has no feed: it is read when a round ends, and copied along. */
 export const hasFeed = (resource: string) => resource !== organization.name
-
-/** A short text that differs for other columns: those that a copy was written with. */
-export const shapeOf = (columns: ReadonlyArray<Column>) =>
-  hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)
 
 /** A change of a resource. After a reset, records of the copy that do not come until the round ends are gone. */
 export const Change = Schema.Union([
@@ -108,7 +103,3 @@ export interface Target {
   /** Opens the target until the scope closes, and makes or checks what the copy needs. */
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
-
-/** The refusal of a table that stands where the copy would be. */
-export const notOurs = (thing: string) =>
-  refused(`The ${thing} exists, and practice-data did not create it. Choose another target.`)
