@@ -34,23 +34,11 @@ export const FeedSnapshot = Schema.Struct({
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
 
-type Progress = Pick<FeedSnapshot, "base" | "snapshot">
-
 /** The transactions that a server shows, in positions. */
-export const visibleIn = ({ base, snapshot }: Progress): Walk.Visible => {
+export const visibleIn = ({ base, snapshot }: FeedSnapshot): Walk.Visible => {
   const [, next = "", running = ""] = snapshot.split(":")
   return { next: base + Number(next), running: running === "" ? [] : running.split(",").map((id) => base + Number(id)) }
 }
-
-/** The lowest id that is not known to have ended. */
-export const lowestRunning = ({ base, snapshot }: Progress): number => base + Number(snapshot.split(":", 1)[0])
-
-/** True if more transactions are running than a cursor has room for: the feed is read below the horizon only. */
-export const isHeldBack = (progress: Progress): boolean => visibleIn(progress).running.length > Walk.maximumRunning
-
-/** The transactions whose changes a reader gets. */
-export const readableIn = (progress: Progress): Walk.Visible =>
-  isHeldBack(progress) ? { next: lowestRunning(progress), running: [] } : visibleIn(progress)
 
 /** As Postgres makes it: `left(gen_random_uuid()::text, 8)`. */
 const Token = Schema.String.check(Schema.isPattern(/^[0-9a-f]{8}$/))

@@ -9,7 +9,7 @@ import type { Resource } from "../api/records/Resource.ts"
 import type { Json } from "../database/Columns.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Cursor from "./Cursor.ts"
-import { type FeedSnapshot, isHeldBack, lowestRunning, readableIn, visibleIn } from "./Cursor.ts"
+import { type FeedSnapshot, visibleIn } from "./Cursor.ts"
 import { branchTable, type ChangeRow, makeRender, orderTable, pageLength, rowPlace } from "./FeedPage.ts"
 import type { LongPolls } from "./LongPolls.ts"
 import * as Walk from "./Walk.ts"
@@ -105,7 +105,7 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
   const advance = ({ limit, walks }: ReadPlan, { rows: all, snapshot }: FeedRead) => {
     const hasMore = all.length > limit
     const rows = hasMore ? all.slice(0, pageLength(all, limit)) : all
-    const seen = readableIn(snapshot)
+    const seen = visibleIn(snapshot)
     const walkIndex = ({ branch }: ChangeRow) =>
       walks.length === 1 ? 0 : walks.findIndex(({ feeds }) => (names.get(branchTable(branch)) ?? "") in feeds)
     const lasts = new Map(rows.map((row) => [walkIndex(row), row]))
@@ -118,7 +118,7 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
       if (index < cut) return Walk.advanceToEnd(walk, seen, last, snapshot.marked)
       return index === cut && last !== undefined ? Walk.advanceTo(walk, seen, last) : walk
     })
-    const isOne = !hasMore && after.length > 1 && !isHeldBack(snapshot)
+    const isOne = !hasMore && after.length > 1
     return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
   }
 
@@ -126,23 +126,19 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
     const { cursor, resets } = plan
     const { snapshot } = reading
     const { hasMore, rows, walks } = advance(plan, reading)
-    const isDelayed = isHeldBack(snapshot)
     const had = cursor ?? { ceiling: 0, wal: 0 }
-    // The reader of an empty page has seen nothing more that may not survive a failover, unless newer changes are held
-    // back: where those are lost, the states before them are there again. So its walk stays as it is. A page of a load
-    // leaves removals out, so it says something where it is empty: a removal that is lost brings its record back.
+    // The reader of an empty page has seen nothing more that may not survive a failover. A page of a load leaves removals
+    // out, so it says something where it is empty: a removal that is lost brings its record back.
     const reached =
-      rows.length === 0 && !isDelayed && isComplete(plan.walks)
+      rows.length === 0 && isComplete(plan.walks)
         ? { ceiling: had.ceiling, wal: had.wal }
         : { ceiling: Math.max(visibleIn(snapshot).next, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
     const order = snapshot.tokens[orderTable] ?? ""
     const next = { ...reached, mark: snapshot.mark, order, walks: Cursor.fitting(walks) }
     const text = Cursor.encode(next, snapshot.organization)
-    // Below the horizon, a reader does not see the rest of what it may have in part.
-    const isConsistent = !hasMore && (!isDelayed || lowestRunning(snapshot) >= reached.ceiling)
     const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
     return {
-      json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
+      json: render({ rows, resets, cursor: text, hasMore }),
       cursor: text,
       hasMore,
       rows: rows.length,
@@ -177,6 +173,8 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
       const reading = yield* readChanges(plan)
       const { mark, organization, proven, tokens } = reading.snapshot
       if (given !== undefined && !Cursor.belongsTo(given, organization)) return yield* cursorInvalid
+      // A cursor has no room for more.
+      if (visibleIn(reading.snapshot).running.length > Walk.maximumRunning) return yield* busy
       const verdict = Cursor.judge(reading.snapshot, tokens[orderTable], cursor)
       if (verdict === "Expired") return yield* cursorExpired
       const ended = endedIn(plan, reading.snapshot)

@@ -60,9 +60,8 @@ export interface ChangesPage {
   /** The resources that restart with this page. */
   readonly resets: ReadonlyArray<string>
   readonly cursor: string
+  /** If not, a copy that has applied all pages up to this one is a state that the database had. */
   readonly hasMore: boolean
-  /** True if a copy that has applied all pages up to this one is a state that the database had. */
-  readonly isConsistent: boolean
 }
 
 // Each item begins with the comma that separates it from the one before.
@@ -87,9 +86,9 @@ export const makeRender = (resources: ReadonlyArray<Resource>) => {
     if (row.record !== null) return [opening, row.record, closing]
     return row.existsAgain ? [] : [item({ resource, removed: row.id })]
   }
-  return ({ cursor, hasMore, isConsistent, resets, rows }: ChangesPage): Json => {
+  return ({ cursor, hasMore, resets, rows }: ChangesPage): Json => {
     const [first, ...items] = [...resets.map((resource) => item({ resource, reset: true })), ...rows.flatMap(renderRow)]
-    const state = { cursor, has_more: hasMore, is_consistent: isConsistent, schema }
+    const state = { cursor, has_more: hasMore, is_consistent: !hasMore, schema }
     return Buffer.concat([
       fromText('{"body":['),
       ...(first === undefined ? [] : [first.subarray(1)]),

@@ -6,7 +6,7 @@ import { bytesOf } from "../database/Columns.ts"
 import type { Query } from "../keys/OrganizationReads.ts"
 import { type ChangeRow, orderTable, type Removal, removalMark, type WrittenRecord } from "./FeedPage.ts"
 import { FeedSnapshot } from "./Cursor.ts"
-import { maximumRunning, rangesOf, type Walk } from "./Walk.ts"
+import { rangesOf, type Walk } from "./Walk.ts"
 
 /** The SQL of the snapshot of a feed: one row, JSON. `$4` is the mark of a cursor. */
 const snapshotText = (resources: ReadonlyArray<Resource>) => {
@@ -84,7 +84,7 @@ export const decodeRows = ([first, ...rows]: ReadonlyArray<FeedRow>) =>
 
 /**
  * The text of a query of the first changes, in the order of the ranges. Each table is read in the order of an index, and
- * merged as it is read. A server with very many running transactions is read below its horizon. A transaction that is
+ * merged as it is read. A transaction that is
  * still running is passed over.
  */
 const changesText = (resources: ReadonlyArray<Resource>) => {
@@ -125,11 +125,7 @@ const changesText = (resources: ReadonlyArray<Resource>) => {
           case c.branch ${existing.join(" ")} end, '-') || c.id end,
         c.change_position::float8, c.branch
       from (select c.* from (
-        select g.position, g.id, g.branch, g.tables, g.removed,
-          case when b.is_held_back then least(g.high, change_horizon()) else g.high end as high
-        from (
-          select (select count(*) from pg_snapshot_xip(pg_current_snapshot())) > ${maximumRunning}
-        ) b (is_held_back), json_to_recordset($3::json)
+        select g.* from json_to_recordset($3::json)
           as g (position bigint, id text, branch text, high bigint, tables bigint, removed text[])
         where g.high > g.position + 1 or case
           when g.position < change_horizon() then true

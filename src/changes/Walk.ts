@@ -37,7 +37,7 @@ export interface Visible {
   readonly running: ReadonlyArray<number>
 }
 
-/** At most as many transactions as a cursor has room for. */
+/** The most running transactions that a cursor has room for. Beyond, the feed is busy. */
 export const maximumRunning = 1000
 
 export const Walk = Schema.Struct({

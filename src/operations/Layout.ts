@@ -196,7 +196,6 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
-.tile dd a { text-underline-offset: .15em }
 .tile dd.about { font-size: 13px; font-weight: 400 }
 .tile.warning { border-left-color: var(--amber) }
 .tile.problem { border-left-color: var(--red) }
@@ -206,8 +205,7 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .badge, .note { background: var(--soft); color: var(--muted) }
 :is(.badge, .note).fine { background: light-dark(#dcfce7, #14532d); color: light-dark(#166534, #bbf7d0) }
 :is(.badge, .note).warning { background: light-dark(#fef3c7, #713f12); color: light-dark(#8a3b0c, #fde68a) }
-:is(.badge, .note).problem { background: light-dark(#fee2e2, #7f1d1d) }
-:is(.badge, .note).problem { color: light-dark(#991b1b, #fecaca) }
+:is(.badge, .note).problem { background: light-dark(#fee2e2, #7f1d1d); color: light-dark(#991b1b, #fecaca) }
 
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
@@ -247,7 +245,6 @@ input, select, button, .button { font: inherit; color: var(--text); background: 
 input, select, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; padding: .4rem .65rem }
 input { width: 18rem }
 button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
-
 
 @media (max-width: 45rem) {
   header, main, footer { padding-left: 1rem; padding-right: 1rem }

@@ -6,7 +6,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
-import { type FeedSnapshot, readableIn } from "../../../src/changes/Cursor.ts"
+import type { FeedSnapshot } from "../../../src/changes/Cursor.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText, toText } from "../../../src/database/Columns.ts"
 import { type ChangeRow, makeRender, pageLength, rowPlace } from "../../../src/changes/FeedPage.ts"
@@ -57,15 +57,6 @@ it.for<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]>([
 ])("a cursor %s", ([, verdict, but, given]) => {
   const snapshot = { ...here, ...but }
   assert.strictEqual(Cursor.judge(snapshot, orderOf(snapshot), given), verdict)
-})
-
-it("a server with more running transactions than a cursor holds is read below its horizon", () => {
-  const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
-  const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
-  assert.deepStrictEqual(readableIn(busy), { next: 100, running: [] })
-  const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
-  assert.strictEqual(readableIn(fewer).running.length, Walk.maximumRunning)
-  assert.strictEqual(readableIn(fewer).next, 3000)
 })
 
 const owner = here.organization
@@ -149,6 +140,17 @@ it.effect("what the mark does not prove is read again in another run, once the s
   })
 )
 
+it.effect("a server with more running transactions than a cursor holds is busy", () => {
+  const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
+  const snapshot = { ...here, snapshot: `100:2000:${running.join(",")}` }
+  const read = () => Effect.succeed({ snapshot, rows: [] })
+  const feed = Feed.make([pets], { largePage: 1000, read, polls: { poll: () => Effect.succeedNone } })
+  return Effect.flip(feed({ limit: 10 })).pipe(
+    Effect.map((error) => assert.strictEqual(error._tag, "RecordStoreDown")),
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner }))
+  )
+})
+
 const written = (id: string, position: number, branch = ""): ChangeRow => {
   return { position, record: fromText(`{"id":"${id}"}`), branch }
 }
@@ -156,7 +158,7 @@ const removed = (id: string, position: number, { branch = "", existsAgain = fals
   return { record: null, id, existsAgain, position, branch }
 }
 
-const page = { resets: [], cursor: "c", hasMore: false, isConsistent: true }
+const page = { resets: [], cursor: "c", hasMore: false }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))

@@ -1,7 +1,7 @@
 /** A model of a database as the feed of changes sees it: transactions, marks, crashes and failovers. No SQL. */
 import { Array, Effect, Order, Record } from "effect"
 import { invoiceLines, invoices } from "../../../src/api/records/Invoices.ts"
-import { type FeedSnapshot, isHeldBack, lowestRunning } from "../../../src/changes/Cursor.ts"
+import type { FeedSnapshot } from "../../../src/changes/Cursor.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText } from "../../../src/database/Columns.ts"
 import { branchTable, type ChangeRow, removalMark, rowPlace } from "../../../src/changes/FeedPage.ts"
@@ -193,13 +193,12 @@ export const feedOf = (model: Model) => {
     const snapshot = snapshotOf(server, of)
     // As the clock of the changes does meanwhile.
     if (!snapshot.isMarked) model.primary = mark(server)
-    const horizon = isHeldBack(snapshot) ? lowestRunning(snapshot) : Infinity
     const rows = walks.flatMap((walk) =>
       rangesOf(walk).flatMap((range) =>
         changesOf(server).filter((row) => {
           const { position, branch } = rowPlace(row)
           const isRead = (nameOf.get(branchTable(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
-          return isRead && isAfter(rowPlace(row), range) && position < Math.min(range.high, horizon)
+          return isRead && isAfter(rowPlace(row), range) && position < range.high
         })
       )
     )
