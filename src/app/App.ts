@@ -1,12 +1,13 @@
 /** The layers of the service: for servers of others, in memory for tests, and the process that a start makes of them. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Option, Redacted, References, Result, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { readSettings, type Settings } from "../operations/Settings.ts"
+import { connectionOptions, format } from "../database/ConnectionUrl.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
-import { demoKeys } from "../demo/DemoData.ts"
+import { demoKeys, organizations } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
@@ -19,7 +20,6 @@ import * as Settling from "../deletions/Settling.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
-import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
 import { IntakeSecrets } from "../intake/IntakeSecrets.ts"
 import * as MemoryScheduler from "../deletions/MemoryScheduler.ts"
@@ -30,6 +30,7 @@ import { ClinicAccounts, PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../changes/ChangeClock.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
 import { Repositories } from "../records/Repository.ts"
+import { LogWriter } from "../observability/LogWriter.ts"
 import * as Otlp from "../observability/Otlp.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
 import { OperatorStore } from "../operations/OperatorStore.ts"
@@ -185,6 +186,42 @@ const layersOf = (settings: Settings) => {
   }
 }
 
+/** An address to listen on, as this machine reaches it. */
+const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+const demoNotice = (address: string) => `
+  Using the embedded database with demo data. API keys:
+${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
+
+  Try it:
+    curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
+
+  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
+
+`
+
+/** A misspelled variable shows here: without DATABASE_URL, the service runs the demo. */
+const databaseName = ({ dataDir, databaseUrl }: Settings) =>
+  Option.match(databaseUrl, {
+    onNone: () => `the embedded database in ${dataDir}`,
+    // The configuration has checked it.
+    onSome: (url) => format({ ...Result.getOrThrow(connectionOptions(Redacted.value(url))), user: undefined })
+  })
+
+/** Logs the address of the service and its database, and where the operators' page is. */
+const announce = Effect.fnUntraced(function* (settings: Settings) {
+  const { address } = yield* HttpServer.HttpServer
+  const url = HttpServer.formatAddress(address)
+  yield* Effect.log(`Listening on ${url}, over ${databaseName(settings)}`)
+  if (Option.isNone(settings.databaseUrl)) {
+    // The keys of the demo data are no secret, and the log has none.
+    if (settings.logFormat === "pretty") (yield* LogWriter).write(demoNotice(reachable(url)), true)
+    else yield* Effect.log(`Using the embedded database with demo data: see ${reachable(url)}/api/v3/docs`)
+  }
+  const page = yield* Effect.serviceOption(OperationsListener.OperatorsPage)
+  if (Option.isSome(page)) yield* Effect.log(`Operators' page: ${reachable(page.value.url)}`)
+})
+
 /**
  * The service with all its roles. A layer starts after those that it is provided with, and stops before them. So a stop has
  * this order: the service is not ready, readers that wait for changes get their responses, and new requests are served for a
@@ -227,7 +264,7 @@ const service = (settings: Settings) => {
   const beside = Layer.merge(Layer.effectDiscard(draining), Databases.afterMigration(settings, background)).pipe(
     Layer.provide([server, served, listener])
   )
-  return Layer.provide(Layer.effectDiscard(Notices.announce(settings)), [beside, listener, watched, database])
+  return Layer.provide(Layer.effectDiscard(announce(settings)), [beside, listener, watched, database])
 }
 
 /** The whole service, from the configuration to the open socket: what `run` launches. */

@@ -43,7 +43,8 @@ it("the modules of the entries export what other packages may import, and nothin
     Databases: "afterMigration layer namesOf poolsOf restartChanges",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
-    Migrations: "CannotMigrate NotMigrated all isMigrated migrate missing requireMigrated untilMigrated",
+    Migrations:
+      "CannotMigrate NotMigrated all isMigrated migrate missing requireMigrated script scriptOf untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
     Settings: "isLoopback readSettings variables",
