@@ -126,11 +126,10 @@ const claimed = (text: string | undefined) => (text === undefined ? undefined : 
 export const accessLog = Effect.fnUntraced(function* ({ format, level }: LogOptions) {
   const clock = yield* Clock.Clock
   const { write } = yield* LogWriter
-  const lineOf = formats[format]
   return (facts: RequestFacts) => {
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return
-    const line = lineOf({
+    const line = formats[format]({
       ...headOf(Time.wallOf(clock), own, "Request"),
       request_id: given(facts.id),
       method: given(facts.method),
@@ -270,8 +269,7 @@ export const startSpan = (
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
   const parent = Tracing.parseTraceParent(traceparent?.toString())
-  const options = { name: spanName(facts), kind: "server", startTime: Tracing.now(context) } as const
-  return Tracing.start(traces, parent === undefined ? options : { ...options, parent })
+  return Tracing.start(traces, { name: spanName(facts), kind: "server", startTime: Tracing.now(context), parent })
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */

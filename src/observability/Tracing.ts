@@ -119,7 +119,7 @@ export interface Options {
   /** Nanoseconds since 1970. */
   readonly startTime: bigint
   /** Without one, the span is the first of a new trace. */
-  readonly parent?: Tracer.AnySpan
+  readonly parent?: Tracer.AnySpan | undefined
   /** Spans of other traces that led to this one. */
   readonly links?: ReadonlyArray<Tracer.AnySpan>
 }
