@@ -180,7 +180,7 @@ export const connect = Effect.fn("Embedded.connect")(
   (effect, dataDir) => {
     const unusableFolder = ({ cause }: { readonly cause?: unknown }) =>
       failed(
-        `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}. Check that it and its files belong to you, or choose another.`,
+        `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}. Check that it is a folder, and that it and its files belong to you, or choose another.`,
         cause
       )
     return Effect.catchTags(effect, { UnknownError: unusableFolder, PlatformError: unusableFolder })

@@ -60,7 +60,7 @@ it.live.each([
   [
     "is a file, is named with the check that helps",
     "file",
-    /^The data folder .+file cannot be locked: .+Check that it is a folder/
+    /^The data folder .+file, cannot be used: .+Check that it is a folder/
   ],
   [
     "is in a file, is named with its variable",
