@@ -94,47 +94,6 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       }
     })
   )
-
-  it.effect("of a reader that has seen all cost one short statement; a large page has a dedicated connection", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* demoOf(pets)
-      const calls: Array<PropertyKey> = []
-      const watched = new Proxy(sql, {
-        get: (target, name) => {
-          if (name === "run" || name === "runShort") calls.push(name)
-          return Reflect.get(target, name)
-        }
-      })
-      const feed = yield* feedOf(watched)
-      const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
-        calls.length = 0
-        const page = yield* asKnown(organization)(read(feed, "pets", cursor, limit))
-        return { ...page, count: page.body.length, calls: [...calls] }
-      })
-      let page = yield* poll(undefined, 1000)
-      // A load ends once the transactions of its beginning have, those of other tests on the server too.
-      while (page.calls.includes("run")) page = yield* poll(page.cursor, 1000)
-      assert.deepInclude(page, { count: 0, has_more: false, calls: ["runShort"] })
-      const { cursor } = page
-      yield* sql`insert into pets (organization_id, id) values (${organization}, 'pet_new')`
-      yield* settled(sql)
-      assert.deepInclude(yield* poll(cursor, 250), { count: 1, calls: ["runShort"] })
-      assert.deepInclude(yield* poll(cursor, 251), { count: 1, calls: ["runShort", "run"] })
-      // The statement of the page decides what exists again: another one may reach another server.
-      yield* sql`delete from pets where id = 'pet_new'`
-      yield* settled(sql)
-      assert.deepInclude(yield* poll(cursor, 250), { removed: ["pet_new"], calls: ["runShort"] })
-      // Within a load there are more: nothing is looked for first.
-      for (const first of [1, 151]) {
-        yield* sql`insert into pets (organization_id, id)
-          select ${organization}, 'pet_of_many_' || n from generate_series(${first}::int, ${first}::int + 149) n`
-      }
-      yield* settled(sql)
-      const { cursor: within } = yield* poll(undefined, 251)
-      assert.deepInclude(yield* poll(within, 251), { has_more: false, calls: ["run"] })
-    })
-  )
 })
 
 const owner = "org_1"

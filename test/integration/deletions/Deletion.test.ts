@@ -16,6 +16,7 @@ import {
   seedInvoices
 } from "../../support/deletions/invoiceFixture.ts"
 import {
+  atLength,
   claimAll,
   claimOne,
   claimsOf,
@@ -277,8 +278,10 @@ suite("a deletion", single, {
       insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'next', 'next')`
       assert.isBelow(yield* readBy(insert), 100)
     }
-  ),
+  )
+})
 
+suite("a deletion", atLength, {
   "looks facts up by their keys, also after statistics of a time when each task or organization had one": Effect.gen(
     function* () {
       for (const owner of ["'org_a'", "'org' || n"]) {

@@ -128,6 +128,9 @@ export const single = postgres.slice(0, 1)
 /** All schedulers. */
 export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay), tags: [] }, ...postgres] as const
 
+/** The database, for what takes long. */
+export const atLength = single.map((store) => ({ ...store, tags: ["long"] as const }))
+
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
 

@@ -111,7 +111,7 @@ const endsInOrder = Effect.fnUntraced(function* (program: Process.Process, most:
   assert.isBelow(seconds, inTime(most))
 })
 
-describe.concurrent("A stop signal", () => {
+describe.concurrent("A stop signal", long, () => {
   it.live("lets requests in flight finish, refuses new ones, and ends with code 0", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -133,7 +133,7 @@ describe.concurrent("A stop signal", () => {
   )
 
   // A first start of an embedded database takes five seconds on an idle machine.
-  describe("ends", { ...long, timeout: 150_000 }, () => {
+  describe("ends", { timeout: 150_000 }, () => {
     it.live("the first start of an embedded database with code 0; it starts again, and listens on loopback alone", () =>
       Effect.gen(function* () {
         const DATA_DIR = yield* Process.temporaryFolder
