@@ -162,22 +162,4 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
         assert.include((yield* Effect.flip(refused)).message, "The task store refuses the service")
     })
   )
-
-  it.effect("counts the deletions that ended in the last day by hour and state", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { lastDay } = yield* OperatorStore
-      yield* Tasks
-      yield* sql`update deletion_tasks set finished_at = '2026-01-01' where finished_at is not null`
-      yield* sql`update deletion_tasks set finished_at = now() where idempotency_key in ('completed', 'dead')`
-      yield* sql`
-        update deletion_tasks set state = 'cancelled', due_at = null, finished_at = now()
-        where idempotency_key = 'scheduled'`
-      const [hour, ...others] = yield* lastDay
-      assert.deepStrictEqual(others, [])
-      assert.deepInclude(hour, { completed: 1, cancelled: 1, dead: 1 })
-      yield* sql`update deletion_tasks set finished_at = now() - interval '25 hours' where finished_at is not null`
-      assert.deepStrictEqual(yield* lastDay, [])
-    })
-  )
 })

@@ -147,12 +147,14 @@ export type Check<A = unknown> = Effect.Effect<
   Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase | Scope.Scope
 >
 
+interface Store {
+  readonly store: string
+  readonly scheduler: (typeof stores)[number]["scheduler"]
+  readonly tags: ReadonlyArray<string>
+}
+
 /** Checks rules over schedulers, each rule on a new one. */
-export const suite = (
-  name: string,
-  over: ReadonlyArray<(typeof stores)[number]>,
-  rules: Readonly<Record<string, Check>>
-) =>
+export const suite = (name: string, over: ReadonlyArray<Store>, rules: Readonly<Record<string, Check>>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
     for (const { scheduler, store, tags } of over) {
       it.effect.each(Object.entries(rules))(

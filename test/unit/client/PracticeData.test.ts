@@ -2,7 +2,6 @@
 import { inspect } from "node:util"
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema, Stream } from "effect"
-import { names } from "../../../src/api/records/index.ts"
 import { Errors, PracticeData } from "../../../src/client/index.ts"
 import { json } from "../../support/Client.ts"
 import { InProcess, key } from "../../support/inProcess.ts"
@@ -131,27 +130,6 @@ test.effect("all pages have each record that does not change, while others chang
       records.filter(({ id }) => !ids.has(id)),
       []
     )
-  })
-)
-
-test.effect("a newer service is read: unknown fields are left out, and changes are of known resources", () =>
-  Effect.gen(function* () {
-    const record = { id: "org_a", name: null, created_at: "2026-01-31T09:30:00.000Z" }
-    const bodies: Array<unknown> = []
-    const fetch: typeof globalThis.fetch = (input, init) => {
-      const request = new Request(input, init)
-      return request.json().then((body) => {
-        bodies.push(body)
-        const page = { body: [], cursor: "1", has_more: false, is_consistent: true, schema: "" }
-        const own = { ...record, updated_at: record.created_at }
-        return Response.json({ ...(request.url.endsWith("/changes") ? page : own), of_a_newer_release: 1 })
-      })
-    }
-    const client = PracticeData.make({ baseUrl, apiKey: "key", fetch })
-    const own = yield* Effect.promise(() => client.organization.get())
-    assert.deepStrictEqual(own, { ...record, updated_at: record.created_at })
-    yield* collect(client.changes({}))
-    assert.deepStrictEqual(bodies.at(-1), { resources: names })
   })
 )
 

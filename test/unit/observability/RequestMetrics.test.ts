@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Server from "../../../src/app/Server.ts"
-import { maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
+import { maximumOrganizations } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
@@ -136,23 +136,6 @@ describe("a series", () => {
       assert.deepStrictEqual(yield* samples, { [name]: 0 })
       counter("practice_data_statements_total", { outcome: "success", pool: "records" }).add()
       assert.deepStrictEqual(yield* samples, { [name]: 1 })
-    }).pipe(withRegistry)
-  )
-
-  it.effect("of a histogram has the buckets of the list; one of a gauge is there while its value is known", () =>
-    Effect.gen(function* () {
-      const { gauge, histogram } = yield* Series.current
-      const age = gauge("practice_data_task_oldest_due_age_seconds")
-      assert.deepStrictEqual(yield* samples, {})
-      age.set(3)
-      assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 3 })
-      age.set(5)
-      assert.deepStrictEqual(yield* samples, { practice_data_task_oldest_due_age_seconds: 5 })
-      age.set(undefined)
-      assert.deepStrictEqual(yield* samples, {})
-      histogram("practice_data_pool_wait_seconds", { pool: "records" }).observe(0.3)
-      const { buckets } = metrics.practice_data_pool_wait_seconds
-      assert.lengthOf(Object.keys(yield* samples), buckets.length + 3)
     }).pipe(withRegistry)
   )
 })

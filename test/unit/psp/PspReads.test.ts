@@ -71,14 +71,6 @@ describe("a rate limit", () => {
   )
 })
 
-it.effect("without a PSP, a read of a connected clinic is refused", () =>
-  Effect.gen(function* () {
-    const clinics = [{ organization, clinic, account: "acct_oak" }]
-    const error = yield* Effect.provide(Effect.flip(readBy(organization)), PspReads.layerMemory(clinics))
-    assert.deepStrictEqual(error, new Errors.ProcessorNotConfigured())
-  })
-)
-
 describe("a failure", () => {
   const retryAfter = Duration.seconds(10)
   it.effect.each([
