@@ -6,6 +6,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const longest = [
   "system/package/Package",
   "system/api/Generated",
+  "system/browser/Pages",
   "system/operations/Runbook",
   "system/database/Restore",
   "system/process/StartAndStop",
@@ -29,7 +30,7 @@ const rank = ({ moduleId }: TestSpecification) => {
 
 /** True if `npm test` leaves out all tests of a file, so that it need not be loaded. */
 const isLeftOut = (tagsFilter: string, { moduleId }: TestSpecification) =>
-  tagsFilter.startsWith("!long") && /@module-tag long\b/.test(readFileSync(moduleId, "utf8"))
+  tagsFilter.startsWith("!long") && /@module-tag (long|browser)\b/.test(readFileSync(moduleId, "utf8"))
 
 /**
  * Begins with the longest files. How long a file took before says nothing: `npm test` and `npm run test:long` each leave
@@ -54,6 +55,11 @@ export default defineConfig({
       {
         name: "long",
         description: "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`"
+      },
+      {
+        name: "browser",
+        description:
+          "Pages in a real Chromium, each request of theirs sent: `npm run test:browser`. Some are long tests too"
       }
     ],
     sequence: { sequencer: LongestFirst },
