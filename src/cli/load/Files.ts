@@ -102,9 +102,10 @@ const bytesAtOnce = 256 * 1024
 
 const longest = 4 * 1024 * 1024
 
-/** Reads a file: its rows, many at once. */
-export const rows = ({ isCsv, isGzip, path }: File) =>
+/** Reads a file: its rows, many at once. `read` gets the part that was read, up to 1. */
+export const rows = ({ isCsv, isGzip, path }: File, read: (part: number) => Effect.Effect<void>) =>
   Stream.suspend(() => {
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 1
     const raw = createReadStream(path, { highWaterMark: bytesAtOnce })
     const unzip = createGunzip({ chunkSize: bytesAtOnce })
     const bytes = isGzip ? raw.on("error", (cause) => unzip.destroy(cause)).pipe(unzip) : raw
@@ -130,6 +131,7 @@ export const rows = ({ isCsv, isGzip, path }: File) =>
       new Unreadable({ line: 1, reason: `cannot be read: ${Failure.reasonOfFile(cause)}` })
     return Stream.fromAsyncIterable<Uint8Array, Unreadable>(bytes, unreadable).pipe(
       Stream.concat(Stream.make(undefined)),
+      Stream.tap(() => read(raw.bytesRead / Math.max(1, size))),
       Stream.mapAccumEffect((): Place => ({ rest: "", line: 1 }), next),
       Stream.ensuring(Effect.sync(() => raw.destroy()))
     )

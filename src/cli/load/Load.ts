@@ -82,6 +82,14 @@ const makeFaults = () => {
   }
 }
 
+/** A bar on a terminal, of the part of a file that was read. */
+const bar = (words: string) => (part: number) =>
+  Effect.sync(() => {
+    if (!process.stderr.isTTY) return
+    const line = `[${"=".repeat(part * 25).padEnd(25)}] ${Math.floor(part * 100)} % ${words}`
+    process.stderr.write(`\r\u001b[K${part < 1 ? line : ""}`)
+  })
+
 /** Makes the file of the rejected rows. */
 const makeRejects = Effect.fnUntraced(function* (path: string) {
   const cannot = Effect.mapError((cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`))
@@ -151,7 +159,9 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       found.forEach((fault) => faults.add(path, line, fault))
       if (reject !== undefined) yield* reject({ file: path, line, faults: found, row: row.values })
     })
-    const isReadable = yield* Stream.runForEach(Files.rows(file), Effect.forEach(checkRow, { discard: true })).pipe(
+    const isReadable = yield* Stream.runForEach(Files.rows(file, bar(`of ${path} checked`)), (some) =>
+      Effect.forEach(some, checkRow, { discard: true })
+    ).pipe(
       Effect.as(true),
       Effect.catchTag("Unreadable", ({ line, reason }) =>
         Effect.sync(() => (faults.add(path, line, { reason }), false))
@@ -183,7 +193,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       counts.updated += changed.length - inserted
       counts.unchanged += records.length - changed.length
     })
-    yield* Stream.runForEach(Files.rows(file), writeRows).pipe(
+    yield* Stream.runForEach(Files.rows(file, bar(`of ${path} loaded`)), writeRows).pipe(
       Effect.catchTag("Unreadable", ({ line, reason }) => refused(`${path}:${line}: ${reason}. The file was changed.`))
     )
     const words = Object.entries(counts).flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
