@@ -25,7 +25,7 @@ const read = Effect.fnUntraced(function* (
   writeFileSync(path, content)
   const [file = assert.fail()] = yield* Files.find([path])
   const decode = Decoder.make(file.resource, { ...options, ...given })
-  const rows = yield* Stream.runCollect(Stream.flattenIterable(Files.rows(file)))
+  const rows = yield* Stream.runCollect(Stream.flattenIterable(Files.rows(file, () => Effect.void)))
   const decoded = rows.map(decode)
   return {
     rows: decoded.flatMap(({ columns, faults, line, organization }) =>
